@@ -2,11 +2,11 @@
 //
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
 // cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
-// measures a host; hosts of the engine "systemd" answer as "relay". People start it as "top", which shows what a cluster does, as "autoscale", which tells what
-// policies decided and trains their models, as "promote", which has another host keep the store of a cluster, as "forget",
-// by which a cluster forgets a host that is gone for good, as "logs", which writes what members write and exits as their
-// group did, as "results", which fetches a folder of a member, and as "sweep", which shows, pauses, resumes and cancels
-// the runs of sweeps, and fetches what they left.
+// measures a host; hosts of the engine "systemd" answer as "relay". People start it as "top", which shows what a
+// cluster does, as "autoscale", which tells what policies decided and trains their models, as "promote", which has
+// another host keep the store of a cluster, as "forget", by which a cluster forgets a host that is gone for good, as
+// "logs", which writes what members write and exits as their group did, as "results", which fetches a folder of a
+// member, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they left.
 package main
 
 import (

@@ -19,7 +19,8 @@ func Python(t testing.TB, name string) (programs string) {
 	return installed(t, name+" from PyPI", "../../tools/python.sh", name)
 }
 
-// Kafka returns the folder with Kafka's jars, and installs them where nobody has before. The test is skipped as by [Python].
+// Kafka returns the folder with Kafka's jars, and installs them where nobody has before. The test is skipped as by
+// [Python].
 func Kafka(t testing.TB) (libs string) {
 	t.Helper()
 	return installed(t, "Kafka from Maven Central", "../../tools/kafka.sh")

@@ -20,8 +20,8 @@ func Differences(want, got any) error {
 	return nil
 }
 
-// Changes returns a check that these members came (+), were restarted (~) or went (-) since the instances in seen, and no
-// others. It leaves the instances of now in seen.
+// Changes returns a check that these members came (+), were restarted (~) or went (-) since the instances in seen, and
+// no others. It leaves the instances of now in seen.
 func Changes(seen *map[string]string, now func() map[string]string, want []string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		before := *seen

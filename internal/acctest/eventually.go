@@ -32,8 +32,8 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// AtLeast waits until there are so many of something, and returns how many there are then. A member runs from the start of what runs its
-// command, which may take a moment to appear; more than there should be are there at once.
+// AtLeast waits until there are so many of something, and returns how many there are then. A member runs from the start
+// of what runs its command, which may take a moment to appear; more than there should be are there at once.
 func AtLeast(t testing.TB, want int, what string, count func() int) (got int) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("%d %s", want, what), func() bool {

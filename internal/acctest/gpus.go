@@ -22,7 +22,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
-// slot are the files of a machine, below its /sys, that has something of NVIDIA's in a slot: where its driver does not tell, nobody knows what.
+// slot are the files of a machine, below its /sys, that has something of NVIDIA's in a slot: where its driver does not
+// tell, nobody knows what.
 var slot = map[string]string{
 	"bus/pci/devices/0000:10:00.0/vendor": "0x10de\n",
 	"bus/pci/devices/0000:10:00.0/class":  "0x030200\n",
@@ -38,8 +39,8 @@ func ProviderBesideAgent(t testing.TB) string {
 	return provider
 }
 
-// ProviderWithGPUs returns the file of a provider with an agent beside it that finds the GPUs of a control, by a library that lacks some
-// functions: so each test has GPUs of its own.
+// ProviderWithGPUs returns the file of a provider with an agent beside it that finds the GPUs of a control, by a
+// library that lacks some functions: so each test has GPUs of its own.
 func ProviderWithGPUs(t testing.TB, control *fakenvml.Control, without ...string) string {
 	t.Helper()
 	provider, sys := providerInFolder(t), t.TempDir()
@@ -105,8 +106,8 @@ func LoadAgent(t testing.TB, bed loader, without ...string) {
 	}, files...)
 }
 
-// NodeDriver is the driver of the GPUs of a node, as the agent of a cluster finds it there that runs from [AgentImage]. An agent that takes its
-// place finds none.
+// NodeDriver is the driver of the GPUs of a node, as the agent of a cluster finds it there that runs from [AgentImage].
+// An agent that takes its place finds none.
 type NodeDriver struct {
 	t       testing.TB
 	docker  *client.Client

@@ -50,7 +50,8 @@ func programImage(t testing.TB, pkg string) (v1.Config, image.File) {
 	return v1.Config{Entrypoint: []string{entrypoint}}, program
 }
 
-// LoadPrometheus loads an image of this machine's Prometheus as [LoadMember] does, which is run as the one that its makers publish.
+// LoadPrometheus loads an image of this machine's Prometheus as [LoadMember] does, which is run as the one that its
+// makers publish.
 func LoadPrometheus(t testing.TB, bed loader, name string) {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
@@ -91,8 +92,8 @@ func buildImage(t testing.TB, name string, config v1.Config, files ...image.File
 	return img
 }
 
-// LoadShell loads an image of this machine's shell, and of some other programs that its scripts may run, as [LoadMember]
-// does.
+// LoadShell loads an image of this machine's shell, and of some other programs that its scripts may run, as
+// [LoadMember] does.
 func LoadShell(t testing.TB, bed loader, name string, programs ...string) {
 	t.Helper()
 	files := map[string]image.File{}

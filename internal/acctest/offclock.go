@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// OffClock is what puts the clock of a host off, which is that of this machine. A host that has the file Says, with a number of seconds,
-// takes the time to be so much later, in all that is started there from then on: what Go's package time and the C library say.
+// OffClock is what puts the clock of a host off, which is that of this machine. A host that has the file Says, with a
+// number of seconds, takes the time to be so much later, in all that is started there from then on: what Go's package
+// time and the C library say.
 type OffClock struct {
 	Says string
 	// Program is what hosts run of ours.

@@ -37,14 +37,14 @@ func Alive(t testing.TB, stateDir, program string) int {
 	return count
 }
 
-// below tells whether a process runs in a folder of the state directory.
+// below reports whether a process runs in a folder of the state directory.
 func below(p procfs.Proc, stateDir string) bool {
 	dir, err := p.Cwd()
 	return err == nil && len(dir) > len(stateDir) && dir[:len(stateDir)] == stateDir
 }
 
-// Processes returns all processes that have to do with a state directory, but for the test's own: members, their shells,
-// supervisors, controllers and providers, by their ids, with what they are.
+// Processes returns all processes that have to do with a state directory, but for the test's own: members, their
+// shells, supervisors, controllers and providers, by their ids, with what they are.
 func Processes(t testing.TB, stateDir string) map[int]string {
 	t.Helper()
 	all, err := procfs.AllProcs()
@@ -68,8 +68,8 @@ func Processes(t testing.TB, stateDir string) map[int]string {
 	return found
 }
 
-// ExpectNobody fails unless all processes that have to do with a state directory end, and leave no file in it. Those of a test
-// that failed already are killed.
+// ExpectNobody fails unless all processes that have to do with a state directory end, and leave no file in it. Those of
+// a test that failed already are killed.
 func ExpectNobody(t testing.TB, stateDir, when string) {
 	t.Helper()
 	failed := t.Failed()

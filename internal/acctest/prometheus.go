@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// Exporter is what a Prometheus scrapes: what it tells, in Prometheus' text format, so many seconds after the start, as this instance.
+// Exporter is what a Prometheus scrapes: what it tells, in Prometheus' text format, so many seconds after the start, as
+// this instance.
 type Exporter struct {
 	Instance string
 	Tells    func(seconds float64) string
 }
 
-// StartPrometheus runs a real Prometheus that scrapes the exporters twice a second until the end of the test, and returns its address once it
-// has scraped each some times.
+// StartPrometheus runs a real Prometheus that scrapes the exporters twice a second until the end of the test, and
+// returns its address once it has scraped each some times.
 func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
@@ -39,7 +40,8 @@ func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			scrapes[i].Add(1)
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-			// Each line has the time for which it was made: on a busy machine Prometheus' own is another, and rates are not what they should be.
+			// Each line has the time for which it was made: on a busy machine Prometheus' own is another, and rates are
+			// not what they should be.
 			now := time.Now()
 			for line := range strings.Lines(strings.TrimSpace(exporter.Tells(now.Sub(start).Seconds()))) {
 				_, _ = fmt.Fprintf(w, "%s %d\n", strings.TrimSuffix(line, "\n"), now.UnixMilli()) // who asked has gone

@@ -48,7 +48,7 @@ func AskRedis(t testing.TB, address string, command ...string) string {
 	return strings.TrimSpace(string(answer))
 }
 
-// pings tells whether a Redis answers at an address.
+// pings reports whether a Redis answers at an address.
 func pings(address string) bool {
 	connection, err := net.Dial("tcp", address)
 	if err != nil {

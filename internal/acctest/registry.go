@@ -27,7 +27,8 @@ type Registry struct {
 	password string
 }
 
-// ServeRegistry serves a registry until the test ends, from which [RegistryUser] may pull with a password, and nobody else.
+// ServeRegistry serves a registry until the test ends, from which [RegistryUser] may pull with a password, and nobody
+// else.
 func ServeRegistry(t testing.TB, listener net.Listener, password string) *Registry {
 	t.Helper()
 	r := &Registry{

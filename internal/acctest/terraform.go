@@ -58,8 +58,8 @@ type Workspace struct {
 	env       []string
 }
 
-// NewWorkspace returns an empty workspace in which Terraform runs this provider program. At the end of the test all that it
-// manages is destroyed, and nothing may be left.
+// NewWorkspace returns an empty workspace in which Terraform runs this provider program. At the end of the test all
+// that it manages is destroyed, and nothing may be left.
 func NewWorkspace(t testing.TB, program string) *Workspace {
 	t.Helper()
 	stateDir := t.TempDir()
@@ -67,7 +67,8 @@ func NewWorkspace(t testing.TB, program string) *Workspace {
 	return newWorkspace(t, program, stateDir)
 }
 
-// Another returns a further workspace on the same state directory. What it manages is destroyed before what the first one does.
+// Another returns a further workspace on the same state directory. What it manages is destroyed before what the first
+// one does.
 func (w *Workspace) Another() *Workspace {
 	w.Helper()
 	return newWorkspace(w.TB, w.program, w.StateDir)
@@ -99,7 +100,7 @@ provider_installation {
 	return w
 }
 
-// manages tells whether Terraform's state has anything.
+// manages reports whether Terraform's state has anything.
 func (w *Workspace) manages() bool {
 	var state struct {
 		Resources []json.RawMessage `json:"resources"`
@@ -184,8 +185,8 @@ func (w *Workspace) ExpectNoChange(when string) {
 	}
 }
 
-// DieAfter runs Terraform with a provider that dies after a number of engine calls. It returns whether it survived because it
-// made fewer.
+// DieAfter runs Terraform with a provider that dies after a number of engine calls. It returns whether it survived
+// because it made fewer.
 func (w *Workspace) DieAfter(calls int, args ...string) (survived bool) {
 	w.Helper()
 	if err := os.Remove(w.callsFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -221,7 +222,7 @@ func (w *Workspace) ExpectNobody(when string) {
 	ExpectNobody(w, w.StateDir, when)
 }
 
-// Interrupted tells whether an error is that of a process that a signal ended.
+// Interrupted reports whether an error is that of a process that a signal ended.
 func Interrupted(err error, signal syscall.Signal) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {

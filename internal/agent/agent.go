@@ -1,6 +1,7 @@
 //go:build linux
 
-// Package agent is the program that runs on each host of a cluster: it measures the host, its GPUs and what runs there, and answers who asks.
+// Package agent is the program that runs on each host of a cluster: it measures the host, its GPUs and what runs there,
+// and answers who asks.
 package agent
 
 import (

@@ -1,7 +1,7 @@
 // Package autoscale decides how many members a role has by what is measured.
 //
-// It is pure: a decision is made of a policy, of what is seen at a moment ([Seen]) and of what is remembered ([State]), and says why it is as it is.
-// The controller and the simulator ([Backtest]) use the same functions.
+// It is pure: a decision is made of a policy, of what is seen at a moment ([Seen]) and of what is remembered ([State]),
+// and says why it is as it is. The controller and the simulator ([Backtest]) use the same functions.
 package autoscale
 
 import (
@@ -22,9 +22,11 @@ type Seen struct {
 	Metrics map[string]Measurement
 	// Roles are the counts of the group's other roles.
 	Roles map[string]int
-	// Answers are those of algorithms of the user's, by the names of the metrics that have one. One that is not there has not answered.
+	// Answers are those of algorithms of the user's, by the names of the metrics that have one. One that is not there
+	// has not answered.
 	Answers map[string]Answer
-	// Guards are what the sources of the policy's guards tell, by [domain.GuardQuestion].Name. One that is not there was not asked.
+	// Guards are what the sources of the policy's guards tell, by [domain.GuardQuestion].Name. One that is not there
+	// was not asked.
 	Guards map[string]Measurement
 	// Room is what there is for further members; nil where nobody asks for it, or knows of no bound.
 	Room *Room
@@ -32,8 +34,8 @@ type Seen struct {
 	Yield *Yield
 	// Used is what members use, for a policy that scales vertically.
 	Used Used
-	// Held says why nothing can be changed at the moment, such as an apply that is under way, and Busy why no member may go, such as a
-	// hook that is at work; "" where nothing does.
+	// Held says why nothing can be changed at the moment, such as an apply that is under way, and Busy why no member
+	// may go, such as a hook that is at work; "" where nothing does.
 	Held, Busy string
 }
 
@@ -42,7 +44,8 @@ type Measurement struct {
 	// Value is the metric's, and At the time of its newest sample.
 	Value float64
 	At    time.Time
-	// Members are the values of single members by name, for metrics that members have; nil where only Value, their mean, is known.
+	// Members are the values of single members by name, for metrics that members have; nil where only Value, their
+	// mean, is known.
 	Members map[string]float64
 	// Unready are the names of the members that are not ready, and Missing of those that are and have no value.
 	Unready, Missing []string
@@ -78,10 +81,12 @@ type State struct {
 	Changes []At[int] `json:"changes,omitempty"`
 	// LastChange is when the count was changed last, in either direction.
 	LastChange time.Time `json:"last_change,omitzero"`
-	// Startup is how long members take from the decision until they are ready, and Starting the count that was last raised, until that many are.
+	// Startup is how long members take from the decision until they are ready, and Starting the count that was last
+	// raised, until that many are.
 	Startup  time.Duration `json:"startup,omitempty"`
 	Starting *At[int]      `json:"starting,omitempty"`
-	// Told are the guards that have had a value, by what they ask, and Untold when those were asked first that have not.
+	// Told are the guards that have had a value, by what they ask, and Untold when those were asked first that have
+	// not.
 	Told   map[string]bool      `json:"told,omitempty"`
 	Untold map[string]time.Time `json:"untold,omitempty"`
 	// Spent is what the role has used of the day's member-hours.
@@ -100,7 +105,8 @@ type At[T any] struct {
 type Memory struct {
 	// Heat is that of [domain.HeatAlgorithm].
 	Heat int `json:"heat,omitempty"`
-	// Above and Below count the decisions in a row that found the metric beyond the thresholds of [domain.ThresholdAlgorithm].
+	// Above and Below count the decisions in a row that found the metric beyond the thresholds of
+	// [domain.ThresholdAlgorithm].
 	Above int `json:"above,omitempty"`
 	Below int `json:"below,omitempty"`
 	// EmptySince is since when the queue of [domain.QueueAlgorithm] has been empty.
@@ -134,7 +140,8 @@ type asking struct {
 	observed func(name string) (value float64, missing string)
 	// chooses chooses an action in the model's place; nil where the model does.
 	chooses Chooser
-	// lastChange is as in State, busy as in Seen, and needed what guards.at_least was told; nil where there is no such guard.
+	// lastChange is as in State, busy as in Seen, and needed what guards.at_least was told; nil where there is no such
+	// guard.
 	lastChange time.Time
 	busy       string
 	needed     *Guarded
@@ -142,7 +149,8 @@ type asking struct {
 	requested, quiet bool
 }
 
-// active is the number of members that the metric is of: of those that are ready the ones that have a value, where that is known.
+// active is the number of members that the metric is of: of those that are ready the ones that have a value, where that
+// is known.
 func (in asking) active() int {
 	if in.metric.Members == nil {
 		return in.ready

@@ -31,8 +31,9 @@ type Model struct {
 	Signals map[string]Signal
 }
 
-// ChangeCost is what a change of the count costs where data moves between members, as between brokers. A change is under way from the decision until
-// members that were added have started and the data has moved: only then do these carry load, and may another change begin.
+// ChangeCost is what a change of the count costs where data moves between members, as between brokers. A change is
+// under way from the decision until members that were added have started and the data has moved: only then do these
+// carry load, and may another change begin.
 type ChangeCost struct {
 	// Takes is how long data moves; 0 where there is none to move.
 	Takes time.Duration
@@ -56,7 +57,8 @@ type Signal string
 
 // What a metric may show.
 const (
-	// SignalUtilisation is the percentage of the ready members' capacity that is in use, 100 at most: a role without ready members has none.
+	// SignalUtilisation is the percentage of the ready members' capacity that is in use, 100 at most: a role without
+	// ready members has none.
 	SignalUtilisation Signal = "utilisation"
 	// SignalLoad is the load itself.
 	SignalLoad Signal = "load"
@@ -64,8 +66,8 @@ const (
 	SignalQueue Signal = "queue"
 	// SignalLatency is how long what comes waits in the queue, in seconds: what the ready members need to work it off.
 	SignalLatency Signal = "latency"
-	// SignalChanging is 1 while members start or data moves between them, and 0 else, and SignalSkew by which share a ready member carries more than the mean of all, as those
-	// that start carry nothing.
+	// SignalChanging is 1 while members start or data moves between them, and 0 else, and SignalSkew by which share a
+	// ready member carries more than the mean of all, as those that start carry nothing.
 	SignalChanging Signal = "changing"
 	SignalSkew     Signal = "skew"
 )
@@ -85,7 +87,8 @@ type Moment struct {
 	Load, Backlog float64
 	// Count and Ready are the members that were ordered, and those at work.
 	Count, Ready int
-	// Moving tells that data moves between members, or is about to, and Lost the share of the capacity that is lost by it.
+	// Moving tells that data moves between members, or is about to, and Lost the share of the capacity that is lost by
+	// it.
 	Moving bool
 	Lost   float64
 }
@@ -111,7 +114,8 @@ func (m Model) Shows(signal Signal, at Moment) (float64, bool) {
 
 // Course is what a policy makes of a trace.
 type Course struct {
-	// Steps are the newest changes of the count, [MaxSteps] at most, in their order; the first of all is the initial count, From 0.
+	// Steps are the newest changes of the count, [MaxSteps] at most, in their order; the first of all is the initial
+	// count, From 0.
 	Steps []Step
 	// Changes is the number of all changes, without the initial count.
 	Changes int
@@ -121,12 +125,14 @@ type Course struct {
 	Under time.Duration
 	// MemberHours are the hours of all members that were ordered.
 	MemberHours float64
-	// ChangesPerHour is the number of changes an hour, and Reversals how often one went into the other direction than the one before.
+	// ChangesPerHour is the number of changes an hour, and Reversals how often one went into the other direction than
+	// the one before.
 	ChangesPerHour float64
 	Reversals      int
 }
 
-// MaxSteps bounds the steps that a course has: a policy that goes back and forth makes millions of them in a long trace.
+// MaxSteps bounds the steps that a course has: a policy that goes back and forth makes millions of them in a long
+// trace.
 const MaxSteps = 10_000
 
 // Step is a change of the count.

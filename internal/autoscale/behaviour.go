@@ -8,12 +8,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// stabilise returns what the count is to be where one is wanted, by what was asked for before, and why it is another one; "" where it is not.
+// stabilise returns what the count is to be where one is wanted, by what was asked for before, and why it is another
+// one; "" where it is not.
 //
-// It is stabilizeRecommendationWithBehaviors of pkg/controller/podautoscaler/horizontal.go of Kubernetes: a role is scaled out to the smallest count that
-// was asked for in the window of scaling out, in to the largest one of the window of scaling in, and between the two the count stays.
+// It is stabilizeRecommendationWithBehaviors of pkg/controller/podautoscaler/horizontal.go of Kubernetes: a role is
+// scaled out to the smallest count that was asked for in the window of scaling out, in to the largest one of the window
+// of scaling in, and between the two the count stays.
 //
-// asked is what was asked for, the oldest first, unstabilised. The wanted count belongs to both windows, whether asked has it already or not.
+// asked is what was asked for, the oldest first, unstabilised. The wanted count belongs to both windows, whether asked
+// has it already or not.
 func stabilise(policy *domain.AutoscalingPolicy, asked []At[int], now time.Time, count, wanted int) (int, string) {
 	out, in := stabilisations(policy)
 	sinceOut, sinceIn := now.Add(-out), now.Add(-in)
@@ -51,7 +54,8 @@ func longestStabilisation(policy *domain.AutoscalingPolicy) time.Duration {
 	return max(out, in)
 }
 
-// defaultRatesOut are those of Kubernetes. Its default for scaling in, 100 % every 15 s, is no bound at all, and has no counterpart here.
+// defaultRatesOut are those of Kubernetes. Its default for scaling in, 100 % every 15 s, is no bound at all, and has no
+// counterpart here.
 var defaultRatesOut = []domain.ScalingRate{
 	{Count: 4, Period: domain.Duration(15 * time.Second)},
 	{Percent: 100, Period: domain.Duration(15 * time.Second)},
@@ -77,11 +81,12 @@ func longestPeriod(policy *domain.AutoscalingPolicy) time.Duration {
 	return time.Duration(longest)
 }
 
-// limit returns what the count may be where one is wanted, by the rates and the largest step of the direction, and why it is another one; "" where it is
-// not.
+// limit returns what the count may be where one is wanted, by the rates and the largest step of the direction, and why
+// it is another one; "" where it is not.
 //
-// It is convertDesiredReplicasWithBehaviorRate of the same file: a rate is one of the count at the beginning of its period, which is the present one
-// without the changes since, in either direction. A count that is beyond the rate by now stays.
+// It is convertDesiredReplicasWithBehaviorRate of the same file: a rate is one of the count at the beginning of its
+// period, which is the present one without the changes since, in either direction. A count that is beyond the rate by
+// now stays.
 //
 // changes are by how much the count was changed, below 0 where it was scaled in, the oldest first.
 func limit(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time, count, wanted int) (int, string) {
@@ -106,8 +111,8 @@ func limitOut(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time
 		start := countBefore(changes, now, rate.Period, count)
 		most := start + min(rate.Count, domain.MaxReplicas)
 		if rate.Percent > 0 {
-			// Rounded up, as a small role would never grow otherwise. The order of the operations is upstream's, and so is their rounding:
-			// 10 % of 100 are 11, as 1.1 is a little more than that in binary.
+			// Rounded up, as a small role would never grow otherwise. The order of the operations is upstream's, and so
+			// is their rounding: 10 % of 100 are 11, as 1.1 is a little more than that in binary.
 			most = int(math.Ceil(min(max(float64(start)*(1+rate.Percent/100), 0), domain.MaxReplicas)))
 		}
 		if i == 0 || (most > bound) == (behaviour.Select != domain.SelectMin) {
@@ -138,8 +143,8 @@ func limitIn(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time,
 	return limited(count, wanted, min(bound, count), by, behaviour.MaxStep)
 }
 
-// limited returns the wanted count, or what lies nearest to it of what is allowed by a bound, which is that of a rate, and by a step, which is none
-// where it is 0.
+// limited returns the wanted count, or what lies nearest to it of what is allowed by a bound, which is that of a rate,
+// and by a step, which is none where it is 0.
 func limited(count, wanted, bound int, by domain.ScalingRate, step int) (int, string) {
 	allowed := max(wanted, bound)
 	if wanted > count {
@@ -166,7 +171,8 @@ func countBefore(changes []At[int], now time.Time, period domain.Duration, count
 	return count
 }
 
-// keepRecent returns what is left of a list, the oldest first, without what is older than so long. It is a part of the list, which is left as it is.
+// keepRecent returns what is left of a list, the oldest first, without what is older than so long. It is a part of the
+// list, which is left as it is.
 func keepRecent[T any](list []At[T], now time.Time, keep time.Duration) []At[T] {
 	since := now.Add(-keep)
 	for len(list) > 0 && list[0].At.Before(since) {

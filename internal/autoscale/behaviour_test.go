@@ -18,8 +18,8 @@ func ago(d time.Duration, value int) At[int] { return At[int]{someTime.Add(-d), 
 // duration points to a duration.
 func duration(d time.Duration) *domain.Duration { return new(domain.Duration(d)) }
 
-// bounds are the rates of a number of members and of a percentage in periods in seconds, none where they are 0: generateScalingRules of Kubernetes'
-// horizontal_test.go.
+// bounds are the rates of a number of members and of a percentage in periods in seconds, none where they are 0:
+// generateScalingRules of Kubernetes' horizontal_test.go.
 func bounds(count, countPeriod int, percent float64, percentPeriod int) domain.ScalingBehaviour {
 	var behaviour domain.ScalingBehaviour
 	if count != 0 {
@@ -31,7 +31,8 @@ func bounds(count, countPeriod int, percent float64, percentPeriod int) domain.S
 	return behaviour
 }
 
-// spread are changes that lie in the middle of equal parts of the last two minutes: generateEventsUniformDistribution of Kubernetes' horizontal_test.go.
+// spread are changes that lie in the middle of equal parts of the last two minutes: generateEventsUniformDistribution
+// of Kubernetes' horizontal_test.go.
 func spread(values ...int) []At[int] {
 	part := 2 * time.Minute / time.Duration(len(values))
 	var changes []At[int]
@@ -58,7 +59,8 @@ func TestStabilise(t *testing.T) {
 		want          int
 		why           string
 	}{
-		// Those of TestNormalizeDesiredReplicas of Kubernetes' horizontal_test.go, of a role that is large enough to be scaled in.
+		// Those of TestNormalizeDesiredReplicas of Kubernetes' horizontal_test.go, of a role that is large enough to be
+		// scaled in.
 		"empty log":                          {domain.AutoscalingPolicy{}, nil, 9, 5, 5, ""},
 		"stabilize":                          {domain.AutoscalingPolicy{}, []At[int]{ago(2*time.Minute, 4), ago(time.Minute, 5)}, 9, 3, 5, "3 wanted, but 5 was needed within 5m0s"},
 		"no stabilize":                       {domain.AutoscalingPolicy{}, []At[int]{ago(2*time.Minute, 1), ago(time.Minute, 2)}, 9, 3, 3, ""},
@@ -90,8 +92,8 @@ func TestStabilise(t *testing.T) {
 	}
 }
 
-// TestLimit has the cases of TestScalingWithRules of Kubernetes' horizontal_test.go under their names there, but those that are about the bounds of the
-// count, and then some more. Changes below 0 are the events of scaling down there.
+// TestLimit has the cases of TestScalingWithRules of Kubernetes' horizontal_test.go under their names there, but those
+// that are about the bounds of the count, and then some more. Changes below 0 are the events of scaling down there.
 func TestLimit(t *testing.T) {
 	out := func(b domain.ScalingBehaviour) domain.AutoscalingPolicy { return domain.AutoscalingPolicy{ScaleOut: b} }
 	in := func(b domain.ScalingBehaviour) domain.AutoscalingPolicy { return domain.AutoscalingPolicy{ScaleIn: b} }

@@ -22,7 +22,8 @@ func TestBacktestOfCostlyChanges(t *testing.T) {
 		under         time.Duration
 		steps         string
 	}{
-		// Ordered at 1:00, the member has started at 1:30, and carries load from 2:30 on. What 2:00 asks for has to wait until then, and carries from 4:00 on.
+		// Ordered at 1:00, the member has started at 1:30, and carries load from 2:30 on. What 2:00 asks for has to
+		// wait until then, and carries from 4:00 on.
 		"more": {[]float64{18, 28, 38, 38, 38}, []int{2, 3, 3, 4, 4}, []int{2, 2, 2, 3, 4}, 3 * time.Minute, "1m0s 3, 2m30s 4"},
 		// Fewer is so at once. For a minute, a quarter of what is left is lost, too much for 8, and not for 7.
 		"fewer":         {[]float64{18, 8, 8}, []int{2, 1, 1}, []int{2, 1, 1}, time.Minute, "1m0s 1"},

@@ -8,25 +8,28 @@ import (
 	"strings"
 )
 
-// Chart is a picture of curves, in panels of the same size that share a legend. It is drawn as it is given: the same chart is the same text.
+// Chart is a picture of curves, in panels of the same size that share a legend. It is drawn as it is given: the same
+// chart is the same text.
 type Chart struct {
 	Title string
 	// X and Y name what is to the right and upwards, with their units.
 	X, Y string
-	// Ticks are the values that are marked to the right; the axis ends at the last one, and is the square root's, so that small values are apart. Without
-	// any, each panel has an axis as long as its curves.
+	// Ticks are the values that are marked to the right; the axis ends at the last one, and is the square root's, so
+	// that small values are apart. Without any, each panel has an axis as long as its curves.
 	Ticks  []float64
 	Panels []Panel
 }
 
-// Panel is one plot of a chart. It is as high as Top, or as its curves where that is 0; what is beyond its axes is cut off.
+// Panel is one plot of a chart. It is as high as Top, or as its curves where that is 0; what is beyond its axes is cut
+// off.
 type Panel struct {
 	Title  string
 	Top    float64
 	Curves []Curve
 }
 
-// Curve is a line through points, each of which is marked. Those of one name look the same in all panels, and have one place in the legend.
+// Curve is a line through points, each of which is marked. Those of one name look the same in all panels, and have one
+// place in the legend.
 type Curve struct {
 	Name, Colour string
 	// Dashes are those of SVG, or "" for none.
@@ -40,7 +43,8 @@ type ChartPoint struct{ X, Y float64 }
 const (
 	// A panel's plot is within these margins, for its labels.
 	chartLeft, chartRight, chartTop, chartBottom = 62.0, 14.0, 46.0, 46.0
-	// panelRatio is the height of a panel by its width, and legendColumn and legendRow how far two names in the legend are apart.
+	// panelRatio is the height of a panel by its width, and legendColumn and legendRow how far two names in the legend
+	// are apart.
 	panelRatio, legendColumn, legendRow = 0.62, 240.0, 20.0
 )
 

@@ -11,7 +11,7 @@ type crew struct {
 	starting []At[int]
 }
 
-// grow has members be ready that have started, and tells whether there are any.
+// grow has members be ready that have started, and reports whether there are any.
 func (c *crew) grow(now time.Time) (grown bool) {
 	for len(c.starting) > 0 && !c.starting[0].At.After(now) {
 		c.ready += c.starting[0].Value
@@ -24,7 +24,8 @@ func (c *crew) grow(now time.Time) (grown bool) {
 // allReady has all members be ready.
 func (c *crew) allReady() { c.ready, c.starting = c.count, nil }
 
-// order sets the count: further members are ready at a time, and of those that are removed the ones go first that were ordered last.
+// order sets the count: further members are ready at a time, and of those that are removed the ones go first that were
+// ordered last.
 func (c *crew) order(count int, ready time.Time) {
 	change := count - c.count
 	c.count = count

@@ -67,7 +67,8 @@ type Decision struct {
 type Asked struct {
 	// Name is that of the metric or the schedule.
 	Name string
-	// Value and Age are the metric's. Where there is no value that is of use, Value is NaN, and Age that of a value that is stale, or 0.
+	// Value and Age are the metric's. Where there is no value that is of use, Value is NaN, and Age that of a value
+	// that is stale, or 0.
 	Value float64
 	Age   time.Duration
 	// Count is what it asks for, unless it Abstains, and Known whether it asks for anything.
@@ -111,8 +112,10 @@ func (d *Decision) limit(count int, why string) int {
 	return count
 }
 
-// Decide decides about a role as it is seen, and remembers in the state what the next decision needs. A role out of its bounds is brought back,
-// and one whose room somebody more important waits for gives way, before any metric is read. That the count was changed is remembered by [Autoscaler.Changed] alone: whoever carries a decision out may not be able to.
+// Decide decides about a role as it is seen, and remembers in the state what the next decision needs. A role out of its
+// bounds is brought back, and one whose room somebody more important waits for gives way, before any metric is read.
+// That the count was changed is remembered by [Autoscaler.Changed] alone: whoever carries a decision out may not be
+// able to.
 func (a *Autoscaler) Decide(state *State, seen Seen) Decision {
 	var d Decision
 	a.decide(&d, state, &seen)
@@ -158,7 +161,8 @@ func (a *Autoscaler) Changed(state *State, at time.Time, from, to int) {
 	}
 }
 
-// Resume goes on with a state after a time of which it knows nothing: a role is not scaled in for what was not asked for meanwhile.
+// Resume goes on with a state after a time of which it knows nothing: a role is not scaled in for what was not asked
+// for meanwhile.
 func (a *Autoscaler) Resume(state *State, now time.Time, count int) {
 	if !state.Since.IsZero() {
 		a.remember(state, now, max(count, lastAsked(state.Asked)))
@@ -173,7 +177,8 @@ func lastAsked(asked []At[int]) int {
 	return asked[len(asked)-1].Value
 }
 
-// initial returns the count with which the policy begins, until the role had that once, or came as near to it as it could.
+// initial returns the count with which the policy begins, until the role had that once, or came as near to it as it
+// could.
 func (a *Autoscaler) initial(d *Decision, state *State, count int) int {
 	if !state.Initial || a.policy.Initial == nil || *a.policy.Initial == count {
 		state.Initial = false
@@ -193,8 +198,9 @@ func (a *Autoscaler) within(d *Decision, count int) int {
 	return count
 }
 
-// wanted returns the count that the metrics and schedules ask for, as far as the behaviour allows. They are asked, and what they ask for is
-// remembered, while a cooldown holds the count, too: what they know of that time counts when it is over.
+// wanted returns the count that the metrics and schedules ask for, as far as the behaviour allows. They are asked, and
+// what they ask for is remembered, while a cooldown holds the count, too: what they know of that time counts when it is
+// over.
 func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	coolsOut, coolsIn := a.cools(a.policy.ScaleOut, state, seen.Now), a.cools(a.policy.ScaleIn, state, seen.Now)
 	blind := a.ask(d, state, seen)
@@ -218,7 +224,8 @@ func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	return d.limit(limited, why)
 }
 
-// remember notes what was asked for, as far as that is of use. What is asked for all the time is one entry, of when it was so last.
+// remember notes what was asked for, as far as that is of use. What is asked for all the time is one entry, of when it
+// was so last.
 func (a *Autoscaler) remember(state *State, now time.Time, count int) {
 	last := len(state.Asked) - 1
 	switch {
@@ -230,7 +237,7 @@ func (a *Autoscaler) remember(state *State, now time.Time, count int) {
 	}
 }
 
-// cools tells whether a change was made so short a time ago that there is none in a direction.
+// cools reports whether a change was made so short a time ago that there is none in a direction.
 func (a *Autoscaler) cools(b domain.ScalingBehaviour, state *State, now time.Time) bool {
 	since := now.Sub(state.LastChange)
 	return since >= 0 && since < b.Cooldown.Or(0) // below 0 where the clock was put back
@@ -245,7 +252,8 @@ func (s *State) rewind(now time.Time) {
 	}
 }
 
-// ask notes what the metrics and schedules ask for, and returns the name of a metric that is missing and keeps the role from being scaled in.
+// ask notes what the metrics and schedules ask for, and returns the name of a metric that is missing and keeps the role
+// from being scaled in.
 func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	if state.Metrics == nil {
 		state.Metrics = make(map[string]Memory, len(a.metrics))
@@ -380,7 +388,8 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 	return ratio(*a.Ratio, in)
 }
 
-// least is the count where nothing has a say: the least one, or the present one of a policy that has nothing that ever has one.
+// least is the count where nothing has a say: the least one, or the present one of a policy that has nothing that ever
+// has one.
 func (a *Autoscaler) least(count int) int {
 	if len(a.policy.Schedules) == 0 && !slices.ContainsFunc(a.follows, func(m domain.ScalingMetric) bool { return !m.Observed() }) {
 		return count
@@ -388,8 +397,9 @@ func (a *Autoscaler) least(count int) int {
 	return a.policy.Min
 }
 
-// combine returns the largest count that is asked for. What is observed has no say. What abstains changes nothing by itself: but no other goes below it, and where another
-// adds members, it has its say. Without anybody who asks it is the present count, or the least one where nobody ever will but by the clock.
+// combine returns the largest count that is asked for. What is observed has no say. What abstains changes nothing by
+// itself: but no other goes below it, and where another adds members, it has its say. Without anybody who asks it is
+// the present count, or the least one where nobody ever will but by the clock.
 func combine(asked []Asked, count, least int) int {
 	top, voices := -1, 0
 	for _, a := range asked {

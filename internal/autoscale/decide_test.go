@@ -133,7 +133,8 @@ func TestAskedValue(t *testing.T) {
 	}
 }
 
-// A policy that is new scales nothing in before it has seen enough: a controller that starts again with its state does so at once.
+// A policy that is new scales nothing in before it has seen enough: a controller that starts again with its state does
+// so at once.
 func TestDecideNew(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	policy.ScaleIn.Stabilisation = nil
@@ -238,8 +239,8 @@ func all() map[string]domain.ScalingMetric {
 	}
 }
 
-// Whatever is measured, or not, a count stays within its bounds; and who forgets everything but the state, as a controller that dies after each
-// decision, decides the same.
+// Whatever is measured, or not, a count stays within its bounds; and who forgets everything but the state, as a
+// controller that dies after each decision, decides the same.
 func TestDecideProperties(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -292,7 +293,8 @@ func TestDecideProperties(t *testing.T) {
 	}
 }
 
-// Members that are not ready have no say in what is expected, nor in how hot a role is, as they have none in what is there.
+// Members that are not ready have no say in what is expected, nor in how hot a role is, as they have none in what is
+// there.
 func TestUnreadyMembersAddNobody(t *testing.T) {
 	ahead := targetOf(50)
 	ahead.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}

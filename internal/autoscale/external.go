@@ -63,7 +63,8 @@ const (
 	actionNone = "none"
 )
 
-// ParseAnswer reads an answer: {"count": 4}, or {"action": "up"}, "down" or "none". What is none of these is no answer, and says why.
+// ParseAnswer reads an answer: {"count": 4}, or {"action": "up"}, "down" or "none". What is none of these is no answer,
+// and says why.
 func ParseAnswer(data []byte) Answer {
 	var said struct {
 		Count  *float64 `json:"count"`
@@ -87,10 +88,11 @@ func ParseAnswer(data []byte) Answer {
 	return Answer{Action: *said.Action}
 }
 
-// external asks for what an algorithm of the user's has said. Without an answer it changes nothing, and keeps others from removing members.
+// external asks for what an algorithm of the user's has said. Without an answer it changes nothing, and keeps others
+// from removing members.
 //
-// Up, down and none are the actions of the agents that learn to scale in "Elastic scaling of Kafka with deep reinforcement learning", by a vector of metrics at
-// fixed time steps; see [Question] for ours.
+// Up, down and none are the actions of the agents that learn to scale in "Elastic scaling of Kafka with deep
+// reinforcement learning", by a vector of metrics at fixed time steps; see [Question] for ours.
 func external(in asking) proposal {
 	switch {
 	case in.answer.Why != "":

@@ -12,10 +12,11 @@ import (
 
 // Trend is what a forecast remembers of a metric: some 5 KB of JSON with a season, and some hundred bytes without.
 //
-// Without a season it is Holt's linear trend, damped (Gardner and McKenzie, Forecasting trends in time series, Management Science 31, 1985), with weights
-// for values that come at irregular times (Wright, Forecasting data published at irregular time intervals, Management Science 32, 1986).
-// With a season it is that of Holt and Winters with an additive season (Winters, Forecasting sales by exponentially weighted moving averages,
-// Management Science 6, 1960): the trend is that of the values less those of the same time in former seasons.
+// Without a season it is Holt's linear trend, damped (Gardner and McKenzie, Forecasting trends in time series,
+// Management Science 31, 1985), with weights for values that come at irregular times (Wright, Forecasting data
+// published at irregular time intervals, Management Science 32, 1986). With a season it is that of Holt and Winters
+// with an additive season (Winters, Forecasting sales by exponentially weighted moving averages, Management Science 6,
+// 1960): the trend is that of the values less those of the same time in former seasons.
 type Trend struct {
 	// At and Value are the newest value, and Step the typical time between two, in seconds; 0 before the second.
 	At    time.Time `json:"at,omitzero"`
@@ -34,11 +35,12 @@ type Trend struct {
 
 // Season is what repeats in a metric. Its values still have the level in them, as only their differences count.
 type Season struct {
-	// Length is the time after which it repeats, and Profile what the metric was like in each part of it: unknown where it is not known yet.
+	// Length is the time after which it repeats, and Profile what the metric was like in each part of it: unknown where
+	// it is not known yet.
 	Length  domain.Duration `json:"length"`
 	Profile []float32       `json:"profile"`
-	// Part numbers the part that the newest value is in, counted since 1970. Sum and Count are of the values in it, and Before is the mean of the
-	// part before it, which is not in the profile yet.
+	// Part numbers the part that the newest value is in, counted since 1970. Sum and Count are of the values in it, and
+	// Before is the mean of the part before it, which is not in the profile yet.
 	Part   int64   `json:"part"`
 	Sum    float64 `json:"sum"`
 	Count  int     `json:"count"`
@@ -82,7 +84,8 @@ func (s *Season) sound() bool {
 const (
 	// seasonParts is the number of parts of a season: 5 minutes each of a day.
 	seasonParts = 288
-	// seasonWeight is what the newest season counts for in the profile: an odd day, such as a holiday, must not be taken for the rule.
+	// seasonWeight is what the newest season counts for in the profile: an odd day, such as a holiday, must not be
+	// taken for the rule.
 	seasonWeight = 0.3
 	// unknown marks parts of a season without a value: metrics are never negative.
 	unknown = -1
@@ -92,9 +95,10 @@ const (
 	largest = 1e30
 )
 
-// The time constants of the smoothing. The level's is a quarter of the lead, and some steps at least, as single values tell of no trend. The slope's and
-// the damping's are multiples of it. With 2 the model follows a step of the metric with hardly any overshoot of the level (it is a system
-// of second order with a damping ratio of 0.7), and with 32 the rise that is expected of a steady ramp is 87 % of the true one.
+// The time constants of the smoothing. The level's is a quarter of the lead, and some steps at least, as single values
+// tell of no trend. The slope's and the damping's are multiples of it. With 2 the model follows a step of the metric
+// with hardly any overshoot of the level (it is a system of second order with a damping ratio of 0.7), and with 32 the
+// rise that is expected of a steady ramp is 87 % of the true one.
 const (
 	levelLeads   = 0.25
 	levelSteps   = 3
@@ -102,11 +106,11 @@ const (
 	dampedLevels = 32
 )
 
-// expect takes the newest value of a metric, at its time, and returns the value that is expected the lead ahead, and whether that is more. A value that is
-// not newer than the last one changes nothing that is remembered.
+// expect takes the newest value of a metric, at its time, and returns the value that is expected the lead ahead, and
+// whether that is more. A value that is not newer than the last one changes nothing that is remembered.
 //
-// What is expected is never below the value itself: a forecast is there to be ready in time for what comes. Members that the present
-// needs don't go because less is expected; scaling in follows what is there.
+// What is expected is never below the value itself: a forecast is there to be ready in time for what comes. Members
+// that the present needs don't go because less is expected; scaling in follows what is there.
 func (t *Trend) expect(f domain.Forecast, now time.Time, value float64) (expected float64, more bool) {
 	if math.IsNaN(value) {
 		value = t.Value
@@ -182,7 +186,8 @@ func (t *Trend) take(f domain.Forecast, now time.Time, value float64) {
 	t.smooth(elapsed, t.smoothing(f), value-season)
 }
 
-// smooth moves the level and the slope by a value that came some seconds after the one before, constant being the level's time constant in seconds.
+// smooth moves the level and the slope by a value that came some seconds after the one before, constant being the
+// level's time constant in seconds.
 func (t *Trend) smooth(elapsed, constant, value float64) {
 	slopeKept := math.Exp(-elapsed / (slopeLevels * constant))
 	levelKept := slopeKept * slopeKept // slopeLevels is 2
@@ -216,10 +221,12 @@ func newSeason(length domain.Duration) *Season {
 	return s
 }
 
-// take adds a value to the part that it is in. Parts between it and the one before take it, too, unless there was a gap.
+// take adds a value to the part that it is in. Parts between it and the one before take it, too, unless there was a
+// gap.
 //
-// A part gets into the profile only after the next one. Until then it is still the last season's, as are those that a forecast looks ahead at: were some of
-// them of this season, a difference between the seasons would look like one between the parts.
+// A part gets into the profile only after the next one. Until then it is still the last season's, as are those that a
+// forecast looks ahead at: were some of them of this season, a difference between the seasons would look like one
+// between the parts.
 func (s *Season) take(now time.Time, value float64, gap bool) {
 	part, _ := s.part(now)
 	if gap || s.Count == 0 || part < s.Part || part-seasonParts > s.Part {
@@ -275,8 +282,9 @@ func (s *Season) of(part int64) *float32 {
 	return &s.Profile[(part%seasonParts+seasonParts)%seasonParts]
 }
 
-// part is the number of the part that a time is in, since 1970, and how much of it has gone by. Seasons are counted in UTC: where a day of
-// local time is meant, the forecast is that of the wrong hour for some days after a change of daylight-saving time.
+// part is the number of the part that a time is in, since 1970, and how much of it has gone by. Seasons are counted in
+// UTC: where a day of local time is meant, the forecast is that of the wrong hour for some days after a change of
+// daylight-saving time.
 func (s *Season) part(now time.Time) (part int64, share float64) {
 	width, since := int64(s.Length)/seasonParts, now.UnixNano()
 	return since / width, float64(since%width) / float64(width)

@@ -51,8 +51,8 @@ func TestForecastOfARamp(t *testing.T) {
 				value = 100 + perSecond*now.Sub(midnight).Seconds()
 				got, _ = trend.tell(forecast, now, value)
 			}
-			// In the steady state the slope is that of the ramp but for the damping, and the level is behind by what it misses of the slope in its
-			// time constant. It is solved here for values at equal times.
+			// In the steady state the slope is that of the ramp but for the damping, and the level is behind by what it
+			// misses of the slope in its time constant. It is solved here for values at equal times.
 			level, step := max(levelLeads*test.lead.Seconds(), levelSteps*trend.Step), test.step.Seconds()
 			levelWeight, slopeWeight := 1-math.Exp(-step/level), 1-math.Exp(-step/(slopeLevels*level))
 			slope := perSecond * slopeWeight / (1 - (1-slopeWeight)*math.Exp(-step/(dampedLevels*level)))

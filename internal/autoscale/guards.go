@@ -117,7 +117,8 @@ func (a *Autoscaler) atLeast(d *Decision, count int) int {
 	return d.limit(min(needed, a.policy.Max), say(count, " wanted, but guards.at_least tells ", *by.Value, ": ", by.What))
 }
 
-// notBelow has no member removed of those that a source tells are needed, or while that can't be told, whatever the policy's bounds.
+// notBelow has no member removed of those that a source tells are needed, or while that can't be told, whatever the
+// policy's bounds.
 func (a *Autoscaler) notBelow(d *Decision, count int) int {
 	needed, by := d.needed()
 	switch {
@@ -138,7 +139,8 @@ type Spent struct {
 	At    time.Time `json:"at"`
 }
 
-// withinBudget returns the least count once the day's member-hours are spent, and the present one as long as they are not.
+// withinBudget returns the least count once the day's member-hours are spent, and the present one as long as they are
+// not.
 func (a *Autoscaler) withinBudget(d *Decision, state *State, seen *Seen) (count int, spent bool) {
 	budget := a.policy.Guards.MemberHoursPerDay
 	if budget <= 0 {
@@ -167,8 +169,8 @@ func (s *Spent) pass(now time.Time, members int) {
 	s.At = now
 }
 
-// learnStartup learns how long members take to start, once as many are ready as the count was raised to. Each start counts for half of what is
-// known then: what starts slower today, such as with a larger image, is known after a few.
+// learnStartup learns how long members take to start, once as many are ready as the count was raised to. Each start
+// counts for half of what is known then: what starts slower today, such as with a larger image, is known after a few.
 func (s *State) learnStartup(seen *Seen) {
 	if s.Starting == nil || seen.Ready < s.Starting.Value {
 		return

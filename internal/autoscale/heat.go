@@ -9,8 +9,8 @@ import (
 // defaultRecurrence is the heat at which a role is scaled, as in the publication.
 const defaultRecurrence = 3
 
-// heat scales a role by the heat of a metric, after P. Stolin, "Automated Deployment of Machine Learning Applications on a Scalable
-// Heterogeneous GPU-Accelerated Apache Spark Cluster" (2021).
+// heat scales a role by the heat of a metric, after P. Stolin, "Automated Deployment of Machine Learning Applications
+// on a Scalable Heterogeneous GPU-Accelerated Apache Spark Cluster" (2021).
 //
 // A metric that is at least at the upper threshold adds 1 to the heat, and one that is at most at the lower threshold takes 1 away; each of
 // them begins at 0 where the heat was of the other sign. In between, the heat goes a step towards 0. Where it comes to the recurrence factor
@@ -18,12 +18,14 @@ const defaultRecurrence = 3
 //
 //	count = ⌈active × value / target⌉
 //
-// where active are the members that are ready, or those of them whose values are known. As in the publication, that count is taken as it is: nothing keeps it from being smaller than
-// the present count though the metric is hot, which happens where members that were ordered are not ready yet. There, cooldowns are against
-// that, and here, too, they are the policy's: see [domain.ScalingBehaviour]. Unlike there, where nothing is evaluated in a cooldown, the heat
-// counts during one as at any other time.
+// where active are the members that are ready, or those of them whose values are known. As in the publication, that
+// count is taken as it is: nothing keeps it from being smaller than the present count though the metric is hot, which
+// happens where members that were ordered are not ready yet. There, cooldowns are against that, and here, too, they are
+// the policy's: see [domain.ScalingBehaviour]. Unlike there, where nothing is evaluated in a cooldown, the heat counts
+// during one as at any other time.
 //
-// A metric that is neither hot nor cold enough abstains with its count, for when another one is: the largest count of all metrics is taken.
+// A metric that is neither hot nor cold enough abstains with its count, for when another one is: the largest count of
+// all metrics is taken.
 func heat(a domain.HeatAlgorithm, m *Memory, in asking) proposal {
 	u := in.metric.Value
 	if !finite(u) {

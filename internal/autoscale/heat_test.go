@@ -11,8 +11,8 @@ import (
 
 var noon = time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 
-// published is the configuration that Stolin's autoscaler was published with: a decision every 5 s, a recurrence factor of 3, and workers whose
-// utilisation is kept at 0.5, in a band from 0.2 to 0.6. There are 1 to 30 of them.
+// published is the configuration that Stolin's autoscaler was published with: a decision every 5 s, a recurrence factor
+// of 3, and workers whose utilisation is kept at 0.5, in a band from 0.2 to 0.6. There are 1 to 30 of them.
 var published = domain.HeatAlgorithm{Lower: 0.2, Upper: 0.6, Target: 0.5, Recurrence: 3}
 
 func TestHeat(t *testing.T) {
@@ -57,7 +57,8 @@ func TestHeat(t *testing.T) {
 	}
 }
 
-// TestHeatPublished goes through a run with the published configuration, in which no cooldown keeps the heat from being looked at.
+// TestHeatPublished goes through a run with the published configuration, in which no cooldown keeps the heat from being
+// looked at.
 func TestHeatPublished(t *testing.T) {
 	type change struct {
 		Seconds, Workers int

@@ -2,8 +2,9 @@ package autoscale
 
 import "math"
 
-// histogram is how much weight values have, in buckets that grow by bucketGrowth each, as those of Kubernetes' Vertical Pod Autoscaler
-// (pkg/recommender/util/histogram_options.go) do: a percentile of it is at most that much too large. It is some 2 KB of JSON.
+// histogram is how much weight values have, in buckets that grow by bucketGrowth each, as those of Kubernetes' Vertical
+// Pod Autoscaler (pkg/recommender/util/histogram_options.go) do: a percentile of it is at most that much too large. It
+// is some 2 KB of JSON.
 type histogram struct {
 	// First is the number of the first bucket that has a weight, and Weights are those from there on.
 	First   int       `json:"first,omitempty"`
@@ -72,7 +73,8 @@ func (h *histogram) total() float64 {
 	return total
 }
 
-// percentile returns the first bucket up to which there is a share of all weight, from 0 to 1, and false where there is none.
+// percentile returns the first bucket up to which there is a share of all weight, from 0 to 1, and false where there is
+// none.
 func (h *histogram) percentile(share float64) (bucket int, known bool) {
 	total := h.total()
 	if total <= 0 {
@@ -87,7 +89,7 @@ func (h *histogram) percentile(share float64) (bucket int, known bool) {
 	return h.First + len(h.Weights) - 1, true
 }
 
-// sound tells whether it may have come of adding and decaying.
+// sound reports whether it may have come of adding and decaying.
 func (h *histogram) sound() bool {
 	if h.First < 0 || h.First+len(h.Weights) > buckets {
 		return false

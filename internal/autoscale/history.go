@@ -15,8 +15,8 @@ import (
 type Entry struct {
 	// Policy is the key of the policy, <group>/<role>.
 	Policy string `json:"policy"`
-	// At and Until are the times of the first and of the last decision that it stands for, and Decisions is how many those are. All else is of the
-	// last one.
+	// At and Until are the times of the first and of the last decision that it stands for, and Decisions is how many
+	// those are. All else is of the last one.
 	At        time.Time `json:"at"`
 	Until     time.Time `json:"until"`
 	Decisions int       `json:"decisions"`
@@ -31,7 +31,8 @@ type Entry struct {
 	Guards []EntryGuard `json:"guards,omitempty"`
 	// Vertical is what members should request, of the resources that the policy scales vertically.
 	Vertical []EntryVertical `json:"vertical,omitempty"`
-	// Resized says in words what came of having members that are started request something else; "" where nothing was to be moved.
+	// Resized says in words what came of having members that are started request something else; "" where nothing was
+	// to be moved.
 	Resized string `json:"resized,omitempty"`
 	// Changed say in words which guards and bounds changed what was asked for.
 	Changed []string `json:"changed,omitempty"`
@@ -67,7 +68,8 @@ type EntryGuard struct {
 
 // EntryVertical is what a member should request of a resource.
 type EntryVertical struct {
-	// Name is ResourceCPUs or ResourceMemoryMiB, and Requested what a member requests of it that is started now; nil where that is nothing.
+	// Name is ResourceCPUs or ResourceMemoryMiB, and Requested what a member requests of it that is started now; nil
+	// where that is nothing.
 	Name      string   `json:"name"`
 	Requested *float64 `json:"requested,omitempty"`
 	// Target, Lower and Upper are as in [Recommended], and Why says why.
@@ -84,7 +86,8 @@ type Outcome string
 const (
 	// OutcomeUnchanged is of a decision for the count that there was.
 	OutcomeUnchanged Outcome = "unchanged"
-	// OutcomeDone is of one that was carried out, OutcomeHeld of one that something stood against, and OutcomeFailed of one that was tried in vain.
+	// OutcomeDone is of one that was carried out, OutcomeHeld of one that something stood against, and OutcomeFailed of
+	// one that was tried in vain.
 	OutcomeDone   Outcome = "done"
 	OutcomeHeld   Outcome = "held"
 	OutcomeFailed Outcome = "failed"
@@ -145,11 +148,13 @@ func (e Entry) Key() (group, role string) {
 	return group, role
 }
 
-// longestGap is how far apart two decisions of one entry may be. A controller that was away for longer left a gap that is to be seen.
+// longestGap is how far apart two decisions of one entry may be. A controller that was away for longer left a gap that
+// is to be seen.
 const longestGap = 10 * time.Minute
 
-// continues tells whether the entry says the same as the one before it of the same policy, but for numbers: both left the count as it was, all metrics asked
-// for the same, and those that asked for nothing, and what stood against what was asked for, did so for the same reasons.
+// continues reports whether the entry says the same as the one before it of the same policy, but for numbers: both left
+// the count as it was, all metrics asked for the same, and those that asked for nothing, and what stood against what
+// was asked for, did so for the same reasons.
 func (e *Entry) continues(before *Entry) bool {
 	return !e.Scaled() && !before.Scaled() && sameReason(e.Resized, before.Resized) &&
 		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.Change == before.Change && e.At.Sub(before.Until) <= longestGap &&
@@ -168,10 +173,11 @@ func (e *Entry) continues(before *Entry) bool {
 		})
 }
 
-// equal tells whether two numbers that may be missing are the same.
+// equal reports whether two numbers that may be missing are the same.
 func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// sameReason tells whether two texts have the same words, where those with a digit, such as numbers, times and the names of members, are all the same.
+// sameReason reports whether two texts have the same words, where those with a digit, such as numbers, times and the
+// names of members, are all the same.
 func sameReason(a, b string) bool {
 	for a != b {
 		var word, other string
@@ -185,7 +191,7 @@ func sameReason(a, b string) bool {
 	return true
 }
 
-// Scaled tells whether the count was changed.
+// Scaled reports whether the count was changed.
 func (e Entry) Scaled() bool { return e.From != e.To && e.Outcome == OutcomeDone }
 
 // longestText is how many bytes of a text are kept: programs of the user's may write more for a reason.

@@ -11,29 +11,31 @@ import (
 // KeepBytes is how much is stored of the history of all policies of a cluster.
 const KeepBytes = 8_000_000
 
-// closedEntries is how many entries of each policy, the mean of them, a chunk has before it is closed: what goes on begins anew in the next one.
+// closedEntries is how many entries of each policy, the mean of them, a chunk has before it is closed: what goes on
+// begins anew in the next one.
 const closedEntries = 4
 
 // sizes are those of what is stored, in bytes.
 type sizes struct {
-	// A chunk is closed once it is as large as closed, but not before it has closedEntries, unless it is as large as late. It is never larger than most.
+	// A chunk is closed once it is as large as closed, but not before it has closedEntries, unless it is as large as
+	// late. It is never larger than most.
 	closed, late, most int
 	// all is that of all chunks.
 	all int
 }
 
-// storedSizes has chunks closed that are small: each addition has all of the newest one written again, and what is written to a Swarm stays in the memory of its
-// managers until they take their next snapshot.
+// storedSizes has chunks closed that are small: each addition has all of the newest one written again, and what is
+// written to a Swarm stays in the memory of its managers until they take their next snapshot.
 var storedSizes = sizes{closed: 50_000, late: HistoryKind.MaxBytes / 2, most: HistoryKind.MaxBytes, all: KeepBytes}
 
-// Archive is the history of a cluster's policies as it is stored, as far as whoever adds to it has to know it. It is written in chunks, of which only
-// the newest one is written again: what was decided since it was begun is added to it, until it is closed. An entry that goes on beyond that is found in both, and is
-// put together by whoever reads them.
+// Archive is the history of a cluster's policies as it is stored, as far as whoever adds to it has to know it. It is
+// written in chunks, of which only the newest one is written again: what was decided since it was begun is added to it,
+// until it is closed. An entry that goes on beyond that is found in both, and is put together by whoever reads them.
 type Archive struct {
 	sizes  sizes
 	chunks []chunk // the oldest first
-	// newest is what is in the last of the chunks, where that is not closed, and else what will be in the next one. It is dirty where it holds more than
-	// was stored.
+	// newest is what is in the last of the chunks, where that is not closed, and else what will be in the next one. It
+	// is dirty where it holds more than was stored.
 	newest History
 	open   bool
 	dirty  bool
@@ -48,7 +50,8 @@ type chunk struct {
 	data         []byte // of one that is not stored yet
 }
 
-// OpenArchive returns the archive of what is stored, by name. What can't be read is an error that names it, and the archive does without: it begins another chunk.
+// OpenArchive returns the archive of what is stored, by name. What can't be read is an error that names it, and the
+// archive does without: it begins another chunk.
 func OpenArchive(stored map[string][]byte, now time.Time) (*Archive, error) {
 	return openArchive(stored, now, storedSizes)
 }
@@ -91,7 +94,7 @@ func numbersOf(stored map[string][]byte) (numbers []int, faults []error) {
 	return numbers, faults
 }
 
-// full tells whether nothing is added to a chunk.
+// full reports whether nothing is added to a chunk.
 func (s sizes) full(entries []Entry, size int) bool {
 	policies := map[string]bool{}
 	for i := range entries {
@@ -112,8 +115,9 @@ func (a *Archive) Add(e Entry) {
 	a.dirty = true
 }
 
-// Pack returns the chunks that have to be stored, in this order, and then the names of those that have to be removed: what is older than
-// [KeepHistory], and the oldest of what is more than [KeepBytes]. It returns them again until it was told of each that this was done.
+// Pack returns the chunks that have to be stored, in this order, and then the names of those that have to be removed:
+// what is older than [KeepHistory], and the oldest of what is more than [KeepBytes]. It returns them again until it was
+// told of each that this was done.
 //
 // An entry that can't be stored is an error, and is left out of the history; the others are stored all the same.
 func (a *Archive) Pack(now time.Time) (put []Chunk, remove []string, err error) {
@@ -209,8 +213,8 @@ func parted(entries []Entry, most int) ([]packed, error) {
 	return append(first, second...), errors.Join(errFirst, errSecond)
 }
 
-// ReadHistory returns what is wanted of a history that is stored, by the names of its chunks, the newest last. What can't be read is an error that names it, beside
-// what can.
+// ReadHistory returns what is wanted of a history that is stored, by the names of its chunks, the newest last. What
+// can't be read is an error that names it, beside what can.
 func ReadHistory(stored map[string][]byte, now time.Time, s Selection) ([]Entry, error) {
 	var h History
 	numbers, faults := numbersOf(stored)

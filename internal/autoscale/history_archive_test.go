@@ -53,8 +53,9 @@ func opened(t testing.TB, s store, now time.Time, with sizes) *Archive {
 	return a
 }
 
-// Whatever is added, and however often it is stored, stored in vain and opened again meanwhile: what was stored is read as one history of it would have it, in chunks
-// within their sizes, of which each is written for the last time when it is closed.
+// Whatever is added, and however often it is stored, stored in vain and opened again meanwhile: what was stored is read
+// as one history of it would have it, in chunks within their sizes, of which each is written for the last time when it
+// is closed.
 func TestArchiveProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stored, now := store{}, noon
@@ -163,7 +164,8 @@ func TestArchiveSplits(t *testing.T) {
 	}
 }
 
-// fill adds entries that change the count until so many chunks are stored, one a minute, and returns the time of the last.
+// fill adds entries that change the count until so many chunks are stored, one a minute, and returns the time of the
+// last.
 func fill(t testing.TB, s store, a *Archive, start time.Time, chunks int) (now time.Time) {
 	t.Helper()
 	for now = start; len(s) < chunks; now = now.Add(time.Minute) {

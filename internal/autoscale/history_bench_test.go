@@ -9,7 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// recorded returns what so many policies decide, once each in each round, with loads that wander: what is recorded of a busy cluster.
+// recorded returns what so many policies decide, once each in each round, with loads that wander: what is recorded of a
+// busy cluster.
 func recorded(policies int) (round func(now time.Time) []Entry) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
 	type role struct {
@@ -49,7 +50,8 @@ func recorded(policies int) (round func(now time.Time) []Entry) {
 	}
 }
 
-// BenchmarkHistory tells what it takes to record a round of decisions of a thousand policies, and to have it stored after each.
+// BenchmarkHistory tells what it takes to record a round of decisions of a thousand policies, and to have it stored
+// after each.
 func BenchmarkHistory(b *testing.B) {
 	const policies, every = 1000, 5 * time.Second
 	archive, err := OpenArchive(nil, time.Unix(1.8e9, 0))

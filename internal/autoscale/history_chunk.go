@@ -14,7 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// A history is stored in chunks. A chunk is JSON, compressed with Zstandard (RFC 8878): a line that says what it is, and a line for each entry.
+// A history is stored in chunks. A chunk is JSON, compressed with Zstandard (RFC 8878): a line that says what it is,
+// and a line for each entry.
 
 // HistoryKind is the kind of the items that are chunks. Their names are numbers.
 var HistoryKind = domain.Kind{Name: "scaling-history", Noun: "part of the history of scaling", MaxBytes: 400_000}
@@ -62,7 +63,8 @@ type chunkHead struct {
 	Version int `json:"version"`
 }
 
-// The encoder and the decoder have neither state nor goroutines of their own where whole texts are coded. Their options are valid, so that there is no error.
+// The encoder and the decoder have neither state nor goroutines of their own where whole texts are coded. Their options
+// are valid, so that there is no error.
 var (
 	packer = sync.OnceValue(func() *zstd.Encoder {
 		e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))
@@ -129,7 +131,8 @@ func unpack(data []byte, s Selection) ([]Entry, error) {
 	return entries, nil
 }
 
-// beginning is what the lines of all entries begin with that may be wanted: to decode the others would take ten times as long.
+// beginning is what the lines of all entries begin with that may be wanted: to decode the others would take ten times
+// as long.
 func (s Selection) beginning() []byte {
 	if s.Group == "" {
 		return nil

@@ -54,7 +54,8 @@ func idler(t *testing.T, changes ...func(p *domain.AutoscalingPolicy)) *Autoscal
 	return a
 }
 
-// A role gives way at once, whatever damps its metrics: guards alone keep it from it, and then as a whole. It never goes below its least count.
+// A role gives way at once, whatever damps its metrics: guards alone keep it from it, and then as a whole. It never
+// goes below its least count.
 func TestYields(t *testing.T) {
 	urgent := func(count int) *Yield { return &Yield{Count: count, For: `group "urgent", with priority 10`} }
 	page := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: "n"}}

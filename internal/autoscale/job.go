@@ -11,30 +11,34 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Job is a model of a job that ends: a training that a number of members work at together. It is made of times that somebody measured with
-// constant counts, and of what a change of the count costs.
+// Job is a model of a job that ends: a training that a number of members work at together. It is made of times that
+// somebody measured with constant counts, and of what a change of the count costs.
 //
-// The speed of n members is 1/T(n), where T is how long the whole job takes with them. It is linear in n between two neighbours in the table, and
-// that of the nearest one beyond its ends: nothing is made up there. Without members, nothing gets on.
+// The speed of n members is 1/T(n), where T is how long the whole job takes with them. It is linear in n between two
+// neighbours in the table, and that of the nearest one beyond its ends: nothing is made up there. Without members,
+// nothing gets on.
 //
-// A change that takes effect, whether members have become ready or have gone, stops the job for the pause: executors register, and partitions
-// are distributed again. One that takes effect during a pause has it begin anew. Members that are ordered take the startup to be ready, as in
-// [Model], and those that are removed are gone at once.
+// A change that takes effect, whether members have become ready or have gone, stops the job for the pause: executors
+// register, and partitions are distributed again. One that takes effect during a pause has it begin anew. Members that
+// are ordered take the startup to be ready, as in [Model], and those that are removed are gone at once.
 //
-// What members are busy with is the work alone, which is the same whatever their number: their mean utilisation is in proportion to their
-// speed, divided by their number, and 0 in a pause.
+// What members are busy with is the work alone, which is the same whatever their number: their mean utilisation is in
+// proportion to their speed, divided by their number, and 0 in a pause.
 type Job struct {
 	// Times are how long the whole job takes, by the number of members.
 	Times map[int]time.Duration
-	// Startup is how long a member takes from the decision until it is ready, and Pause for how long nothing gets on after a change took effect.
+	// Startup is how long a member takes from the decision until it is ready, and Pause for how long nothing gets on
+	// after a change took effect.
 	Startup, Pause time.Duration
 	// Busy is the utilisation in percent of a member of the smallest count in the table, while the job gets on.
 	Busy float64
-	// Signals say by the names of the policy's metrics what each shows, SignalUtilisation or SignalProgress; the former for those that are not there.
+	// Signals say by the names of the policy's metrics what each shows, SignalUtilisation or SignalProgress; the former
+	// for those that are not there.
 	Signals map[string]Signal
 }
 
-// SignalProgress is the share of a job that is done a second: 0 in a pause. Only a [Job] shows it, and so it is not among [Signals].
+// SignalProgress is the share of a job that is done a second: 0 in a pause. Only a [Job] shows it, and so it is not
+// among [Signals].
 const SignalProgress Signal = "progress"
 
 // JobRun is what a policy makes of a run of a job.
@@ -43,7 +47,8 @@ type JobRun struct {
 	Took time.Duration
 	// MemberSeconds are the seconds of all members that were ordered, from then until the end of the job.
 	MemberSeconds float64
-	// Steps are the changes of the count, in their order; the first is the count at the beginning, From 0. Times are since 1970.
+	// Steps are the changes of the count, in their order; the first is the count at the beginning, From 0. Times are
+	// since 1970.
 	Steps []Step
 }
 
@@ -62,9 +67,9 @@ func RunJob(policy domain.AutoscalingPolicy, job Job) (JobRun, error) {
 	return runs[0], nil
 }
 
-// RunJobs has a policy decide over runs of a job, one after another, with a role that stands meanwhile: each begins with the count that the one
-// before ended with, and the policy remembers what it has learned. Between two, there are neither metrics nor decisions, for long enough that all
-// members are ready that were ordered. Nothing is touched.
+// RunJobs has a policy decide over runs of a job, one after another, with a role that stands meanwhile: each begins
+// with the count that the one before ended with, and the policy remembers what it has learned. Between two, there are
+// neither metrics nor decisions, for long enough that all members are ready that were ordered. Nothing is touched.
 func RunJobs(policy domain.AutoscalingPolicy, job Job, runs int) ([]JobRun, error) {
 	if err := job.validate(policy); err != nil {
 		return nil, err
@@ -116,7 +121,8 @@ type jobSimulation struct {
 	decision Decision
 }
 
-// maxSlowdown is by which factor a run may take longer than the slowest one in the table: one that does is stopped again and again.
+// maxSlowdown is by which factor a run may take longer than the slowest one in the table: one that does is stopped
+// again and again.
 const maxSlowdown = 100
 
 func (s *jobSimulation) run() (JobRun, error) {
@@ -215,7 +221,8 @@ func (s *jobSimulation) speed(members int) float64 {
 	return (1-share)*at(i-1) + share*at(i)
 }
 
-// TimeWith is how long the job takes with a constant number of members, 1 or more, that are all ready from the beginning.
+// TimeWith is how long the job takes with a constant number of members, 1 or more, that are all ready from the
+// beginning.
 func (j Job) TimeWith(members int) time.Duration {
 	if took, there := j.Times[members]; there {
 		return took

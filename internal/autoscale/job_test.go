@@ -20,7 +20,8 @@ func jobOf(seconds map[int]int) Job {
 	return j
 }
 
-// stepping is a policy of counts from 1 that adds a member while they are busy and removes one while they are not, where there are such thresholds.
+// stepping is a policy of counts from 1 that adds a member while they are busy and removes one while they are not,
+// where there are such thresholds.
 func stepping(initial, most int, lower, upper *float64) domain.AutoscalingPolicy {
 	policy := policyOf(map[string]domain.ScalingMetric{
 		"cpu": {Algorithm: domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: lower, Upper: upper}}},
@@ -77,7 +78,8 @@ func TestRunJob(t *testing.T) {
 		"a change costs nothing": {stepping(1, 2, nil, new(50.0)), 0, 0, 100, 50 * time.Second, 100, 1},
 		// A tenth is done by one member until 10 s, nothing until 15 s, and the rest by two in 45 s.
 		"out": {stepping(1, 2, nil, new(50.0)), 10 * time.Second, 5 * time.Second, 100, time.Minute, 120, 1},
-		// The third one is ordered at 5 s, and ready at 15 s, in the pause that the second one made: it begins anew, until 23 s.
+		// The third one is ordered at 5 s, and ready at 15 s, in the pause that the second one made: it begins anew,
+		// until 23 s.
 		"out in a pause": {stepping(1, 3, nil, new(50.0)), 10 * time.Second, 8 * time.Second, 100, 59 * time.Second, 2*5 + 3*54, 2},
 		"in":             {stepping(2, 2, new(50.0), nil), 10 * time.Second, 5 * time.Second, 40, 105 * time.Second, 105, 1},
 		// It is paid for, and neither helps nor harms.

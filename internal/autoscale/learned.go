@@ -7,12 +7,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// learned asks a model what one member more, as many, and one fewer are worth in the present state ([LoadHistory.Observe]), and asks for the best of
-// those that are allowed: the present count where it is as good as another. One more or fewer is masked beyond the bounds, one fewer below what
-// guards.at_least tells, and both while data moves between members. Where a metric that the model observes has no value, it changes nothing.
+// learned asks a model what one member more, as many, and one fewer are worth in the present state
+// ([LoadHistory.Observe]), and asks for the best of those that are allowed: the present count where it is as good as
+// another. One more or fewer is masked beyond the bounds, one fewer below what guards.at_least tells, and both while
+// data moves between members. Where a metric that the model observes has no value, it changes nothing.
 //
-// Up, stay and down in fixed steps of time are the actions of "Elastic scaling of Kafka with deep reinforcement learning"; the model is a deep Q-network
-// (Mnih et al., 2015), or one that was trained by Double DQN (van Hasselt et al., 2016): to ask them makes no difference.
+// Up, stay and down in fixed steps of time are the actions of "Elastic scaling of Kafka with deep reinforcement
+// learning"; the model is a deep Q-network (Mnih et al., 2015), or one that was trained by Double DQN (van Hasselt et
+// al., 2016): to ask them makes no difference.
 func learned(a domain.LearnedAlgorithm, m *Memory, in asking) proposal {
 	o, why := in.observation(a)
 	if why != "" {

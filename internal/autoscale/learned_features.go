@@ -11,7 +11,8 @@ import (
 // Observation is what the state of a learned algorithm is made of, at the moment of a decision.
 type Observation struct {
 	Now time.Time
-	// Count is the number of members that there are to be, Ready of those that do their work, and Max the largest that is allowed.
+	// Count is the number of members that there are to be, Ready of those that do their work, and Max the largest that
+	// is allowed.
 	Count, Ready, Max int
 	// Every is the time between two decisions, and LastChange when the count was changed last; zero where it never was.
 	Every      time.Duration
@@ -91,7 +92,8 @@ func (h *LoadHistory) forget(now time.Time) {
 	h.Samples = slices.DeleteFunc(h.Samples, func(s LoadSample) bool { return s.At.After(now) })
 }
 
-// before returns the newest sample that is as old as a window, and how old it is; 0 where there is none that tells of the window.
+// before returns the newest sample that is as old as a window, and how old it is; 0 where there is none that tells of
+// the window.
 func (h *LoadHistory) before(o Observation, window time.Duration) (LoadSample, time.Duration) {
 	for _, s := range slices.Backward(h.Samples) {
 		if age := o.Now.Sub(s.At); age >= window {

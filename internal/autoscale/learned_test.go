@@ -99,7 +99,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestLoadHistoryIsSmall: after a day of decisions a second, what is remembered has a few kilobytes, and its slopes are those of the load.
+// TestLoadHistoryIsSmall: after a day of decisions a second, what is remembered has a few kilobytes, and its slopes are
+// those of the load.
 func TestLoadHistoryIsSmall(t *testing.T) {
 	var h LoadHistory
 	var s qmodel.State
@@ -182,7 +183,8 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// TestLearnedObserves: what is measured, each in the unit of its metric, comes to the model as the state that it was trained with.
+// TestLearnedObserves: what is measured, each in the unit of its metric, comes to the model as the state that it was
+// trained with.
 func TestLearnedObserves(t *testing.T) {
 	metrics := allObserved()
 	in := asking{
@@ -254,7 +256,8 @@ func TestLearnedInvalid(t *testing.T) {
 func TestBacktestLearned(t *testing.T) {
 	metrics := allObserved()
 	a := metrics["rate"].Algorithm.Learned
-	// One more while the latency is more than a tenth of the bound, which the queue of a load too large makes it, or one fewer.
+	// One more while the latency is more than a tenth of the bound, which the queue of a load too large makes it, or
+	// one fewer.
 	model := qmodel.New(qmodel.DQN, qmodel.FeatureNames())
 	model.Layers[0].Weights[qmodel.P99] = 1
 	model.Layers[1].Weights[0] = 1

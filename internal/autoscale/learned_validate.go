@@ -8,7 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// validateLearned finds models that can't be read, and those that need other metrics than they are given, and returns those that can, by the names of their metrics.
+// validateLearned finds models that can't be read, and those that need other metrics than they are given, and returns
+// those that can, by the names of their metrics.
 func validateLearned(ps *domain.Problems, p domain.AutoscalingPolicy) map[string]*qmodel.Model {
 	models := map[string]*qmodel.Model{}
 	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {

@@ -9,28 +9,32 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// marginalGain adds members to a role as long as that brings progress: training with parameter servers, and that of Spark's workers, gets
-// faster up to some number of them and slower beyond (B. Krasuski's measurements of 2020 and P. Stolin's of 2021), and where that is depends on
-// the job. The metric is the progress of the whole group, such as the steps of all members a second; more is better.
+// marginalGain adds members to a role as long as that brings progress: training with parameter servers, and that of
+// Spark's workers, gets faster up to some number of them and slower beyond (B. Krasuski's measurements of 2020 and P.
+// Stolin's of 2021), and where that is depends on the job. The metric is the progress of the whole group, such as the
+// steps of all members a second; more is better.
 //
-// Progress is measured while all members are ready, for the time that the algorithm is to settle. Only the second half of that time counts:
-// members have to warm up, and rates look back. What n members reach, p(n), is then compared with what the next smaller count reached that was
-// measured, n−k:
+// Progress is measured while all members are ready, for the time that the algorithm is to settle. Only the second half
+// of that time counts: members have to warm up, and rates look back. What n members reach, p(n), is then compared with
+// what the next smaller count reached that was measured, n−k:
 //
 //	gain = ((p(n) − p(n−k)) / k) ÷ (p(n−k) / (n−k))
 //
-// which is what each further member brought, as a share of what a member brought on average before: 1 where a job scales ideally, 0 where
-// members bring nothing, and less where they harm. While the gain is above the threshold, one more is tried. Once it is not, the role goes
-// back to the smaller count, the knee, and stays there. Where the first trial brings nothing, the count at which it began may already be
-// too large, and smaller ones are tried in the same way, for as long as what they give up is not above the threshold: a knee is a count of
-// which both neighbours within the policy's bounds were measured.
+// which is what each further member brought, as a share of what a member brought on average before: 1 where a job
+// scales ideally, 0 where members bring nothing, and less where they harm. While the gain is above the threshold, one
+// more is tried. Once it is not, the role goes back to the smaller count, the knee, and stays there. Where the first
+// trial brings nothing, the count at which it began may already be too large, and smaller ones are tried in the same
+// way, for as long as what they give up is not above the threshold: a knee is a count of which both neighbours within
+// the policy's bounds were measured.
 //
-// No count is tried twice. The search begins anew, with all forgotten, when the knee has been believed for the time to retry, or when the
-// progress of a count was more than a quarter off twice in a row, which is another job; once may be a checkpoint. A count that others set is
-// measured and compared as any other one. No progress at all is no news at a count that had some: the job has ended, or not begun. Counts that
-// were found to make none before that are forgotten, as it may have been over by then.
+// No count is tried twice. The search begins anew, with all forgotten, when the knee has been believed for the time to
+// retry, or when the progress of a count was more than a quarter off twice in a row, which is another job; once may be
+// a checkpoint. A count that others set is measured and compared as any other one. No progress at all is no news at a
+// count that had some: the job has ended, or not begun. Counts that were found to make none before that are forgotten,
+// as it may have been over by then.
 //
-// An error of 1 % in the progress of n members is one of n % in the gain: the larger the role, the longer it has to settle.
+// An error of 1 % in the progress of n members is one of n % in the gain: the larger the role, the longer it has to
+// settle.
 //
 // What m.Gain points to is changed in place.
 func marginalGain(a domain.MarginalGainAlgorithm, m *Memory, in asking) proposal {
@@ -81,7 +85,8 @@ type Gain struct {
 	// Sum and Samples are the values that were measured so far, added up, and their number.
 	Sum     float64 `json:"sum,omitempty"`
 	Samples int     `json:"samples,omitempty"`
-	// Known are the counts that were measured, the smallest first: the 32 at most that are nearest to the one that was measured last.
+	// Known are the counts that were measured, the smallest first: the 32 at most that are nearest to the one that was
+	// measured last.
 	Known []Progress `json:"known,omitempty"`
 	// Changed tells that the last measurement of a known count was far from what is known.
 	Changed bool `json:"changed,omitempty"`
@@ -115,8 +120,8 @@ func (p Progress) gainOver(smaller Progress) float64 {
 	return 0
 }
 
-// follow takes notice of a count that has changed. On the way to the one that is asked for it is still asked for that; any other count was
-// set by others.
+// follow takes notice of a count that has changed. On the way to the one that is asked for it is still asked for that;
+// any other count was set by others.
 func (g *Gain) follow(in asking) {
 	if in.count != g.Count {
 		onTheWay := min(g.Count, g.Next) <= in.count && in.count <= max(g.Count, g.Next)
@@ -158,7 +163,7 @@ func (g *Gain) measure(a domain.MarginalGainAlgorithm, in asking) (float64, bool
 	return mean, finite(mean)
 }
 
-// learn adds what was measured to what is known, and tells whether a decision can be made.
+// learn adds what was measured to what is known, and reports whether a decision can be made.
 func (g *Gain) learn(progress float64) bool {
 	i, known := g.find(g.Count)
 	switch {
@@ -194,8 +199,8 @@ func (g *Gain) forget(progress float64) {
 	g.Changed, g.Knee, g.KneeAt = false, 0, time.Time{}
 }
 
-// forgetNone forgets the counts that made no progress, and the knee that was found by them: there is none at a count that had some either, and
-// so it may be the job that had ended while they were tried.
+// forgetNone forgets the counts that made no progress, and the knee that was found by them: there is none at a count
+// that had some either, and so it may be the job that had ended while they were tried.
 func (g *Gain) forgetNone() {
 	before := len(g.Known)
 	g.Known = slices.DeleteFunc(g.Known, func(p Progress) bool { return p.Value == 0 })
@@ -241,7 +246,7 @@ func (g *Gain) decide(a domain.MarginalGainAlgorithm, in asking, progress float6
 	}
 }
 
-// worth tells whether the members of a known count are worth having, compared with the next smaller one.
+// worth reports whether the members of a known count are worth having, compared with the next smaller one.
 func (g *Gain) worth(a domain.MarginalGainAlgorithm, i int) bool {
 	return g.Known[i].gainOver(g.Known[i-1]) > a.Threshold
 }

@@ -22,7 +22,8 @@ var (
 	classificationGPU = times(1, 597, 2, 342)
 )
 
-// parameterServers is of the shape that Krasuski found for two parameter servers: faster up to five nodes, then flat, then worse.
+// parameterServers is of the shape that Krasuski found for two parameter servers: faster up to five nodes, then flat,
+// then worse.
 func parameterServers(members int) float64 {
 	return []float64{0, 1, 1.9, 2.7, 3.4, 3.9, 3.92, 3.8, 3.6, 3.5, 3.4}[min(members, 10)]
 }

@@ -32,8 +32,9 @@ type pictureLine struct {
 	values                       []float64
 }
 
-// SVG returns a picture of the course: load, the capacity of the members at work, and the members that were ordered, over time. The members have
-// the right axis, on which one is as high as its capacity on the left. The colours are seen on light and on dark ground.
+// SVG returns a picture of the course: load, the capacity of the members at work, and the members that were ordered,
+// over time. The members have the right axis, on which one is as high as its capacity on the left. The colours are seen
+// on light and on dark ground.
 func (c Course) SVG(trace Trace, model Model) string {
 	lines := []pictureLine{
 		// Members that are ordered are seen while they start: then they are at work, above them.
@@ -121,7 +122,8 @@ func (p *picture) line(line pictureLine, length int, top float64) {
 // dashesOf writes dashes, or that there are none.
 func dashesOf(dashes string) string { return cmp.Or(dashes, "none") }
 
-// thinned returns the indexes of so many values at most: of each column of the picture the lowest and the highest one, so that peaks stay.
+// thinned returns the indexes of so many values at most: of each column of the picture the lowest and the highest one,
+// so that peaks stay.
 func thinned(values []float64, most int) []int {
 	var kept []int
 	if len(values) <= most {
@@ -170,7 +172,8 @@ func carriedBy(counts []int, capacity float64) []float64 {
 	return drawable(carried)
 }
 
-// axisTo returns how far the ticks of an axis are apart that reaches a value, 1, 2 or 5 times a power of 10, and where it ends.
+// axisTo returns how far the ticks of an axis are apart that reaches a value, 1, 2 or 5 times a power of 10, and where
+// it ends.
 func axisTo(highest float64) (step, top float64) {
 	if !(highest > 1e-300) { // NaN included
 		highest = 1

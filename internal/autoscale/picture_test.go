@@ -109,7 +109,8 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// A peak of a minute is as high in the picture of a year as in that of an hour, and what comes after a value does not reach before it.
+// A peak of a minute is as high in the picture of a year as in that of an hour, and what comes after a value does not
+// reach before it.
 func TestPictureKeepsPeaks(t *testing.T) {
 	load := make([]float64, 525_600)
 	load[300_000], load[300_001] = 1000, 1

@@ -10,9 +10,10 @@ import (
 //
 //	count = ⌈length / per member⌉
 //
-// It is the rule of KEDA (https://keda.sh/docs/latest/reference/scaledobject-spec/) for an activation threshold of 0. The cool-down is only
-// for the last member, as cooldownPeriod is there: how fast the others go is a matter of the policy's scale-in. A role without members gets
-// its first one as soon as there is anything in the queue, and an empty queue starts none.
+// It is the rule of KEDA (https://keda.sh/docs/latest/reference/scaledobject-spec/) for an activation threshold of 0.
+// The cool-down is only for the last member, as cooldownPeriod is there: how fast the others go is a matter of the
+// policy's scale-in. A role without members gets its first one as soon as there is anything in the queue, and an empty
+// queue starts none.
 func queue(a domain.QueueAlgorithm, m *Memory, in asking) proposal {
 	length := in.metric.Value
 	if !finite(length) {

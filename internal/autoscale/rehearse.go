@@ -11,8 +11,8 @@ import (
 // Chooser chooses one of the actions that are allowed, [qmodel.Up], [qmodel.Stay] or [qmodel.Down].
 type Chooser func(state qmodel.State, allowed [qmodel.NumActions]bool) int
 
-// Rehearsal is a backtest of a policy with a learned metric, in which the caller chooses in place of the model, a decision at a time, from any moment
-// of the trace on. It is what models are trained in.
+// Rehearsal is a backtest of a policy with a learned metric, in which the caller chooses in place of the model, a
+// decision at a time, from any moment of the trace on. It is what models are trained in.
 type Rehearsal struct{ s *simulation }
 
 // Outlay is what a time took.
@@ -37,7 +37,8 @@ func NewRehearsal(policy domain.AutoscalingPolicy, trace Trace, model Model) (*R
 	return &Rehearsal{s}, nil
 }
 
-// Begin begins anew so long after the start of the trace, with so many members that are all ready, and nothing that is remembered.
+// Begin begins anew so long after the start of the trace, with so many members that are all ready, and nothing that is
+// remembered.
 func (r *Rehearsal) Begin(at time.Duration, count int) {
 	s := r.s
 	s.at, s.count, s.backlog, s.state = at, count, 0, State{}
@@ -60,7 +61,8 @@ func (r *Rehearsal) Changing() bool {
 	return now.Before(r.s.moved) || len(starting) > 0 && starting[len(starting)-1].At.After(now)
 }
 
-// Next has one decision be made, and returns what the time up to the next one took. The policy may decide without asking, as where a metric is missing.
+// Next has one decision be made, and returns what the time up to the next one took. The policy may decide without
+// asking, as where a metric is missing.
 func (r *Rehearsal) Next(choose Chooser) Outlay {
 	s := r.s
 	s.scaler.chooses = choose

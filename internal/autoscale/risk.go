@@ -9,24 +9,28 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// risk keeps the share of time with too few members at what was asked, with as few members as that takes. It counts loads in members: the load that
-// one member carries is 1.
+// risk keeps the share of time with too few members at what was asked, with as few members as that takes. It counts
+// loads in members: the load that one member carries is 1.
 //
-// Several forecasts are made of the load at the time when a member that is ordered now is ready, and it remembers by how much each was off: see
-// [riskForecast]. The one that was best lately, by the pinball loss of the quantile that was asked for, decides. Of its counts, the cheapest is taken:
+// Several forecasts are made of the load at the time when a member that is ordered now is ready, and it remembers by
+// how much each was off: see [riskForecast]. The one that was best lately, by the pinball loss of the quantile that was
+// asked for, decides. Of its counts, the cheapest is taken:
 //
 //	count + price × chance that the load is more than the count carries
 //
-// So the risk that is allowed is taken where it saves most members, as when nothing can be known of the next jump. What being short is worth,
-// the price, is moved by what happens: it rises while there are too few, and falls slowly while there are enough, in such proportion that both
-// are even where the share is what was asked. That holds for any load, whatever the forecasts are worth (adaptive conformal inference: Gibbs and
-// Candès, Adaptive conformal inference under distribution shift, NeurIPS 2021).
+// So the risk that is allowed is taken where it saves most members, as when nothing can be known of the next jump. What
+// being short is worth, the price, is moved by what happens: it rises while there are too few, and falls slowly while
+// there are enough, in such proportion that both are even where the share is what was asked. That holds for any load,
+// whatever the forecasts are worth (adaptive conformal inference: Gibbs and Candès, Adaptive conformal inference under
+// distribution shift, NeurIPS 2021).
 //
-// Where there were too few for longer than that all the same, there are as many as the load needs now, whatever the price.
+// Where there were too few for longer than that all the same, there are as many as the load needs now, whatever the
+// price.
 //
 // The present count stays while another one is cheaper by no more than the policy's tolerance.
 //
-// A mean of members that are all at their capacity does not say how much more there is: half as much again is taken then.
+// A mean of members that are all at their capacity does not say how much more there is: half as much again is taken
+// then.
 //
 // What m.Risk points to is changed in place.
 func risk(a domain.RiskAlgorithm, m *Memory, in asking) proposal {
@@ -71,7 +75,8 @@ func risk(a domain.RiskAlgorithm, m *Memory, in asking) proposal {
 }
 
 const (
-	// saturated is the share of their capacity from which on members may have more to do than is seen, and beyondSaturated how much is assumed then.
+	// saturated is the share of their capacity from which on members may have more to do than is seen, and
+	// beyondSaturated how much is assumed then.
 	saturated, beyondSaturated = 0.999, 1.5
 	// mostLoad bounds loads, so that nothing computed of them overflows: it is far beyond what any role carries.
 	mostLoad = 100 * domain.MaxReplicas
@@ -105,10 +110,12 @@ func riskTolerance(in asking, count int) float64 {
 type Risk struct {
 	// Capacity is that of a member for which all of this was learned.
 	Capacity float64 `json:"capacity"`
-	// At is the time of the newest value that was learned of, and Step the typical time between two, in seconds; 0 before the second.
+	// At is the time of the newest value that was learned of, and Step the typical time between two, in seconds; 0
+	// before the second.
 	At   time.Time `json:"at,omitzero"`
 	Step float64   `json:"step,omitempty"`
-	// Price is the logarithm of what being short is worth, compared with what it would be for errors that are distributed exponentially.
+	// Price is the logarithm of what being short is worth, compared with what it would be for errors that are
+	// distributed exponentially.
 	Price float64 `json:"price"`
 	// Short is how long there were too few members, of the time Total, in seconds of which older ones count for less.
 	Short float64 `json:"short"`
@@ -158,8 +165,8 @@ const (
 	madeALead = 8
 )
 
-// take learns of a load at a time, of whether it was more than the members carried, and for how far ahead is to be looked. A value that is not newer
-// than the last one changes nothing that is remembered.
+// take learns of a load at a time, of whether it was more than the members carried, and for how far ahead is to be
+// looked. A value that is not newer than the last one changes nothing that is remembered.
 func (r *Risk) take(at time.Time, lead time.Duration, load float64, short bool, share float64) {
 	elapsed := at.Sub(r.At).Seconds()
 	switch {
@@ -237,7 +244,8 @@ func (r *Risk) account(seconds float64, short bool, share float64) {
 	r.Price = min(max(r.Price, leastPrice), mostPrice)
 }
 
-// priced is what being short is worth by a forecast, in members. Were its errors distributed exponentially, it would make for the share at a Price of 0.
+// priced is what being short is worth by a forecast, in members. Were its errors distributed exponentially, it would
+// make for the share at a Price of 0.
 func (r *Risk) priced(forecast int, share float64) float64 {
 	share *= aimedAt
 	urgency := 0.0
@@ -247,8 +255,9 @@ func (r *Risk) priced(forecast int, share float64) float64 {
 	return math.Exp(r.Price+urgency) * r.Forecasts[forecast].Usual / share
 }
 
-// overspent reports whether there were too few members for longer than the policy allows. The load is met at any cost then: the price alone takes hours
-// to rise after errors close to zero, as before the first load. After a day of learning, the policy has some leeway.
+// overspent reports whether there were too few members for longer than the policy allows. The load is met at any cost
+// then: the price alone takes hours to rise after errors close to zero, as before the first load. After a day of
+// learning, the policy has some leeway.
 func (r *Risk) overspent(share float64) bool {
 	allowed := share * r.Total
 	if r.Total >= priceMemory.Seconds() {
@@ -257,7 +266,8 @@ func (r *Risk) overspent(share float64) bool {
 	return r.Short > allowed
 }
 
-// compare has the forecasts learn by how much they were off, of levels that were foreseen, and chooses the one that decides.
+// compare has the forecasts learn by how much they were off, of levels that were foreseen, and chooses the one that
+// decides.
 func (r *Risk) compare(levels []float64, load, seconds, share float64) {
 	for i := range r.Forecasts {
 		r.Forecasts[i].compare(levels[i], load, seconds, share, r.priced(i, share))
@@ -294,7 +304,8 @@ var riskNames = [...]string{
 	riskNewest: "the newest value", riskSmooth: "the mean", riskSmoother: "the longer mean", riskHourly: "the hour", riskDaily: "the day",
 }
 
-// UnmarshalJSON reads what was stored. What no load comes to is forgotten: it would keep the policy from deciding, or from storing anything.
+// UnmarshalJSON reads what was stored. What no load comes to is forgotten: it would keep the policy from deciding, or
+// from storing anything.
 func (r *Risk) UnmarshalJSON(text []byte) error {
 	type plain Risk
 	var stored plain

@@ -7,9 +7,10 @@ import (
 
 // riskForecast is one way to foresee a load, with what is known of its errors.
 //
-// Errors are taken to be as large as they have been in the last hours, and to grow with the square root of the load, as do those of arrivals that know
-// nothing of each other (square-root staffing: Halfin and Whitt, Heavy-traffic limits for queues with many exponential servers, Operations Research
-// 29, 1981). What they are distributed like beyond that is remembered for a week, in bins.
+// Errors are taken to be as large as they have been in the last hours, and to grow with the square root of the load, as
+// do those of arrivals that know nothing of each other (square-root staffing: Halfin and Whitt, Heavy-traffic limits
+// for queues with many exponential servers, Operations Research 29, 1981). What they are distributed like beyond that
+// is remembered for a week, in bins.
 type riskForecast struct {
 	// Level is what is foreseen.
 	Level float64 `json:"level"`
@@ -20,7 +21,8 @@ type riskForecast struct {
 	// Loss is the mean pinball loss.
 	Loss       float64 `json:"loss"`
 	LossWeight float64 `json:"loss_weight"`
-	// Bins are the shares of scaled errors up to each of riskEdges and above the one before, and of those above all of them: 1 in all.
+	// Bins are the shares of scaled errors up to each of riskEdges and above the one before, and of those above all of
+	// them: 1 in all.
 	Bins []float32 `json:"bins"`
 }
 
@@ -30,7 +32,8 @@ const (
 	usualMemory = 2 * 86400
 	lossMemory  = 2 * 86400
 	binsMemory  = 7 * 86400
-	// firstErrors is how large errors are taken to be at first, as a share of the load, and firstWeight for how many seconds that counts.
+	// firstErrors is how large errors are taken to be at first, as a share of the load, and firstWeight for how many
+	// seconds that counts.
 	firstErrors, firstWeight = 0.25, 50 * 60
 	// leastError is the least size of errors, in members: nothing is known better.
 	leastError = 1e-3

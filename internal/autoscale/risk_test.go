@@ -38,7 +38,8 @@ func courseOf(t *testing.T, percent float64, trace Trace, signal Signal) Course 
 	return course
 }
 
-// The share of time with too few members is what was asked for, to within a quarter, and not much less where that costs members.
+// The share of time with too few members is what was asked for, to within a quarter, and not much less where that costs
+// members.
 func TestRiskKeepsItsPromise(t *testing.T) {
 	for name, trace := range noisyWeek() {
 		for _, percent := range []float64{1, 2, 5} {
@@ -117,8 +118,8 @@ func TestRiskSays(t *testing.T) {
 	}
 }
 
-// A load that comes after a time of next to nothing finds its members as soon as the share of the time that was asked for is used up, and not hours later, as
-// long as being short has never been worth anything.
+// A load that comes after a time of next to nothing finds its members as soon as the share of the time that was asked
+// for is used up, and not hours later, as long as being short has never been worth anything.
 func TestRiskOfALoadAfterNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		quiet  time.Duration
@@ -188,7 +189,8 @@ func TestRiskLearnsTheHour(t *testing.T) {
 	}
 }
 
-// What is remembered is small, and whoever reads it decides the same. Asked twice about one value, it decides the same, too.
+// What is remembered is small, and whoever reads it decides the same. Asked twice about one value, it decides the same,
+// too.
 func TestRiskRemembers(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"load": riskOf(1)})
 	policy.Max = 100

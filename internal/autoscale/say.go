@@ -6,9 +6,11 @@ import (
 	"time"
 )
 
-// say puts a sentence together out of strings, ints, float64s and durations, with four significant digits of what is below 1000.
+// say puts a sentence together out of strings, ints, float64s and durations, with four significant digits of what is
+// below 1000.
 //
-// Every decision says why, also those of a simulation of a year of minutes: this takes a fraction of the time of fmt.Sprintf.
+// Every decision says why, also those of a simulation of a year of minutes: this takes a fraction of the time of
+// fmt.Sprintf.
 func say(parts ...any) string {
 	text := make([]byte, 0, 128)
 	for _, part := range parts {

@@ -48,8 +48,8 @@ func newTimetable(schedules map[string]domain.ScalingSchedule) (timetable, error
 	return t, nil
 }
 
-// proposals returns what the schedules that are active ask for, in the order of their names. It is the timetable's until the next call, and worked
-// out again only where a schedule may have changed since the last one.
+// proposals returns what the schedules that are active ask for, in the order of their names. It is the timetable's
+// until the next call, and worked out again only where a schedule may have changed since the last one.
 func (t *timetable) proposals(now time.Time) []Asked {
 	if len(t.schedules) == 0 || !t.until.IsZero() && now.Before(t.until) && !now.Before(t.since) {
 		return t.asked
@@ -71,15 +71,17 @@ func (t *timetable) proposals(now time.Time) []Asked {
 	return t.asked
 }
 
-// at tells whether the schedule is active, and when it ends next by the clock of its time zone. What it says holds until change.
+// at reports whether the schedule is active, and when it ends next by the clock of its time zone. What it says holds
+// until change.
 //
-// It is active where the last start is not before the last end. In the simple case, of starts and ends by turns, that is where the next end comes before the
-// next start, as KEDA's cron scaler has it. KEDA's rule goes on to be active after an end where another end is next, as with starts on Mondays
-// and ends on each day, and to be inactive before a second start.
+// It is active where the last start is not before the last end. In the simple case, of starts and ends by turns, that
+// is where the next end comes before the next start, as KEDA's cron scaler has it. KEDA's rule goes on to be active
+// after an end where another end is next, as with starts on Mondays and ends on each day, and to be inactive before a
+// second start.
 //
-// Unlike KEDA's, it reckons with what the clock shows, as cron itself leaves out times that a clock skips when daylight-saving time begins:
-// a start or an end at 2:30 would be missed for a day. Here it comes at 3:00, the moment from which the clock shows more than 2:30. Times that come twice
-// when daylight-saving time ends count the first time.
+// Unlike KEDA's, it reckons with what the clock shows, as cron itself leaves out times that a clock skips when
+// daylight-saving time begins: a start or an end at 2:30 would be missed for a day. Here it comes at 3:00, the moment
+// from which the clock shows more than 2:30. Times that come twice when daylight-saving time ends count the first time.
 func (s parsedSchedule) at(now time.Time) (active bool, end, change time.Time) {
 	local := now.In(s.zone)
 	shown := clock(local)
@@ -151,14 +153,16 @@ func parseCron(text string) (cron.Schedule, error) {
 	if fields, ok := schedule.(*cron.SpecSchedule); ok {
 		fields.Location = time.UTC
 	}
-	// The date is any: within four years, or eight around 2100, each day of the calendar comes, and the library looks for five.
+	// The date is any: within four years, or eight around 2100, each day of the calendar comes, and the library looks
+	// for five.
 	if schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q never comes, as there is no such date; days of the month that the month has are allowed", text)
 	}
 	return schedule, nil
 }
 
-// timeZone finds a time zone by its name in the IANA database of the host that this runs on, or else in the one of the Go release that built this.
+// timeZone finds a time zone by its name in the IANA database of the host that this runs on, or else in the one of the
+// Go release that built this.
 func timeZone(name string) (*time.Location, error) {
 	if name == "Local" {
 		return nil, errors.New("\"Local\" is another time zone on each host; names of the IANA database are allowed, such as \"Europe/Warsaw\"")

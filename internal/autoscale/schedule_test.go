@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// scheduled tells whether a schedule is active: from each start to the next end, both by the clock of its time zone.
+// scheduled reports whether a schedule is active: from each start to the next end, both by the clock of its time zone.
 func scheduled(s domain.ScalingSchedule, now time.Time) (active bool, err error) {
 	parsed, err := parseSchedule(s)
 	if err != nil {

@@ -8,10 +8,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Backtest has a policy decide over a trace, as often as its interval says, and returns what comes of it. Nothing is touched.
+// Backtest has a policy decide over a trace, as often as its interval says, and returns what comes of it. Nothing is
+// touched.
 //
-// It is a model: all members carry the same load, a load that is too much for them is lost unless the policy follows a queue, members that are
-// removed are gone at once, and their number has no other bounds than the policy's. What a change costs is in [ChangeCost].
+// It is a model: all members carry the same load, a load that is too much for them is lost unless the policy follows a
+// queue, members that are removed are gone at once, and their number has no other bounds than the policy's. What a
+// change costs is in [ChangeCost].
 func Backtest(policy domain.AutoscalingPolicy, trace Trace, model Model) (Course, error) {
 	s, err := newSimulation(policy, trace, model)
 	if err != nil {
@@ -35,7 +37,8 @@ type simulation struct {
 	moves, moved time.Time
 	backlog      float64
 	metrics      map[string]Measurement
-	// lasting is what lasts says, loud has each decision say why, and before is what the metrics remembered before the last one, in their order.
+	// lasting is what lasts says, loud has each decision say why, and before is what the metrics remembered before the
+	// last one, in their order.
 	lasting bool
 	loud    bool
 	before  []Memory
@@ -117,8 +120,9 @@ func newest(steps []Step) []Step {
 	return slices.Delete(steps, 0, max(0, len(steps)-MaxSteps))
 }
 
-// settled tells whether a decision about a value of the trace was one that stands for as long as the value does: it changed nothing, nothing held
-// it back, no change is under way, and no metric remembers anything else than before, or changes with time.
+// settled reports whether a decision about a value of the trace was one that stands for as long as the value does: it
+// changed nothing, nothing held it back, no change is under way, and no metric remembers anything else than before, or
+// changes with time.
 func (s *simulation) settled(i int) bool {
 	d, lost := &s.decision, i < len(s.trace.Lost) && s.trace.Lost[i]
 	if !s.lasting || lost || d.To != d.From || len(d.limits) > 0 || len(s.starting) > 0 || s.trace.Start.Add(s.at).Before(s.moved) {
@@ -140,8 +144,8 @@ func (s *simulation) remembered(memories []Memory) []Memory {
 	return memories
 }
 
-// lasts tells whether what a policy asks for depends on nothing but the values of metrics that show the load at a moment, and on what their algorithms
-// remember of them, which is no more than a count.
+// lasts reports whether what a policy asks for depends on nothing but the values of metrics that show the load at a
+// moment, and on what their algorithms remember of them, which is no more than a count.
 func lasts(policy domain.AutoscalingPolicy, model Model) bool {
 	for name, metric := range policy.Metrics {
 		a := metric.Algorithm
@@ -161,7 +165,8 @@ func (m Model) momentary(name string) bool {
 	return true
 }
 
-// pass has time pass from a decision to the next one, in parts during which neither the load nor the members at work change.
+// pass has time pass from a decision to the next one, in parts during which neither the load nor the members at work
+// change.
 func (s *simulation) pass(from, to time.Duration) {
 	for at := from; at < to; {
 		i := int(at / s.trace.Step)
@@ -201,7 +206,8 @@ func (s *simulation) carry(load, capacity float64, took time.Duration) {
 	s.course.MemberHours += float64(s.count) * took.Hours()
 }
 
-// measure has the metrics show what there is at the time of a value of the trace. What is lost leaves them as they were.
+// measure has the metrics show what there is at the time of a value of the trace. What is lost leaves them as they
+// were.
 func (s *simulation) measure(i int, now time.Time) {
 	if i < len(s.trace.Lost) && s.trace.Lost[i] {
 		return
@@ -217,7 +223,8 @@ func (s *simulation) measure(i int, now time.Time) {
 	}
 }
 
-// decide has the policy decide, and orders members or removes those that were ordered last. Why it does is found out only where it changes something.
+// decide has the policy decide, and orders members or removes those that were ordered last. Why it does is found out
+// only where it changes something.
 func (s *simulation) decide(now time.Time) {
 	d, seen, before := &s.decision, Seen{Now: now, Count: s.count, Ready: s.ready, Metrics: s.metrics}, s.state
 	if now.Before(s.moved) {

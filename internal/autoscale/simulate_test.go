@@ -26,7 +26,8 @@ func TestBacktest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Ordered in the second minute, the two carry load from the middle of the third on. What is ordered in the eighth is never of use.
+	// Ordered in the second minute, the two carry load from the middle of the third on. What is ordered in the eighth
+	// is never of use.
 	want := Course{
 		Counts: []int{2, 4, 4, 4, 4, 1, 1, 4}, Ready: []int{2, 2, 2, 4, 4, 1, 1, 1},
 		Under: 150 * time.Second, MemberHours: (2 + 4 + 4 + 4 + 4 + 1 + 1 + 4) / 60.0, Changes: 3, ChangesPerHour: 3 / (8.0 / 60), Reversals: 2,
@@ -149,7 +150,8 @@ func TestBacktestOfQueue(t *testing.T) {
 	}
 }
 
-// Decisions that would all be the last one are left out, and so is why, where nothing is changed: nothing is another thing by that.
+// Decisions that would all be the last one are left out, and so is why, where nothing is changed: nothing is another
+// thing by that.
 func TestBacktestLeavesOut(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 7))

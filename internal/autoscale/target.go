@@ -7,18 +7,21 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// target asks for the count that keeps a metric at a value: the algorithm of Kubernetes' Horizontal Pod Autoscaler, as documented in
-// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#algorithm-details and implemented in
-// pkg/controller/podautoscaler/replica_calculator.go. The target has to be above 0.
+// target asks for the count that keeps a metric at a value: the algorithm of Kubernetes' Horizontal Pod Autoscaler, as
+// documented in https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#algorithm-details
+// and implemented in pkg/controller/podautoscaler/replica_calculator.go. The target has to be above 0.
 //
-// A mean is that of the members (upstream a metric of type Pods), and the count is the number of ready members times the ratio of the mean to the target,
-// rounded up. A total is divided by the target (upstream an AverageValue of a metric of type Object or External). Either asks for the present count
-// while the ratio is within the tolerance, which may differ by direction (KEP-4951).
+// A mean is that of the members (upstream a metric of type Pods), and the count is the number of ready members times
+// the ratio of the mean to the target, rounded up. A total is divided by the target (upstream an AverageValue of a
+// metric of type Object or External). Either asks for the present count while the ratio is within the tolerance, which
+// may differ by direction (KEP-4951).
 //
-// A role without members has no mean, nor a number to multiply with it. As upstream, where an Object metric scales from zero, the count is the ratio
-// itself, rounded up, and the tolerance plays no part: one member where the value is anything above 0, and more where it is above the target.
+// A role without members has no mean, nor a number to multiply with it. As upstream, where an Object metric scales from
+// zero, the count is the ratio itself, rounded up, and the tolerance plays no part: one member where the value is
+// anything above 0, and more where it is above the target.
 //
-// A value that is not a number, or not finite, is none: it holds the count, as does a mean that is that of no ready member.
+// A value that is not a number, or not finite, is none: it holds the count, as does a mean that is that of no ready
+// member.
 func target(a domain.TargetAlgorithm, in asking) proposal {
 	value := in.metric.Value
 	switch {
@@ -60,9 +63,10 @@ func targetOfMean(a domain.TargetAlgorithm, in asking, mean float64, ready int) 
 
 // targetOfMembers asks for the count by the values of single members, as upstream's calcPlainMetricReplicas.
 //
-// The mean of the members that are ready and have a value gives the direction. Those without one are then assumed to damp it: at 0 where it is to be
-// scaled out, also for members that are not ready, and at the target where it is to be scaled in; of a metric in percent of what is requested at 100 % where
-// the target is below that, as in upstream's GetResourceReplicas. Where the direction is another one by that, or the mean within the tolerance, nothing changes.
+// The mean of the members that are ready and have a value gives the direction. Those without one are then assumed to
+// damp it: at 0 where it is to be scaled out, also for members that are not ready, and at the target where it is to be
+// scaled in; of a metric in percent of what is requested at 100 % where the target is below that, as in upstream's
+// GetResourceReplicas. Where the direction is another one by that, or the mean within the tolerance, nothing changes.
 func targetOfMembers(a domain.TargetAlgorithm, in asking) proposal {
 	unready := map[string]bool{}
 	for _, name := range in.metric.Unready {
@@ -121,7 +125,8 @@ func targetOfMembers(a domain.TargetAlgorithm, in asking) proposal {
 	return proposal{count: count, why: say(mean, " of ", a.Value, ", ", damped, others+": ", considered, " × ", again, " = ", count)}
 }
 
-// tolerated tells whether a ratio of value to target is close enough to 1 for no change, and returns the tolerance of its direction.
+// tolerated reports whether a ratio of value to target is close enough to 1 for no change, and returns the tolerance of
+// its direction.
 func tolerated(policy *domain.AutoscalingPolicy, ratio float64) (float64, bool) {
 	behaviour := &policy.ScaleIn
 	if ratio > 1 {

@@ -25,8 +25,8 @@ func tolerances(out, in float64) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{ScaleOut: domain.ScalingBehaviour{Tolerance: &out}, ScaleIn: domain.ScalingBehaviour{Tolerance: &in}}
 }
 
-// TestTargetMean is about means whose members aren't known. The names in brackets are those of tests of Kubernetes' replica_calculator_test.go, and
-// "documentation" is its page on horizontal pod autoscaling.
+// TestTargetMean is about means whose members aren't known. The names in brackets are those of tests of Kubernetes'
+// replica_calculator_test.go, and "documentation" is its page on horizontal pod autoscaling.
 func TestTargetMean(t *testing.T) {
 	tests := map[string]struct {
 		value, target float64
@@ -115,8 +115,8 @@ func TestTargetHolds(t *testing.T) {
 	}
 }
 
-// TestTargetMembers is about means of members that are known. The names in brackets are those of tests of Kubernetes' replica_calculator_test.go, their
-// utilisations of requests of 1 as they are.
+// TestTargetMembers is about means of members that are known. The names in brackets are those of tests of Kubernetes'
+// replica_calculator_test.go, their utilisations of requests of 1 as they are.
 func TestTargetMembers(t *testing.T) {
 	none := math.NaN()
 	tests := map[string]struct {
@@ -181,7 +181,8 @@ func TestTargetMembers(t *testing.T) {
 	}
 }
 
-// TestTargetMembersInAnyOrder is about sums that depend on the order of what is added: the same values always ask for the same.
+// TestTargetMembersInAnyOrder is about sums that depend on the order of what is added: the same values always ask for
+// the same.
 func TestTargetMembersInAnyOrder(t *testing.T) {
 	in := asking{policy: &domain.AutoscalingPolicy{}, count: 4, ready: 4, metric: Measurement{Members: membersWith(1e16, 70, 3, -1e16)}}
 	want := target(domain.TargetAlgorithm{Value: 1}, in)
@@ -192,7 +193,8 @@ func TestTargetMembersInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestTargetTotal is about values of the whole. The names in brackets are those of tests of Kubernetes' replica_calculator_test.go.
+// TestTargetTotal is about values of the whole. The names in brackets are those of tests of Kubernetes'
+// replica_calculator_test.go.
 func TestTargetTotal(t *testing.T) {
 	tests := map[string]struct {
 		value, target float64

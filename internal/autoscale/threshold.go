@@ -4,15 +4,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// threshold adds members to a role once a metric has been above its upper threshold for some decisions in a row, and removes some once it has
-// been below its lower one for as many. What is at a threshold is not beyond it. Each step begins to count anew, and so does a metric that is
-// in between.
+// threshold adds members to a role once a metric has been above its upper threshold for some decisions in a row, and
+// removes some once it has been below its lower one for as many. What is at a threshold is not beyond it. Each step
+// begins to count anew, and so does a metric that is in between.
 //
-// Steps are percentages of the count rounded up, or numbers of members; the larger one where a policy gives both, and never less than 1,
-// so that a role leaves 0, too.
+// Steps are percentages of the count rounded up, or numbers of members; the larger one where a policy gives both, and
+// never less than 1, so that a role leaves 0, too.
 //
-// It is what the threshold strategy of the Nomad Autoscaler does with two checks, delta or percentage, and within_bounds_trigger as the number of samples
-// (https://developer.hashicorp.com/nomad/tools/autoscaling/plugins/strategy/threshold), but that these samples have to be in a row.
+// It is what the threshold strategy of the Nomad Autoscaler does with two checks, delta or percentage, and
+// within_bounds_trigger as the number of samples
+// (https://developer.hashicorp.com/nomad/tools/autoscaling/plugins/strategy/threshold), but that these samples have to
+// be in a row.
 func threshold(a domain.ThresholdAlgorithm, m *Memory, in asking) proposal {
 	value, samples := in.metric.Value, max(a.Samples, 1)
 	switch {

@@ -16,8 +16,8 @@ import (
 
 // Shape is what generated loads have in common. The same shape makes the same load, wherever and whenever.
 type Shape struct {
-	// Start is when the load begins, Step the time between two values, and Length how long it lasts: there is a value for each step that begins before
-	// its end. Without a step there are none.
+	// Start is when the load begins, Step the time between two values, and Length how long it lasts: there is a value
+	// for each step that begins before its end. Without a step there are none.
 	Start        time.Time
 	Step, Length time.Duration
 	// Base and Peak are the least and the largest load without noise, 0 or more, in any unit.
@@ -27,7 +27,8 @@ type Shape struct {
 	Seed  uint64
 }
 
-// Diurnal is a load that has its base at midnight and its peak at noon, in the time zone of the start, with a sine between them.
+// Diurnal is a load that has its base at midnight and its peak at noon, in the time zone of the start, with a sine
+// between them.
 func Diurnal(s Shape) Trace {
 	year, month, day := s.Start.Date()
 	midnight := time.Date(year, month, day, 0, 0, 0, 0, s.Start.Location())
@@ -36,8 +37,9 @@ func Diurnal(s Shape) Trace {
 	})
 }
 
-// Bursty is a load at its base with bursts to its peak, which come at random as calls do: every is the mean time between the beginnings of two, and lasting
-// the mean time that one lasts. Both times are distributed exponentially. Bursts that overlap don't add up.
+// Bursty is a load at its base with bursts to its peak, which come at random as calls do: every is the mean time
+// between the beginnings of two, and lasting the mean time that one lasts. Both times are distributed exponentially.
+// Bursts that overlap don't add up.
 func Bursty(s Shape, every, lasting time.Duration) Trace {
 	var next, end time.Time
 	return s.trace(func(now time.Time, random *rand.Rand) float64 {
@@ -65,8 +67,8 @@ func StepLoad(s Shape, lasting time.Duration) Trace {
 	})
 }
 
-// FlashCrowd is a load at its base that at some time after the start rises to its peak in a straight line, and goes back as people lose interest: by
-// half in each halving.
+// FlashCrowd is a load at its base that at some time after the start rises to its peak in a straight line, and goes
+// back as people lose interest: by half in each halving.
 func FlashCrowd(s Shape, after, rise, halving time.Duration) Trace {
 	return s.trace(func(now time.Time, _ *rand.Rand) float64 {
 		since := now.Sub(s.Start) - after
@@ -80,7 +82,8 @@ func FlashCrowd(s Shape, after, rise, halving time.Duration) Trace {
 	})
 }
 
-// trace makes a trace of a function that says for moments, in their order, how far the load is from its base to its peak, from 0 to 1.
+// trace makes a trace of a function that says for moments, in their order, how far the load is from its base to its
+// peak, from 0 to 1.
 func (s Shape) trace(share func(now time.Time, random *rand.Rand) float64) Trace {
 	t := Trace{Start: s.Start, Step: s.Step}
 	if s.Step <= 0 {
@@ -100,15 +103,15 @@ func exponential(random *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(random.ExpFloat64() * float64(mean))
 }
 
-// Losing returns the trace with a share of its values lost to metrics, from 0 to 1, which are chosen at random, beside those that are lost already. The same
-// seed loses the same ones. The trace itself is not changed; its load is shared.
+// Losing returns the trace with a share of its values lost to metrics, from 0 to 1, which are chosen at random, beside
+// those that are lost already. The same seed loses the same ones. The trace itself is not changed; its load is shared.
 func (t Trace) Losing(share float64, seed uint64) Trace {
 	random := rand.New(rand.NewPCG(seed, 2))
 	return t.lose(func(int) bool { return random.Float64() < share })
 }
 
-// Blind returns the trace with all values lost to metrics from a time on, and for a length of time, as when the source of metrics is down. The trace itself is
-// not changed; its load is shared.
+// Blind returns the trace with all values lost to metrics from a time on, and for a length of time, as when the source
+// of metrics is down. The trace itself is not changed; its load is shared.
 func (t Trace) Blind(from time.Time, length time.Duration) Trace {
 	return t.lose(func(i int) bool {
 		since := t.Start.Add(time.Duration(i) * t.Step).Sub(from)
@@ -127,8 +130,9 @@ func (t Trace) lose(lost func(i int) bool) Trace {
 	return t
 }
 
-// NewTrace returns a trace of values that are a step apart. One that is NaN is lost to metrics: its load is that of the one before, or of the first
-// that is known. Values below 0 and infinite ones are an error, and so are values of which none is known.
+// NewTrace returns a trace of values that are a step apart. One that is NaN is lost to metrics: its load is that of the
+// one before, or of the first that is known. Values below 0 and infinite ones are an error, and so are values of which
+// none is known.
 func NewTrace(start time.Time, step time.Duration, values []float64) (Trace, error) {
 	first := slices.IndexFunc(values, func(v float64) bool { return !math.IsNaN(v) })
 	if first < 0 {
@@ -158,12 +162,13 @@ const MaxTrace = 2_000_000
 // stepTolerance is by which share the time between two rows may differ from that of the first two.
 const stepTolerance = 0.01
 
-// ReadCSV reads a trace of two columns, the time and the load, with or without a line of their names. Times are in RFC 3339, or in seconds since 1970, and
-// must be at equal steps, to within 1 %. A row without a load is one that metrics have lost, as in [NewTrace]. Lines that begin
-// with # are left out. Errors name the line.
+// ReadCSV reads a trace of two columns, the time and the load, with or without a line of their names. Times are in RFC
+// 3339, or in seconds since 1970, and must be at equal steps, to within 1 %. A row without a load is one that metrics
+// have lost, as in [NewTrace]. Lines that begin with # are left out. Errors name the line.
 func ReadCSV(r io.Reader) (Trace, error) {
 	buffered := bufio.NewReader(r)
-	// Spreadsheets begin a file with a mark of its byte order. What can't be read here can't be read below, where that is told.
+	// Spreadsheets begin a file with a mark of its byte order. What can't be read here can't be read below, where that
+	// is told.
 	const mark = "\ufeff"
 	if begin, err := buffered.Peek(len(mark)); err == nil && string(begin) == mark {
 		if _, err := buffered.Discard(len(mark)); err != nil {
@@ -211,14 +216,15 @@ func ReadCSV(r io.Reader) (Trace, error) {
 	return NewTrace(t.Start, last.Sub(t.Start)/time.Duration(len(t.Load)-1), t.Load)
 }
 
-// isHeader tells whether a row holds names: neither a time nor a load.
+// isHeader reports whether a row holds names: neither a time nor a load.
 func isHeader(when, what string) bool {
 	_, noTime := parseTime(when)
 	_, noLoad := strconv.ParseFloat(what, 64)
 	return noTime != nil && noLoad != nil && what != ""
 }
 
-// parseTime reads a time in RFC 3339 or in seconds since 1970. Times that can't be counted in nanoseconds since then are refused.
+// parseTime reads a time in RFC 3339 or in seconds since 1970. Times that can't be counted in nanoseconds since then
+// are refused.
 func parseTime(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if seconds, notSeconds := strconv.ParseFloat(text, 64); notSeconds == nil {

@@ -79,7 +79,8 @@ func TestBurstsAreAsOftenAndLongAsAsked(t *testing.T) {
 		bursts += max(0, load-before)
 		before = load
 	}
-	// Bursts come at random: there are none, of which 1/e^0.1 is the share, where none has begun in the time that they last.
+	// Bursts come at random: there are none, of which 1/e^0.1 is the share, where none has begun in the time that they
+	// last.
 	if share := busy / float64(len(trace.Load)); math.Abs(share-(1-math.Exp(-0.1))) > 0.01 {
 		t.Errorf("there is a burst in %.1f %% of the time, want 9.5 %%", 100*share)
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// Validate returns what is wrong with a policy, whatever cluster it is for: what [domain.AutoscalingPolicy.Validate] finds, and times of schedules
-// that are not in the syntax of cron or in time zones that this host does not know, and models that can't be read or don't fit their metrics.
+// Validate returns what is wrong with a policy, whatever cluster it is for: what [domain.AutoscalingPolicy.Validate]
+// finds, and times of schedules that are not in the syntax of cron or in time zones that this host does not know, and
+// models that can't be read or don't fit their metrics.
 func Validate(p domain.AutoscalingPolicy) domain.Problems {
 	ps, _ := validate(p)
 	return ps

@@ -12,14 +12,16 @@ import (
 // Vertical is what is known of what members of a role use: some 3 KB of JSON.
 //
 // It is learned as the recommender of Kubernetes' Vertical Pod Autoscaler does
-// (https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/pkg/recommender): of processors how much of the time members
-// use how many, and of memory, of which too little ends a member, the peak of each day. What is a day old counts half. Unlike there, the peak is that of
-// the member that uses the most, as all of them get the same; and one that ran out of memory counts as if it had used more than it was allowed.
+// (https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/pkg/recommender): of processors how
+// much of the time members use how many, and of memory, of which too little ends a member, the peak of each day. What
+// is a day old counts half. Unlike there, the peak is that of the member that uses the most, as all of them get the
+// same; and one that ran out of memory counts as if it had used more than it was allowed.
 type Vertical struct {
 	// At is when it was learned last, and Measured how long members were measured in all.
 	At       time.Time     `json:"at,omitzero"`
 	Measured time.Duration `json:"measured,omitempty"`
-	// CPUs are seconds by the processors that a member kept busy, and MemoryMiB days by their peaks, but for the present one.
+	// CPUs are seconds by the processors that a member kept busy, and MemoryMiB days by their peaks, but for the
+	// present one.
 	CPUs      histogram `json:"cpus,omitzero"`
 	MemoryMiB histogram `json:"memory_mib,omitzero"`
 	// Peak is that of the present day, and the time since which it is that.
@@ -51,7 +53,8 @@ type Used struct {
 	CPUs, MemoryMiB Measurement
 	// Killed is the memory that the member was allowed which ran out of it last, and when; nil where none has.
 	Killed *At[float64]
-	// Requested is what a member requests that is started now, Size what of that policies have moved, and Sized when they did so last.
+	// Requested is what a member requests that is started now, Size what of that policies have moved, and Sized when
+	// they did so last.
 	Requested, Size domain.Resources
 	Sized           time.Time
 	// InPlace is whether running members were to have that size, too.
@@ -60,11 +63,12 @@ type Used struct {
 
 // Recommended is what a member of a role should request of a resource.
 type Recommended struct {
-	// Resource is ResourceCPUs or ResourceMemoryMiB, and Requested what a member requests of it that is started now; 0 where that is nothing.
+	// Resource is ResourceCPUs or ResourceMemoryMiB, and Requested what a member requests of it that is started now; 0
+	// where that is nothing.
 	Resource  string
 	Requested float64
-	// Target is what it should request, and what is right is between Lower and Upper: all within the policy's bounds. They are nil where it was never
-	// measured what members use.
+	// Target is what it should request, and what is right is between Lower and Upper: all within the policy's bounds.
+	// They are nil where it was never measured what members use.
 	Target, Lower, Upper *float64
 	// Why says in words why.
 	Why string
@@ -81,8 +85,8 @@ type Resize struct {
 // tooNear is by which share a recommendation may differ from what is requested without being applied, as in Kubernetes.
 const tooNear = 0.1
 
-// resize returns another size that members are to have; nil where they are to have the one that they have. More memory for a member that ran out of it does not
-// wait until enough was learned.
+// resize returns another size that members are to have; nil where they are to have the one that they have. More memory
+// for a member that ran out of it does not wait until enough was learned.
 func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 	by, used := a.policy.Vertical, &seen.Used
 	if by == nil || by.ApplyRule() == domain.ApplyNever {
@@ -121,7 +125,7 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 	return &Resize{to, strings.Join(why, "; ")}
 }
 
-// urgent tells whether a recommendation is for more memory than a member ran out of since the size was moved last.
+// urgent reports whether a recommendation is for more memory than a member ran out of since the size was moved last.
 func (v *Vertical) urgent(r Recommended, sized time.Time) bool {
 	return r.Resource == ResourceMemoryMiB && *r.Target > r.Requested && v.Killed.After(sized)
 }
@@ -132,7 +136,8 @@ const (
 	ResourceMemoryMiB = "memory_mib"
 )
 
-// recommend learns of what members use, and returns what they should request; nothing of a policy that leaves that alone.
+// recommend learns of what members use, and returns what they should request; nothing of a policy that leaves that
+// alone.
 func (a *Autoscaler) recommend(state *State, seen *Seen) []Recommended {
 	if a.policy.Vertical == nil {
 		state.Vertical = nil
@@ -231,8 +236,8 @@ func (v *Vertical) recommend(by domain.VerticalScaling, requested domain.Resourc
 	return all
 }
 
-// resource is one that is scaled vertically: what is requested of it, what is known of its use, the end of the first bucket of that, the amount of which only multiples are recommended,
-// and how its percentile is told.
+// resource is one that is scaled vertically: what is requested of it, what is known of its use, the end of the first
+// bucket of that, the amount of which only multiples are recommended, and how its percentile is told.
 type resource struct {
 	name          string
 	requested     float64
@@ -285,7 +290,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// UnmarshalJSON reads what was stored. What no members use is forgotten: it would keep the policy from recommending anything, or from storing it.
+// UnmarshalJSON reads what was stored. What no members use is forgotten: it would keep the policy from recommending
+// anything, or from storing it.
 func (v *Vertical) UnmarshalJSON(text []byte) error {
 	type plain Vertical
 	var stored plain

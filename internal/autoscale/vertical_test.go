@@ -50,7 +50,7 @@ func advise(tb testing.TB, policy domain.AutoscalingPolicy, state *State, start 
 	return d.Recommended
 }
 
-// near tells whether a recommendation is as much more than what is used as a margin, and a bucket, make it.
+// near reports whether a recommendation is as much more than what is used as a margin, and a bucket, make it.
 func near(target *float64, used, margin float64) bool {
 	return target != nil && *target >= used*margin*(1-1e-6) && *target <= used*margin*bucketGrowth*1.01+0.02
 }
@@ -103,7 +103,8 @@ func TestVerticalPercentiles(t *testing.T) {
 	}
 }
 
-// What is a day old counts half as much, in memory as in processors; and what ran out of memory asks for more than it was allowed.
+// What is a day old counts half as much, in memory as in processors; and what ran out of memory asks for more than it
+// was allowed.
 func TestVerticalForgetsAndLearns(t *testing.T) {
 	policy, state := verticalPolicy(), State{}
 	steady := func(cpus, mib float64) func(int, time.Time) Used {
@@ -162,8 +163,8 @@ func TestVerticalUnmeasured(t *testing.T) {
 	}
 }
 
-// Whatever members use, a recommendation is within its bounds and in order, no less than what the percentile says exactly and no more than a bucket above, the same
-// after what is remembered was stored and read, and that is a few kB.
+// Whatever members use, a recommendation is within its bounds and in order, no less than what the percentile says
+// exactly and no more than a bucket above, the same after what is remembered was stored and read, and that is a few kB.
 func TestVerticalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := verticalPolicy()
@@ -225,7 +226,8 @@ func TestHistogramPercentile(t *testing.T) {
 	})
 }
 
-// A size is applied once enough was learned, where it differs by more than a tenth; more memory for who ran out of it at once.
+// A size is applied once enough was learned, where it differs by more than a tenth; more memory for who ran out of it
+// at once.
 func TestVerticalResize(t *testing.T) {
 	const hour = time.Hour
 	usage := func(now time.Time) Used { return using(now, []float64{2}, []float64{2000}) }
@@ -237,7 +239,8 @@ func TestVerticalResize(t *testing.T) {
 		policy  func(p *domain.AutoscalingPolicy)
 		seen    func(u *Used)
 		minutes int
-		// cpus and mib are what is used that a size is for; 0 for what is as it was, and none tells that there is no other size.
+		// cpus and mib are what is used that a size is for; 0 for what is as it was, and none tells that there is no
+		// other size.
 		cpus, mib float64
 		none      bool
 		says      string

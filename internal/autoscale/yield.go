@@ -8,8 +8,9 @@ type Yield struct {
 	For string
 }
 
-// yield returns how many members stay where somebody more important waits for the room of others. It is no noise of a metric, but a bound that has come lower: so
-// neither window nor rate nor cooldown counts. Guards do, and where they keep any of the members that are to go, all stay, as fewer would go in vain.
+// yield returns how many members stay where somebody more important waits for the room of others. It is no noise of a
+// metric, but a bound that has come lower: so neither window nor rate nor cooldown counts. Guards do, and where they
+// keep any of the members that are to go, all stay, as fewer would go in vain.
 func (a *Autoscaler) yield(d *Decision, seen *Seen) int {
 	if seen.Yield == nil || seen.Yield.Count >= d.From {
 		return d.From
@@ -22,8 +23,8 @@ func (a *Autoscaler) yield(d *Decision, seen *Seen) int {
 	return count
 }
 
-// Spare returns the least count to which a role can be brought for somebody more important, by what its guards were told, and why it is not the policy's
-// least one; "" where it is.
+// Spare returns the least count to which a role can be brought for somebody more important, by what its guards were
+// told, and why it is not the policy's least one; "" where it is.
 func (a *Autoscaler) Spare(seen Seen, guards []Guarded) (count int, why string) {
 	d := Decision{From: seen.Count, Guards: guards}
 	count = max(a.guarded(&d, &seen, a.policy.Min), a.policy.Min)

@@ -86,7 +86,8 @@ func (t trial) constant(members int) fate {
 	return fate{percent: 100 * float64(under) / float64(values), memberHours: float64(members) * t.load.trace.Step.Hours() * float64(values)}
 }
 
-// needed are the member-hours of those that the load takes at each moment, if they were there at once, and none was there otherwise.
+// needed are the member-hours of those that the load takes at each moment, if they were there at once, and none was
+// there otherwise.
 func (t trial) needed() float64 {
 	sum := 0.0
 	for _, value := range t.load.trace.Load {
@@ -100,7 +101,8 @@ func (t trial) days() float64 {
 	return float64(len(t.load.trace.Load)) * t.load.trace.Step.Hours() / 24
 }
 
-// unbeaten reports whether no point of any curve has as few member-hours for as little time with too few members, and less of one of them.
+// unbeaten reports whether no point of any curve has as few member-hours for as little time with too few members, and
+// less of one of them.
 func (f fate) unbeaten(all []curve) bool {
 	return !slices.ContainsFunc(all, func(c curve) bool {
 		return slices.ContainsFunc(c.points, func(other fate) bool {
@@ -168,8 +170,9 @@ func (f field) settingsTable() *table {
 	return t
 }
 
-// hindsightTable shows what each algorithm takes on the mean to have too few members for no more than a share of the time, if the cheapest setting is chosen
-// on each load once that is known. Where none of them does, the cheapest constant count that does is taken in its place.
+// hindsightTable shows what each algorithm takes on the mean to have too few members for no more than a share of the
+// time, if the cheapest setting is chosen on each load once that is known. Where none of them does, the cheapest
+// constant count that does is taken in its place.
 func (f field) hindsightTable() *table {
 	t := &table{head: []string{"the cheapest setting on each load"}}
 	for _, percent := range riskPercents {

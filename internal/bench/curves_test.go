@@ -92,7 +92,8 @@ func TestField(t *testing.T) {
 	}
 }
 
-// TestHindsight: what none of an algorithm's settings does on a load is taken from the cheapest constant count that does.
+// TestHindsight: what none of an algorithm's settings does on a load is taken from the cheapest constant count that
+// does.
 func TestHindsight(t *testing.T) {
 	one := trial{hours(slices.Repeat([]float64{1}, 100)...), 1}
 	f := field{trials: []trial{one, one}}
@@ -108,7 +109,8 @@ func TestHindsight(t *testing.T) {
 	}
 }
 
-// TestCurveColours: each colour has a contrast of at least 3 to 1, as WCAG asks of graphics, to white and to GitHub's dark ground.
+// TestCurveColours: each colour has a contrast of at least 3 to 1, as WCAG asks of graphics, to white and to GitHub's
+// dark ground.
 func TestCurveColours(t *testing.T) {
 	luminance := func(colour string) float64 {
 		sum := 0.0
@@ -136,7 +138,8 @@ func TestCurveColours(t *testing.T) {
 	}
 }
 
-// TestJobCurves: each setting has a row, what does not end has no point, and the constant counts are the published ones.
+// TestJobCurves: each setting has a row, what does not end has no point, and the constant counts are the published
+// ones.
 func TestJobCurves(t *testing.T) {
 	job := publishedJobs[0]
 	all := job.curves()

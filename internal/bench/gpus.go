@@ -17,7 +17,8 @@ import (
 // hostGPUs is how many GPUs a host shows to its agent.
 const hostGPUs = 8
 
-// gpuPool is a GPU pool of a configuration, with slots for some 500 members on the GPUs of a host; "hosts" selects it where there are several.
+// gpuPool is a GPU pool of a configuration, with slots for some 500 members on the GPUs of a host; "hosts" selects it
+// where there are several.
 func gpuPool(hosts string) string {
 	return fmt.Sprintf(`
 resource "trainyard_gpu_pool" "shared" {

@@ -176,8 +176,8 @@ func (h *hostsBench) gone(ctx context.Context) error {
 	return nil
 }
 
-// restart kills the main process of a unit whose name begins with sys.argv[1], and prints how many microseconds later, by
-// systemd's own record, the main process of such a unit started.
+// restart kills the main process of a unit whose name begins with sys.argv[1], and prints how many microseconds later,
+// by systemd's own record, the main process of such a unit started.
 const restart = `import os, signal, subprocess, sys, time
 def systemctl(*arguments):
     return subprocess.run(["systemctl", *arguments], capture_output=True, text=True).stdout.splitlines()

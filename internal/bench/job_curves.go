@@ -20,7 +20,8 @@ type jobContender struct {
 	runs           int // how many there have been when the last one is taken
 }
 
-// jobContenders are the algorithms that a job can compare, besides constant counts. All are bounded by the counts that were published.
+// jobContenders are the algorithms that a job can compare, besides constant counts. All are bounded by the counts that
+// were published.
 func (p publishedJob) jobContenders() []jobContender {
 	most := slices.Max(slices.Collect(maps.Keys(p.seconds)))
 	bounded := func(policy domain.AutoscalingPolicy) domain.AutoscalingPolicy {

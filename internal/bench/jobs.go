@@ -12,14 +12,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// publishedJob is one of the trainings of P. Stolin's "Automated Deployment of Machine Learning Applications on a Scalable Heterogeneous
-// GPU-Accelerated Apache Spark Cluster" (2021), and what is made of it.
+// publishedJob is one of the trainings of P. Stolin's "Automated Deployment of Machine Learning Applications on a
+// Scalable Heterogeneous GPU-Accelerated Apache Spark Cluster" (2021), and what is made of it.
 type publishedJob struct {
 	name string
-	// seconds are the published means by the number of Spark workers, and best is the count with the least of them: the smallest, where it is several.
+	// seconds are the published means by the number of Spark workers, and best is the count with the least of them: the
+	// smallest, where it is several.
 	seconds map[int]int
 	best    int
-	// heat and most are the settings of the publication's autoscaler, with two workers at least, and autoscaled the mean in seconds that it came to.
+	// heat and most are the settings of the publication's autoscaler, with two workers at least, and autoscaled the
+	// mean in seconds that it came to.
 	heat       domain.HeatAlgorithm
 	most       int
 	autoscaled int
@@ -42,19 +44,22 @@ var publishedJobs = []publishedJob{
 	},
 }
 
-// What the publication does not tell is fitted to how long its autoscaler took for the two jobs, with the same numbers for both.
+// What the publication does not tell is fitted to how long its autoscaler took for the two jobs, with the same numbers
+// for both.
 //
-// What matters is that startup and pause together are longer than the cooldown: the first decision after it then sees workers that do nothing.
-// From a startup of 50 s with a pause of 20 s to one of 80 s with 40 s, both times are within 9 % of the published ones; these
-// are in the middle of that. Any utilisation from 25 % on makes the same times: two workers are then above both bands, and the rest is up to the pauses.
+// What matters is that startup and pause together are longer than the cooldown: the first decision after it then sees
+// workers that do nothing. From a startup of 50 s with a pause of 20 s to one of 80 s with 40 s, both times are within
+// 9 % of the published ones; these are in the middle of that. Any utilisation from 25 % on makes the same times: two
+// workers are then above both bands, and the rest is up to the pauses.
 const (
 	fittedStartup = 60 * time.Second
 	fittedPause   = 30 * time.Second
 	fittedBusy    = 50
 )
 
-// The settings of our policy, the same for both jobs but for the largest count. A measurement of 90 s is too long to try more than one count in a run of the
-// shorter job, which would take longer for it than with two workers, and short enough for three in the first one of the longer job.
+// The settings of our policy, the same for both jobs but for the largest count. A measurement of 90 s is too long to
+// try more than one count in a run of the shorter job, which would take longer for it than with two workers, and short
+// enough for three in the first one of the longer job.
 const (
 	ourInitial   = 5
 	ourThreshold = 0.1
@@ -141,8 +146,8 @@ func (p publishedJob) run() (r jobRuns, err error) {
 	return r, err
 }
 
-// bars are what a run is measured by: whether it is sooner than two static workers, within the slack of the best static count, and takes fewer member-seconds
-// than that one.
+// bars are what a run is measured by: whether it is sooner than two static workers, within the slack of the best static
+// count, and takes fewer member-seconds than that one.
 func (p publishedJob) bars(run autoscale.JobRun) (sooner, near, fewer bool) {
 	best := float64(p.seconds[p.best])
 	return run.Took.Seconds() < float64(p.seconds[2]), run.Took.Seconds() <= slack*best, math.Round(run.MemberSeconds) < float64(p.best)*best

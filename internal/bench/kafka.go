@@ -44,8 +44,8 @@ type kafkaRule struct {
 	model         string
 }
 
-// kafka has real brokers carry a day each, by static counts and by the policies that the part learned compares. Those are
-// trained and tuned first, on a load of the same shape.
+// kafka has real brokers carry a day each, by static counts and by the policies that the part learned compares. Those
+// are trained and tuned first, on a load of the same shape.
 func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
 	k, err := b.newKafka(ctx)
 	if err != nil {
@@ -104,7 +104,8 @@ func (b *bench) newKafka(ctx context.Context) (*kafkaBench, error) {
 	return k, nil
 }
 
-// kafkaRamp is how long a load grows that finds out what brokers take, and kafkaRampPeak beyond that, in records a second.
+// kafkaRamp is how long a load grows that finds out what brokers take, and kafkaRampPeak beyond that, in records a
+// second.
 const (
 	kafkaRamp     = 90 * time.Second
 	kafkaRampPeak = 1500

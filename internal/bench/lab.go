@@ -38,8 +38,8 @@ func (l *lab) workspace(ctx context.Context, name, hosts string) (*workspace, er
 	return w, err
 }
 
-// configure writes a configuration with a group that runs something, of which a part have GPUs where it is pooled; without
-// members, the cluster alone.
+// configure writes a configuration with a group that runs something, of which a part have GPUs where it is pooled;
+// without members, the cluster alone.
 func (l *lab) configure(w *workspace, members int, runs string, pooled bool) error {
 	w.members = members
 	config := fmt.Sprintf(`

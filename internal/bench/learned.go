@@ -31,7 +31,8 @@ type lesson struct {
 	others  []autoscale.Trace
 }
 
-// lessons are those of generated loads, of brokers: one takes 25 s to start, and a change moves data for 40 s, with 15 % of the capacity lost.
+// lessons are those of generated loads, of brokers: one takes 25 s to start, and a change moves data for 40 s, with 15
+// % of the capacity lost.
 func lessons() []lesson {
 	shape := func(base, peak float64, seed uint64) autoscale.Shape {
 		return autoscale.Shape{
@@ -59,7 +60,8 @@ func newLesson(name string, trace autoscale.Trace, capacity float64, others ...a
 	}, others}
 }
 
-// lesson is the lesson of a load of a user's: its first half is learned, and the second one judges. Members carry a sixth of what it is seldom above.
+// lesson is the lesson of a load of a user's: its first half is learned, and the second one judges. Members carry a
+// sixth of what it is seldom above.
 func (l load) lesson() lesson {
 	half := len(l.trace.Load) / 2
 	part := func(from, to int) autoscale.Trace {
@@ -72,7 +74,8 @@ func (l load) lesson() lesson {
 	return newLesson(l.name, part(0, half), newTrial(l).capacity*membersAtPeak/6, part(half, len(l.trace.Load)))
 }
 
-// pupil is a way to scale with what came of it: the costs an hour on the load of the lesson, and of those that judge it.
+// pupil is a way to scale with what came of it: the costs an hour on the load of the lesson, and of those that judge
+// it.
 type pupil struct {
 	name, setting string
 	costs         []judged // of each seed; rules have one
@@ -246,7 +249,8 @@ func (l lesson) teach(ctx context.Context, seeds, updates int, say func(string, 
 	return r, nil
 }
 
-// learned trains models of the algorithm learned, and compares them with the optimum, and with rules that were tuned as long.
+// learned trains models of the algorithm learned, and compares them with the optimum, and with rules that were tuned as
+// long.
 func (b *bench) learned(ctx context.Context) ([]fmt.Stringer, error) {
 	all := lessons()
 	if b.trace != "" {

@@ -5,7 +5,8 @@
 // It measures the real thing: a built provider, run by a real Terraform or OpenTofu, with real members. It asserts
 // nothing; whether a bar is held on a busy machine is for the reader to judge. It is run by run.sh.
 //
-// The part policies measures nothing: its figures are computed by models, and the same everywhere. It needs nothing built:
+// The part policies measures nothing: its figures are computed by models, and the same everywhere. It needs nothing
+// built:
 //
 //	go run ./internal/bench -only policies [-trace load.csv or folder] [-curves folder]
 //
@@ -56,7 +57,8 @@ var parts = []struct {
 	run   func(*bench, context.Context) ([]fmt.Stringer, error)
 	// computed parts run nothing, and need nothing.
 	computed bool
-	// system parts train, with the software of others for an hour or in a model for minutes. They are run by their name alone.
+	// system parts train, with the software of others for an hour or in a model for minutes. They are run by their name
+	// alone.
 	system bool
 }{
 	{"plan", "Plan of a group in which nothing changed", (*bench).plan, false, false},
@@ -177,7 +179,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	return nil
 }
 
-// install puts the provider, with an agent beside it, where Terraform finds it, above any released version, as a mirror would have it.
+// install puts the provider, with an agent beside it, where Terraform finds it, above any released version, as a mirror
+// would have it.
 func (b *bench) install(ctx context.Context) error {
 	binary, err := os.ReadFile(b.provider)
 	if err != nil {

@@ -37,7 +37,8 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown []string
-	// The registry shows no pictures by relative addresses, and GitHub serves drawings as such only if asked to sanitise them.
+	// The registry shows no pictures by relative addresses, and GitHub serves drawings as such only if asked to
+	// sanitise them.
 	const address = "](https://raw.githubusercontent.com/trainyard/terraform-provider-trainyard/main/docs/guides/autoscaling/"
 	for part := range strings.SplitSeq(string(guide), address) {
 		if name, _, found := strings.Cut(part, "?sanitize=true)"); found && strings.HasSuffix(name, ".svg") {

@@ -16,7 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// policies has scaling policies decide over published jobs and over traces. All of it is computed: nothing runs, and it is the same on every machine.
+// policies has scaling policies decide over published jobs and over traces. All of it is computed: nothing runs, and it
+// is the same on every machine.
 func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
 	generated := generatedLoads()
 	var recorded []load

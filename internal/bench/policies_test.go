@@ -30,7 +30,8 @@ func (p publishedJob) off(t *testing.T, policy domain.AutoscalingPolicy, model a
 	return run.Took.Seconds()/float64(p.autoscaled) - 1
 }
 
-// The reference's settings lose in the model as they did in the publication, to within 6 %, and for as long as the note says.
+// The reference's settings lose in the model as they did in the publication, to within 6 %, and for as long as the note
+// says.
 func TestReproduction(t *testing.T) {
 	for _, job := range publishedJobs {
 		t.Run(job.name, func(t *testing.T) {
@@ -147,7 +148,8 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// Every policy stays within its bounds, on every load and under every condition, and what the notes say of their sums is so.
+// Every policy stays within its bounds, on every load and under every condition, and what the notes say of their sums
+// is so.
 func TestPoliciesOnTraces(t *testing.T) {
 	loads := generatedLoads()
 	for _, condition := range conditions {

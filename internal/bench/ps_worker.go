@@ -25,8 +25,8 @@ const (
 	// A worker may use so many processors, and a parameter server so many: two of these and four workers are two
 	// processors.
 	workerCPUs, psCPUs = 0.4, 0.2
-	// psBatch is how many examples a step has: so many that it is a worker's work above all. By the publication's 20, two
-	// parameter servers of today would be as busy as the first worker.
+	// psBatch is how many examples a step has: so many that it is a worker's work above all. By the publication's 20,
+	// two parameter servers of today would be as busy as the first worker.
 	psBatch = 800
 	// A host may use so many: three of them are two processors.
 	hostCPUs = 0.66

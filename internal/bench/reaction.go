@@ -20,8 +20,9 @@ import (
 )
 
 const (
-	// A member requests so many processors, and is to use so many percent of them. The load keeps one member busy for reactionLoad percent of the time, which
-	// takes reactionMembers: 3.6, as a count is rounded up, and a load of exactly four would take five with any noise.
+	// A member requests so many processors, and is to use so many percent of them. The load keeps one member busy for
+	// reactionLoad percent of the time, which takes reactionMembers: 3.6, as a count is rounded up, and a load of
+	// exactly four would take five with any noise.
 	reactionCPUs, reactionPercent, reactionLoad = 0.2, 25, 90
 	reactionMembers                             = (reactionLoad + reactionPercent - 1) / reactionPercent
 	// reactionMost is how many members there may be: more than the load takes, so that too many would be seen.
@@ -65,7 +66,8 @@ func (r reaction) held() (first, last, most bool) {
 	return first, last, most
 }
 
-// reaction measures how soon policies follow a load of processors that comes at once, and is shared by the members that there are.
+// reaction measures how soon policies follow a load of processors that comes at once, and is shared by the members that
+// there are.
 func (b *bench) reaction(ctx context.Context) (_ []fmt.Stringer, err error) {
 	w, err := b.workspace(ctx, "reaction", 0, false)
 	if err != nil {

@@ -16,14 +16,17 @@ import (
 var riskPercents = []float64{1, 2, 5}
 
 const (
-	// busiest is the share of the time in which a load is more than membersAtPeak carry: one peak must not make all else a matter of one member.
+	// busiest is the share of the time in which a load is more than membersAtPeak carry: one peak must not make all
+	// else a matter of one member.
 	busiest = 0.01
-	// targetStep is the ratio of two of the targets that the best is chosen from, and coarseStep that of those that are tried first.
+	// targetStep is the ratio of two of the targets that the best is chosen from, and coarseStep that of those that are
+	// tried first.
 	targetStep                = 1.01
 	coarseStep                = targetStep * targetStep * targetStep
 	leastTarget, mostTarget   = 2.0, 130.0 // in percent of what a member carries
 	riskMembers, riskStartMin = domain.MaxReplicas, time.Minute
-	// The bars: of the share that was asked for, of the member-hours of the best target on each load, and on the mean of all.
+	// The bars: of the share that was asked for, of the member-hours of the best target on each load, and on the mean
+	// of all.
 	shareBar, hoursBar, meanBar = 1.25, 1.05, 0.85
 )
 
@@ -47,8 +50,8 @@ func newTrial(l load) trial {
 	return trial{l, max(sorted[int(float64(len(sorted))*(1-busiest))], sorted[len(sorted)-1]/riskMembers) / membersAtPeak}
 }
 
-// run has a policy decide, with no bound but that on counts, and with members that take a minute to start, or as long as a value stands for. It does
-// once a value, or as often as the policy says.
+// run has a policy decide, with no bound but that on counts, and with members that take a minute to start, or as long
+// as a value stands for. It does once a value, or as often as the policy says.
 func (t trial) run(policy domain.AutoscalingPolicy) (fate, error) {
 	step, initial := t.load.trace.Step, membersAtPeak
 	policy.Max, policy.Initial = riskMembers, &initial
@@ -77,7 +80,8 @@ func (t trial) target(percent float64) (fate, error) {
 	return made, err
 }
 
-// best is the best target of those that are as good, after those between the best of all that were tried and the next larger one.
+// best is the best target of those that are as good, after those between the best of all that were tried and the next
+// larger one.
 func (t trial) best(all []fate, percent float64) (fate, bool, error) {
 	best, found := asGood(all, percent)
 	if !found {

@@ -23,7 +23,8 @@ const (
 	// The policies at rest are those of all roles of so many groups. Each role has one member.
 	scalingGroups, scalingRoles = 20, 50
 	scalingPolicies             = scalingGroups * scalingRoles
-	// scalingRest is how long they are watched, and scalingSettling how long they are left alone before: for some intervals.
+	// scalingRest is how long they are watched, and scalingSettling how long they are left alone before: for some
+	// intervals.
 	scalingRest     = time.Minute
 	scalingSettling = 4 * domain.DefaultScalingInterval
 	// scalingBar is how much processor time all decisions of an interval may take, besides the queries.
@@ -150,7 +151,8 @@ func followedBy(w *workspace) (*scalingBench, error) {
 	return s, err
 }
 
-// opened returns the cluster of a workspace, as the program of its residents, which would be replaced otherwise, and its controller.
+// opened returns the cluster of a workspace, as the program of its residents, which would be replaced otherwise, and
+// its controller.
 func (w *workspace) opened() (*process.Engine, int, error) {
 	dir := w.stateDir()
 	crew, err := crewOf(dir)

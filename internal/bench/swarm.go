@@ -26,8 +26,8 @@ const (
 	swarmParallel = 10
 	// swarmRuns is how often that is done: each run starts and ends hundreds of containers.
 	swarmRuns = 3
-	// swarmRest is how long the nodes are left alone before plans are made: the gossip about so many starts takes processors for a while that are
-	// Terraform's here.
+	// swarmRest is how long the nodes are left alone before plans are made: the gossip about so many starts takes
+	// processors for a while that are Terraform's here.
 	swarmRest = 15 * time.Second
 )
 

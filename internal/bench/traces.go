@@ -29,7 +29,8 @@ const (
 	seed = 1
 )
 
-// generatedLoads are one load of each kind, with a value every 5 s, of 2 to 20 members at their full capacity, and noise of 5 %.
+// generatedLoads are one load of each kind, with a value every 5 s, of 2 to 20 members at their full capacity, and
+// noise of 5 %.
 func generatedLoads() []load {
 	shape := autoscale.Shape{
 		Start: time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC), Step: 5 * time.Second, Length: day,
@@ -61,7 +62,8 @@ var conditions = []struct {
 // blindness is how long metrics are gone.
 const blindness = 10 * time.Minute
 
-// worstMoment is when it is worst to know nothing of a load for a time: when most of it comes then that was not there in the minute before.
+// worstMoment is when it is worst to know nothing of a load for a time: when most of it comes then that was not there
+// in the minute before.
 func worstMoment(t autoscale.Trace, length time.Duration) time.Time {
 	sums := make([]float64, len(t.Load)+1)
 	for i, value := range t.Load {
@@ -154,8 +156,9 @@ func thresholdAt(upper float64) domain.AutoscalingPolicy {
 	return threshold
 }
 
-// rivals are the policies, for members of a capacity. All decide every 5 s, which is the default, and was the publication's interval, too. Targets are
-// on the utilisation, or on the load itself, of which a member is to have what makes for the same utilisation.
+// rivals are the policies, for members of a capacity. All decide every 5 s, which is the default, and was the
+// publication's interval, too. Targets are on the utilisation, or on the load itself, of which a member is to have what
+// makes for the same utilisation.
 func rivals(capacity float64) []rival {
 	const percent, upper = 50, 60
 	return []rival{

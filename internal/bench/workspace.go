@@ -38,8 +38,8 @@ type cleanupError struct{ err error }
 func (e *cleanupError) Error() string { return "cleaning up: " + e.err.Error() }
 func (e *cleanupError) Unwrap() error { return e.err }
 
-// workspace makes a workspace with a group of this many members, or with a cluster alone where that is none. Where it is pooled, a part of
-// them have GPUs.
+// workspace makes a workspace with a group of this many members, or with a cluster alone where that is none. Where it
+// is pooled, a part of them have GPUs.
 func (b *bench) workspace(ctx context.Context, name string, members int, pooled bool) (*workspace, error) {
 	w := &workspace{bench: b, name: name, dir: filepath.Join(b.work, name), members: members}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {

@@ -21,7 +21,8 @@ func Archive(file string, out io.Writer, write func(to io.Writer) error) error {
 	return WriteFile(file, write)
 }
 
-// WriteFile has a file written as a whole: what is in it already is not written over before all is there, and nothing is left where that fails.
+// WriteFile has a file written as a whole: what is in it already is not written over before all is there, and nothing
+// is left where that fails.
 func WriteFile(file string, write func(to io.Writer) error) error {
 	partial, err := os.CreateTemp(filepath.Dir(file), ".partial-*")
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Find returns the name of the cluster that the flags choose, and its engine. One that is named need not be within reach at the moment.
+// Find returns the name of the cluster that the flags choose, and its engine. One that is named need not be within
+// reach at the moment.
 func (c Cluster) Find(ctx context.Context, engines engine.Registry) (string, engine.Engine, error) {
 	driver, err := engines.Driver(c.Engine)
 	if err != nil {

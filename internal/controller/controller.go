@@ -32,8 +32,8 @@ type Options struct {
 	Metrics string
 }
 
-// Run acts for the cluster of an engine until ctx is done, and has given back its locks when it returns: where they are leases, the next
-// controller would wait for them.
+// Run acts for the cluster of an engine until ctx is done, and has given back its locks when it returns: where they are
+// leases, the next controller would wait for them.
 func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger) error {
 	shown := newBoard()
 	if options.Metrics != "" {
@@ -102,7 +102,7 @@ const everything = ""
 // faults are what was logged last of the groups that can't be seen to, so that each fault is logged once.
 type faults map[string]string
 
-// news tells whether a group's fault, or its end, is not known yet.
+// news reports whether a group's fault, or its end, is not known yet.
 func (f faults) news(group string, fault error) bool {
 	text := ""
 	if fault != nil {

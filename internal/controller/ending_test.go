@@ -11,7 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// leased is a lab whose locks are leases: to end one takes a moment, and one that isn't ended keeps the next controller waiting.
+// leased is a lab whose locks are leases: to end one takes a moment, and one that isn't ended keeps the next controller
+// waiting.
 type leased struct {
 	*lab
 

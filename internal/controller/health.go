@@ -16,7 +16,8 @@ const (
 	withoutPools = time.Minute
 )
 
-// watchGPUs notes what is wrong with the GPUs of pools, again and again. Where there are no pools, it only looks for them after a change.
+// watchGPUs notes what is wrong with the GPUs of pools, again and again. Where there are no pools, it only looks for
+// them after a change.
 func watchGPUs(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
 	told := faults{}
 	for {

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// quietPause is how long what changed no count waits to be stored, at least, and quietRate how many bytes a second are stored of that: a Swarm keeps
-	// what is written in the memory of its managers for a while.
+	// quietPause is how long what changed no count waits to be stored, at least, and quietRate how many bytes a second
+	// are stored of that: a Swarm keeps what is written in the memory of its managers for a while.
 	quietPause = 30 * time.Second
 	quietRate  = 1024
 )
@@ -36,8 +36,8 @@ func newHistoryKeeper(items engine.Store) *historyKeeper {
 	return &historyKeeper{items: items, resting: quietPause}
 }
 
-// Load reads what is stored, again where another controller may have added to it. A part of the history that can't be read is an [autoscale.ChunkError]: the
-// history goes on without.
+// Load reads what is stored, again where another controller may have added to it. A part of the history that can't be
+// read is an [autoscale.ChunkError]: the history goes on without.
 func (h *historyKeeper) Load(ctx context.Context, now time.Time) error {
 	found, err := h.items.List(ctx, autoscale.HistoryKind)
 	if err != nil {
@@ -64,11 +64,12 @@ func (h *historyKeeper) Add(e autoscale.Entry) {
 	}
 }
 
-// Due is when what was added is to be stored: at once where a count or a size was changed, and else from time to time. It is zero where there is nothing to store.
+// Due is when what was added is to be stored: at once where a count or a size was changed, and else from time to time.
+// It is zero where there is nothing to store.
 func (h *historyKeeper) Due() time.Time { return h.due }
 
-// Flush stores what was added and is not stored yet. Where that fails, it is due again soon. It is [engine.ErrConflict] where another controller has
-// stored its own: what that was has to be loaded before this one goes on.
+// Flush stores what was added and is not stored yet. Where that fails, it is due again soon. It is [engine.ErrConflict]
+// where another controller has stored its own: what that was has to be loaded before this one goes on.
 func (h *historyKeeper) Flush(ctx context.Context, now time.Time) error {
 	var unread error
 	if h.archive == nil {
@@ -116,7 +117,8 @@ func (h *historyKeeper) store(ctx context.Context, put []autoscale.Chunk, remove
 
 func chunkKey(name string) engine.Key { return engine.Key{Kind: autoscale.HistoryKind, Name: name} }
 
-// put stores a chunk on top of what this controller stored last. Where an error left open whether that was stored, it looks.
+// put stores a chunk on top of what this controller stored last. Where an error left open whether that was stored, it
+// looks.
 func (h *historyKeeper) put(ctx context.Context, chunk autoscale.Chunk) error {
 	if former := h.doubtful[chunk.Name]; former != nil {
 		found, err := h.items.Get(ctx, chunkKey(chunk.Name))

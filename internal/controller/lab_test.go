@@ -18,8 +18,8 @@ import (
 // lacking is what the lab does not have of an engine.
 type lacking struct{ engine.Engine }
 
-// lab is a cluster in memory, whose members run as soon as they are started, and share a load. What it does not have is left to the nil engine inside
-// of it, and panics.
+// lab is a cluster in memory, whose members run as soon as they are started, and share a load. What it does not have is
+// left to the nil engine inside of it, and panics.
 type lab struct {
 	lacking
 	*items
@@ -28,7 +28,8 @@ type lab struct {
 	mu      sync.Mutex
 	staged  map[string]domain.MemberSpec
 	members map[string]domain.Observed
-	// load is what the members of a group have to do, in processors, and loads what single ones have to, in place of their share.
+	// load is what the members of a group have to do, in processors, and loads what single ones have to, in place of
+	// their share.
 	load  float64
 	loads map[string]float64
 	now   time.Time
@@ -45,7 +46,8 @@ type lab struct {
 	onStage   func(spec domain.MemberSpec)
 }
 
-// newLab returns a cluster with a group "job" of two workers that nobody counts, and a policy for them: changes is what is particular to it.
+// newLab returns a cluster with a group "job" of two workers that nobody counts, and a policy for them: changes is what
+// is particular to it.
 func newLab(t *testing.T, changes func(p *domain.AutoscalingPolicy)) *lab {
 	t.Helper()
 	l := &lab{
@@ -166,7 +168,8 @@ func (l *lab) look(s *scaler) error {
 	return lookAndDecide(l.Context(), s, l.now)
 }
 
-// lookAndDecide has the policies of a scaler ask that are to at a moment, and decide once all are answered, which is later.
+// lookAndDecide has the policies of a scaler ask that are to at a moment, and decide once all are answered, which is
+// later.
 func lookAndDecide(ctx context.Context, s *scaler, now time.Time) error {
 	err := s.look(ctx, now)
 	if s.sharing.deciding {

@@ -32,8 +32,8 @@ func (r *rest) Observe(context.Context, string) ([]domain.Observed, error) { ret
 
 func (r *rest) Usage(context.Context, time.Duration) (engine.Usage, error) { return r.used, nil }
 
-// atRest returns a cluster of so many groups, with so many roles each, each of so many members, that are as busy as the policies of all roles want
-// them to be.
+// atRest returns a cluster of so many groups, with so many roles each, each of so many members, that are as busy as the
+// policies of all roles want them to be.
 func atRest(b *testing.B, groups, roles, members int) *rest {
 	b.Helper()
 	r := &rest{items: newItems(), used: engine.Usage{Members: map[string]engine.MemberUsage{}}}
@@ -72,8 +72,8 @@ func atRest(b *testing.B, groups, roles, members int) *rest {
 	return r
 }
 
-// BenchmarkLook has a thousand policies decide at the same time about ten thousand members, in a cluster that is at rest: all but what it takes to
-// get at items, members and metrics.
+// BenchmarkLook has a thousand policies decide at the same time about ten thousand members, in a cluster that is at
+// rest: all but what it takes to get at items, members and metrics.
 func BenchmarkLook(b *testing.B) {
 	e := atRest(b, 20, 50, 10)
 	s, err := newScaler(b.Context(), reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler), newBoard())

@@ -66,7 +66,7 @@ func awaitPolicies(ctx context.Context, e engine.Engine, events <-chan struct{})
 	}
 }
 
-// decides tells whether a policy is one that is to be followed.
+// decides reports whether a policy is one that is to be followed.
 func decides(doc domain.AutoscalingPolicyDocument) bool { return !doc.Ending }
 
 // scaler follows the policies of a cluster. It decides in one goroutine, and carries out in others what takes time.
@@ -82,19 +82,22 @@ type scaler struct {
 	// scaledAt is when the history last has a policy change a count, by the policies' keys, as it was read.
 	scaledAt map[string]time.Time
 	followed map[string]*followed
-	// woken is when it is to look because of an event, the zero time where there was none since it last did, and rested when it may.
+	// woken is when it is to look because of an event, the zero time where there was none since it last did, and rested
+	// when it may.
 	woken, rested time.Time
-	// asking is the number of what was asked for and not decided by yet. What is answered comes by answers, and those are in answered that have come; hooks
-	// has a place for each algorithm of a user that is asked.
+	// asking is the number of what was asked for and not decided by yet. What is answered comes by answers, and those
+	// are in answered that have come; hooks has a place for each algorithm of a user that is asked.
 	asking   int
 	answers  chan *asked
 	answered []*asked
 	hooks    chan struct{}
-	// outcomes are those of changes that were carried out, changing is the number of those that are, and turns are what they wait for.
+	// outcomes are those of changes that were carried out, changing is the number of those that are, and turns are what
+	// they wait for.
 	outcomes chan outcome
 	changing int
 	turns    turns
-	// hooked is what came of telling hooks of members that were added, and hookPace how soon hooks are asked how they get on.
+	// hooked is what came of telling hooks of members that were added, and hookPace how soon hooks are asked how they
+	// get on.
 	hooked   chan hooked
 	hookPace hookPace
 	sharing  sharing
@@ -110,19 +113,23 @@ type followed struct {
 	autoscaler *autoscale.Autoscaler
 	questions  []meter.Question
 	state      autoscale.State
-	// windows are the values that its metrics are made of, as far as their sources remember none, as they were stored or read last.
+	// windows are the values that its metrics are made of, as far as their sources remember none, as they were stored
+	// or read last.
 	windows map[string]meter.Window
-	// next is when it asks the next time, and asked what it waits for until it decides; nil where it does not. Restored tells that it has not decided
-	// since its state was read, and idle that it decides nothing: it is gone, or about to go, or one that this build can't follow.
+	// next is when it asks the next time, and asked what it waits for until it decides; nil where it does not. Restored
+	// tells that it has not decided since its state was read, and idle that it decides nothing: it is gone, or about to
+	// go, or one that this build can't follow.
 	next           time.Time
 	asked          *asked
 	restored, idle bool
-	// changing tells that its last decision is being carried out: it goes on with the policy until that has come to its end.
+	// changing tells that its last decision is being carried out: it goes on with the policy until that has come to its
+	// end.
 	changing bool
 	sizing
-	// calls are those of its hooks that have not come to their end. Recalled tells that they are a former controller's, and a removal may have to be gone on
-	// with; removing that the hook before a removal is at work. CallOff ends that, after which it hurries to decide where more members are wanted; stopTelling
-	// ends the hook after an addition, where it is not nil.
+	// calls are those of its hooks that have not come to their end. Recalled tells that they are a former controller's,
+	// and a removal may have to be gone on with; removing that the hook before a removal is at work. CallOff ends that,
+	// after which it hurries to decide where more members are wanted; stopTelling ends the hook after an addition,
+	// where it is not nil.
 	calls       *hookCalls
 	recalled    bool
 	removing    atomic.Bool
@@ -202,8 +209,8 @@ func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
 	}
 }
 
-// await returns when there is something to do: when what was asked for was answered, a change was carried out, or it is time to look, which it is at a moment,
-// or after an event, though a few times a second at most.
+// await returns when there is something to do: when what was asked for was answered, a change was carried out, or it is
+// time to look, which it is at a moment, or after an event, though a few times a second at most.
 func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Time) (look bool, err error) {
 	if !s.woken.IsZero() {
 		next = earliest(next, s.woken)
@@ -294,7 +301,7 @@ func (s *scaler) next() time.Time {
 	return next
 }
 
-// anyDue tells whether it is time for a policy to ask.
+// anyDue reports whether it is time for a policy to ask.
 func (s *scaler) anyDue(now time.Time) bool {
 	for _, f := range s.followed {
 		if !f.idle && f.asked == nil && f.isDue(now) {
@@ -304,8 +311,8 @@ func (s *scaler) anyDue(now time.Time) bool {
 	return false
 }
 
-// follow takes notice of policies that are new, were changed or are gone. Those that are new or changed decide at once, and what is known of one that is
-// gone is kept until the change that its end has made is in the history.
+// follow takes notice of policies that are new, were changed or are gone. Those that are new or changed decide at once,
+// and what is known of one that is gone is kept until the change that its end has made is in the history.
 func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[string]domain.AutoscalingPolicyDocument, now time.Time) (failed error) {
 	for key, f := range s.followed {
 		doc, found := documents[key]
@@ -379,16 +386,18 @@ func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	return nil
 }
 
-// isDue tells whether it is time for a policy to ask: also where the clock was put back, and that time is further away than it ever is.
+// isDue reports whether it is time for a policy to ask: also where the clock was put back, and that time is further
+// away than it ever is.
 func (f *followed) isDue(now time.Time) bool {
 	return !f.next.After(now) || f.next.Sub(now) > 2*f.document.Spec.Every()
 }
 
-// batch is the number of policies that ask together at most, where their interval leaves room for others: they share what they ask for.
+// batch is the number of policies that ask together at most, where their interval leaves room for others: they share
+// what they ask for.
 const batch = 100
 
-// beat returns when a policy asks the next time. All of one interval do at the same times, whatever took how long: or, where there are many of them,
-// at as many times within it.
+// beat returns when a policy asks the next time. All of one interval do at the same times, whatever took how long: or,
+// where there are many of them, at as many times within it.
 func beat(policy domain.AutoscalingPolicy, policies int, now time.Time) time.Time {
 	every := policy.Every()
 	parts := min((policies+batch-1)/batch, max(int(every/time.Second), 1))
@@ -453,7 +462,8 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 	}
 	s.asking -= len(s.answered)
 	s.answered = nil
-	// What was done before is stored before more is done: whoever goes on after a death finds the last change of a role with the role alone.
+	// What was done before is stored before more is done: whoever goes on after a death finds the last change of a role
+	// with the role alone.
 	err := errors.Join(unstored, s.keep(ctx, now))
 	if errors.Is(err, engine.ErrConflict) {
 		return err

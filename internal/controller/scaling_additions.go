@@ -14,7 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// expectAddition stores that the user's hook is to be told of members, before they are added: who goes on after a death looks whether they were.
+// expectAddition stores that the user's hook is to be told of members, before they are added: who goes on after a death
+// looks whether they were.
 func (s *scaler) expectAddition(ctx context.Context, policy domain.AutoscalingPolicy, c change) (*domain.HookCall, error) {
 	if policy.Hooks.AfterAddition == nil || c.decision.To < c.decision.From {
 		return nil, nil
@@ -69,7 +70,8 @@ type hooked struct {
 	err   error
 }
 
-// tellAdditions has the user's hook be told of members that were added, beside all else, unless that is under way. What comes of it is told to the loop.
+// tellAdditions has the user's hook be told of members that were added, beside all else, unless that is under way. What
+// comes of it is told to the loop.
 func (s *scaler) tellAdditions(ctx context.Context, f *followed) {
 	if f.idle || f.stopTelling != nil || !slices.ContainsFunc(f.calls.of(domain.AfterAddition), isCarried) {
 		return

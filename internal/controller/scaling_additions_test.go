@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestHookAfterAddition: the hook is told of members once they run. While it is at work nobody goes, and more may come, of which it is told next; where it fails,
-// the members stay, and the history says so.
+// TestHookAfterAddition: the hook is told of members once they run. While it is at work nobody goes, and more may come,
+// of which it is told next; where it fails, the members stay, and the history says so.
 func TestHookAfterAddition(t *testing.T) {
 	r := newRebalancer(t)
 	l := hookLab(t, domain.ScalingHooks{AfterAddition: r.lasting()})
@@ -48,7 +48,8 @@ func TestHookAfterAddition(t *testing.T) {
 	}
 }
 
-// TestHookOfThoseWhoRun: the hook after an addition waits for the members, without keeping others; of those that have gone before they ran, it hears nothing.
+// TestHookOfThoseWhoRun: the hook after an addition waits for the members, without keeping others; of those that have
+// gone before they ran, it hears nothing.
 func TestHookOfThoseWhoRun(t *testing.T) {
 	r := newRebalancer(t)
 	r.answers(http.StatusOK, "")

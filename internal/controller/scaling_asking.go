@@ -21,7 +21,8 @@ const (
 	gathering = 20 * time.Millisecond
 )
 
-// asked is what a policy has asked for at a moment, and, once it was answered, what is seen of its role. Nobody waits for what another one asked for.
+// asked is what a policy has asked for at a moment, and, once it was answered, what is seen of its role. Nobody waits
+// for what another one asked for.
 type asked struct {
 	policy   *followed
 	document domain.AutoscalingPolicyDocument
@@ -31,7 +32,8 @@ type asked struct {
 	at time.Time
 }
 
-// ask has some policies ask for what they need to know, all of them together: what several ask for is read once. What they are told comes by s.answers.
+// ask has some policies ask for what they need to know, all of them together: what several ask for is read once. What
+// they are told comes by s.answers.
 func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*followed, now time.Time) error {
 	scene, err := snapshot.Scene(ctx)
 	if err != nil && scene.Groups == nil {
@@ -71,8 +73,8 @@ type needs struct {
 	hooks bool
 }
 
-// needs returns what a policy needs to know about a role with a count. To bring that back within its bounds it needs none of its metrics, and does not wait
-// for any: only what its guards ask.
+// needs returns what a policy needs to know about a role with a count. To bring that back within its bounds it needs
+// none of its metrics, and does not wait for any: only what its guards ask.
 func (f *followed) needs(count int) needs {
 	policy := f.document.Spec
 	if count >= policy.Min && count <= policy.Max {

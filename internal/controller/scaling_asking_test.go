@@ -20,7 +20,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// askedByQueue has a second policy of the lab, of a role that is not there, ask a source that does not answer before it is released.
+// askedByQueue has a second policy of the lab, of a role that is not there, ask a source that does not answer before it
+// is released.
 func (l *lab) askedByQueue() (release func()) {
 	hangs := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -49,7 +50,8 @@ func (s *scaler) nextAnswer(t *testing.T, policy string) {
 	s.answered = append(s.answered, a)
 }
 
-// TestNobodyWaitsForAnother: policies whose sources answer decide, time after time, while another one's hangs; and that one once it is answered.
+// TestNobodyWaitsForAnother: policies whose sources answer decide, time after time, while another one's hangs; and that
+// one once it is answered.
 func TestNobodyWaitsForAnother(t *testing.T) {
 	l := newLab(t, plain)
 	release := l.askedByQueue()
@@ -76,8 +78,8 @@ func TestNobodyWaitsForAnother(t *testing.T) {
 	}
 }
 
-// TestBoundsWaitForNobody: a count that is out of its bounds is brought back, whatever hangs that the policy would ask, but for what says whether members
-// work that are to go.
+// TestBoundsWaitForNobody: a count that is out of its bounds is brought back, whatever hangs that the policy would ask,
+// but for what says whether members work that are to go.
 func TestBoundsWaitForNobody(t *testing.T) {
 	hangs := make(chan struct{})
 	asked := make(chan string, 100)
@@ -175,7 +177,8 @@ func (u *unreadable) List(ctx context.Context, kind domain.Kind) ([]engine.Item,
 	return nil, errors.New("the engine is down")
 }
 
-// TestScalerRestsAfterFaults: policies that can't be read are tried again after a while, and not at once, though it is time for one to decide.
+// TestScalerRestsAfterFaults: policies that can't be read are tried again after a while, and not at once, though it is
+// time for one to decide.
 func TestScalerRestsAfterFaults(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), patience.Limit)
 	defer end()

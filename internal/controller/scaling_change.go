@@ -22,7 +22,8 @@ type change struct {
 	scene    reconcile.Scene
 	// resumed is the removal that a former controller has begun; nil for one that was just decided.
 	resumed *domain.HookCall
-	// yields are the members that go so that somebody more important has their room; none where the policy has others go, or some come.
+	// yields are the members that go so that somebody more important has their room; none where the policy has others
+	// go, or some come.
 	yields []string
 }
 
@@ -35,7 +36,8 @@ type outcome struct {
 }
 
 const (
-	// changesAtOnce bounds the groups that get more members at the same time, and those that get fewer: nobody who needs more waits until others are gone.
+	// changesAtOnce bounds the groups that get more members at the same time, and those that get fewer: nobody who
+	// needs more waits until others are gone.
 	changesAtOnce = 8
 	// tellingsAtOnce bounds the requests to hooks of users, and their commands, that are under way at the same time.
 	tellingsAtOnce = 32
@@ -163,15 +165,16 @@ func (s *scaler) stands(ctx context.Context, decided domain.AutoscalingPolicyDoc
 // carried is what came of carrying a change out.
 type carried struct {
 	done domain.Scaled
-	// short says why it is not all that was decided, and told are the members of which the user's hook was told that they go, and which did not.
+	// short says why it is not all that was decided, and told are the members of which the user's hook was told that
+	// they go, and which did not.
 	short string
 	told  []string
 	// change is the ID by which hooks know of it; "" where there are none.
 	change string
 }
 
-// carryOut changes a count: members that go are chosen, as far as none of them works, and the user's hook hears of them before, within calls. Of those that come
-// it hears later.
+// carryOut changes a count: members that go are chosen, as far as none of them works, and the user's hook hears of them
+// before, within calls. Of those that come it hears later.
 func (s *scaler) carryOut(ctx, calls context.Context, document domain.AutoscalingPolicyDocument, c change) (came carried, err error) {
 	policy, began := document.Spec, time.Now()
 	scaling := reconcile.Scaling{Group: policy.Group, Role: policy.Role, From: c.decision.From, To: c.decision.To, At: c.entry.Until, Why: c.entry.Why()}

@@ -37,7 +37,8 @@ func TestObservedMetric(t *testing.T) {
 	}
 }
 
-// TestGuardSources: what a page tells is asked, and holds members, or has some added; while it can't be read, none goes, and the history says why.
+// TestGuardSources: what a page tells is asked, and holds members, or has some added; while it can't be read, none
+// goes, and the history says why.
 func TestGuardSources(t *testing.T) {
 	page := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -98,8 +99,9 @@ func TestGuardSources(t *testing.T) {
 	}
 }
 
-// TestUntoldGuards: a guard that has never had a value is stored for those who plan or look once it was asked for a while, by one controller or by several, and
-// forgotten once it has a value, asks something else, or its policy is gone.
+// TestUntoldGuards: a guard that has never had a value is stored for those who plan or look once it was asked for a
+// while, by one controller or by several, and forgotten once it has a value, asks something else, or its policy is
+// gone.
 func TestUntoldGuards(t *testing.T) {
 	page := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

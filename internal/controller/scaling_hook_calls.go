@@ -16,11 +16,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// keepStanding is how often it is stored what a hook says of its progress, and when it was told last: a Swarm keeps what is written in the memory of its
-// managers for a while.
+// keepStanding is how often it is stored what a hook says of its progress, and when it was told last: a Swarm keeps
+// what is written in the memory of its managers for a while.
 const keepStanding = 30 * time.Second
 
-// hookCalls are the calls of a policy's hooks that have not come to their end, as they are stored with the cluster. They may be used by several goroutines.
+// hookCalls are the calls of a policy's hooks that have not come to their end, as they are stored with the cluster.
+// They may be used by several goroutines.
 type hookCalls struct {
 	items engine.Store
 
@@ -31,7 +32,8 @@ type hookCalls struct {
 	kept time.Time
 	// over tells that the policy is gone, and nothing is stored any more.
 	over bool
-	// overtaken is the error of a write on top of what somebody else has stored: who finds that is no longer the one that decides.
+	// overtaken is the error of a write on top of what somebody else has stored: who finds that is no longer the one
+	// that decides.
 	overtaken error
 }
 
@@ -42,7 +44,8 @@ func newHookCalls(items engine.Store, policy string) *hookCalls {
 	return &hookCalls{items: items, stored: domain.HookCallsDocument{Policy: policy}}
 }
 
-// loadHookCalls reads the calls of all policies, by the policies' keys. Unread says which can't be read: it goes on without them.
+// loadHookCalls reads the calls of all policies, by the policies' keys. Unread says which can't be read: it goes on
+// without them.
 func loadHookCalls(ctx context.Context, items engine.Store) (known map[string]*hookCalls, unread, err error) {
 	found, err := items.List(ctx, new(domain.HookCallsDocument).Kind())
 	if err != nil {
@@ -108,7 +111,8 @@ func (c *hookCalls) change(ctx context.Context, change func(calls []domain.HookC
 	return nil
 }
 
-// note takes notice of how a call stands. It is stored at once where whoever goes on with it has to know, and else from time to time.
+// note takes notice of how a call stands. It is stored at once where whoever goes on with it has to know, and else from
+// time to time.
 func (c *hookCalls) note(ctx context.Context, call domain.HookCall) error {
 	c.mu.Lock()
 	if i := indexOf(c.now, call.ID); i >= 0 {
@@ -124,7 +128,8 @@ func (c *hookCalls) note(ctx context.Context, call domain.HookCall) error {
 	return c.put(ctx, call)
 }
 
-// conflict is [engine.ErrConflict] where somebody else has stored calls of the policy meanwhile, or the answer to a write was lost: no other one can be made then.
+// conflict is [engine.ErrConflict] where somebody else has stored calls of the policy meanwhile, or the answer to a
+// write was lost: no other one can be made then.
 func (c *hookCalls) conflict() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +150,8 @@ func (c *hookCalls) end(ctx context.Context) ([]domain.HookCall, error) {
 	return ended, nil
 }
 
-// atWork says which hooks are at work, and how they get on, and returns the ID of the change of the first; "" where none is.
+// atWork says which hooks are at work, and how they get on, and returns the ID of the change of the first; "" where
+// none is.
 func (c *hookCalls) atWork() (id, said string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

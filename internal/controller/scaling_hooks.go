@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// hookPace is how soon a hook that is at work is asked how it gets on, at first and after a while, unless it says itself when; and how soon members that are to
-// run are looked at.
+// hookPace is how soon a hook that is at work is asked how it gets on, at first and after a while, unless it says
+// itself when; and how soon members that are to run are looked at.
 type hookPace struct{ first, longest time.Duration }
 
 var usualHookPace = hookPace{time.Second, 10 * time.Second}
@@ -47,7 +47,8 @@ func newHookCall(moment domain.HookMoment, c change, to int) domain.HookCall {
 	}
 }
 
-// tell tells a hook of a change, and waits until it has done what it does. It goes on where a former controller has begun. How far it is is stored on the way.
+// tell tells a hook of a change, and waits until it has done what it does. It goes on where a former controller has
+// begun. How far it is is stored on the way.
 func (s *scaler) tell(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) error {
 	hook, now := *policy.Hooks.At(call.Moment), time.Now()
 	if !call.AtWork() {
@@ -120,8 +121,8 @@ func (s *scaler) converse(ctx context.Context, hook domain.ScalingHook, policy d
 	})
 }
 
-// beforeRemoval tells the user's hook which members are to go, and notes in came that it was, once they may. They stay unless it succeeds. Calls is ctx as long as
-// nobody calls the removal off.
+// beforeRemoval tells the user's hook which members are to go, and notes in came that it was, once they may. They stay
+// unless it succeeds. Calls is ctx as long as nobody calls the removal off.
 func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.AutoscalingPolicy, c change, gone leaving, came *carried) error {
 	f := c.policy
 	if policy.Hooks.BeforeRemoval == nil || len(gone.there) == 0 {
@@ -178,7 +179,8 @@ func (s *scaler) callOff(ctx context.Context, call domain.HookCall) {
 	}()
 }
 
-// recallHooks reads which hooks were at work when the former controller ended. It goes on without what of it can't be read.
+// recallHooks reads which hooks were at work when the former controller ended. It goes on without what of it can't be
+// read.
 func (s *scaler) recallHooks(ctx context.Context) error {
 	known, unread, err := loadHookCalls(ctx, s.reconciler.Engine)
 	if unread != nil {
@@ -193,7 +195,8 @@ func (s *scaler) recallHooks(ctx context.Context) error {
 	return err
 }
 
-// stopHooks has the hooks of a policy not be waited for any more, for a reason. Those that are told again are gone on with.
+// stopHooks has the hooks of a policy not be waited for any more, for a reason. Those that are told again are gone on
+// with.
 func (f *followed) stopHooks(why error) {
 	if f.changing {
 		f.callOff(why)
@@ -203,8 +206,8 @@ func (f *followed) stopHooks(why error) {
 	}
 }
 
-// heedHooks takes notice of how the hooks of a policy stand before it decides. While one is at work, and as long as it takes to carry out what it was told of, no
-// member goes.
+// heedHooks takes notice of how the hooks of a policy stand before it decides. While one is at work, and as long as it
+// takes to carry out what it was told of, no member goes.
 func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 	if f.changing || slices.ContainsFunc(f.calls.of(domain.AfterAddition), domain.HookCall.AtWork) {
 		a.seen.Busy = cmp.Or(a.seen.Busy, "a hook is at work")
@@ -225,7 +228,8 @@ func (s *scaler) forgetRemoval(ctx context.Context, f *followed) (failed error) 
 	return failed
 }
 
-// goesOn returns the removal whose hook was at work when the controller died, to be gone on with; false where there is none, or it is not to be any more.
+// goesOn returns the removal whose hook was at work when the controller died, to be gone on with; false where there is
+// none, or it is not to be any more.
 func (f *followed) goesOn(a *asked) (change, bool) {
 	if !f.recalled || f.changing {
 		return change{}, false

@@ -138,7 +138,8 @@ func (w *watcher) step() {
 // errDead is what all calls of a dead controller end with.
 var errDead = errors.New("the controller is dead")
 
-// dies has the controller die with a write to the store, which may have been made or not. It returns how many writes there were, and whether it is dead.
+// dies has the controller die with a write to the store, which may have been made or not. It returns how many writes
+// there were, and whether it is dead.
 func (l *lab) dies(last int, made bool) (state func() (writes int, dead bool)) {
 	var mu sync.Mutex
 	writes, dead := 0, false
@@ -207,8 +208,9 @@ func (r *rebalancer) lasting() *domain.ScalingHook {
 	return &domain.ScalingHook{URL: r.URL + "/changed?token=hunter2", Timeout: new(domain.Duration(time.Hour))}
 }
 
-// TestHookBeforeRemoval: members stay while the hook is at work, which the history tells of, and go once it is done, also where the controller dies meanwhile: the
-// change has one ID, and the hook is told of it once, if it says where it can be asked.
+// TestHookBeforeRemoval: members stay while the hook is at work, which the history tells of, and go once it is done,
+// also where the controller dies meanwhile: the change has one ID, and the hook is told of it once, if it says where it
+// can be asked.
 func TestHookBeforeRemoval(t *testing.T) {
 	for name, test := range map[string]struct{ nameless bool }{"with an address of its own": {false}, "without": {true}} {
 		t.Run(name, func(t *testing.T) {
@@ -252,7 +254,8 @@ func TestHookBeforeRemoval(t *testing.T) {
 	}
 }
 
-// TestHookFails: members stay where the hook fails, is late, or can't be reached, the history says why, and the change keeps its ID as long as it is wanted.
+// TestHookFails: members stay where the hook fails, is late, or can't be reached, the history says why, and the change
+// keeps its ID as long as it is wanted.
 func TestHookFails(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int
@@ -286,7 +289,8 @@ func TestHookFails(t *testing.T) {
 	}
 }
 
-// TestHookEndsBetween: a policy that asked while its hook was at work, and decides once that has ended, begins no second change beside the first one.
+// TestHookEndsBetween: a policy that asked while its hook was at work, and decides once that has ended, begins no
+// second change beside the first one.
 func TestHookEndsBetween(t *testing.T) {
 	r := newRebalancer(t)
 	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
@@ -326,7 +330,8 @@ func TestHookForgets(t *testing.T) {
 	}
 }
 
-// TestHookCalledOff: nobody goes any more where more members are wanted, or the policy is another one, or gone, and a hook that can be told need not go on.
+// TestHookCalledOff: nobody goes any more where more members are wanted, or the policy is another one, or gone, and a
+// hook that can be told need not go on.
 func TestHookCalledOff(t *testing.T) {
 	key := domain.PolicyKey("job", "worker")
 	for name, test := range map[string]struct {
@@ -362,8 +367,8 @@ func TestHookCalledOff(t *testing.T) {
 	}
 }
 
-// TestHooksOutliveDeath: whichever write to the store was a controller's last, whether it is known to have been made or not, the next one goes on: each change has
-// one ID, the hooks are told of both, and each is carried out once.
+// TestHooksOutliveDeath: whichever write to the store was a controller's last, whether it is known to have been made or
+// not, the next one goes on: each change has one ID, the hooks are told of both, and each is carried out once.
 func TestHooksOutliveDeath(t *testing.T) {
 	for last, over := 2, false; !over; last++ {
 		r := newRebalancer(t)
@@ -405,7 +410,8 @@ func TestHooksOutliveDeath(t *testing.T) {
 	}
 }
 
-// TestHookCallsConflict: a controller that can store nothing of its hooks any more, as the answer to a write was lost, ends, and the next one goes on.
+// TestHookCallsConflict: a controller that can store nothing of its hooks any more, as the answer to a write was lost,
+// ends, and the next one goes on.
 func TestHookCallsConflict(t *testing.T) {
 	r := newRebalancer(t)
 	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})

@@ -25,7 +25,8 @@ type leaving struct {
 	// count is how many they are; why says why not as many as asked for.
 	count int
 	why   string
-	// members are their names, in the order in which they go, and there is those that were observed. Where the engine chooses who goes, both are empty.
+	// members are their names, in the order in which they go, and there is those that were observed. Where the engine
+	// chooses who goes, both are empty.
 	members, there []string
 }
 
@@ -70,7 +71,8 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	return gone, nil
 }
 
-// leavingFor returns those members whose room somebody waits for: all of them, or none where one of them works, as others would go in vain.
+// leavingFor returns those members whose room somebody waits for: all of them, or none where one of them works, as
+// others would go in vain.
 func leavingFor(yields []string, wanted int, order []candidate, working map[string]string) (leaving, error) {
 	rank := func(m candidate) int {
 		if at := slices.Index(yields, m.Name); at >= 0 {
@@ -92,8 +94,8 @@ func leavingFor(yields []string, wanted int, order []candidate, working map[stri
 	return gone, nil
 }
 
-// leavingAny returns that some go of members of which the engine chooses any: a Swarm takes some of the hosts that have most of them, whatever their names.
-// None may work, and a hook would hear of the wrong ones.
+// leavingAny returns that some go of members of which the engine chooses any: a Swarm takes some of the hosts that have
+// most of them, whatever their names. None may work, and a hook would hear of the wrong ones.
 func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]string) (leaving, error) {
 	if policy.Hooks.BeforeRemoval != nil {
 		return leaving{}, &staysError{"the engine chooses which members go, so that hook before_removal can't be told: leave it out"}
@@ -105,7 +107,7 @@ func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]
 	return leaving{count: wanted}, nil
 }
 
-// chooses tells whether any member may go, and not only those with the highest indexes.
+// chooses reports whether any member may go, and not only those with the highest indexes.
 func chooses(order domain.RemovalOrder) bool {
 	return order == domain.RemoveLeastBusy || order == domain.RemoveMostLoadedHost
 }
@@ -117,7 +119,8 @@ type candidate struct {
 	there bool
 }
 
-// inOrder returns the members of a policy's role in the order in which they go: with an identity by their indexes, and else those first that are not there.
+// inOrder returns the members of a policy's role in the order in which they go: with an identity by their indexes, and
+// else those first that are not there.
 func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) ([]candidate, error) {
 	observed := map[string]domain.Observed{}
 	for _, o := range scene.Members[policy.Group] {
@@ -161,7 +164,8 @@ func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, s
 	return members, nil
 }
 
-// working says of the members that work by the signs of the policy's guard, and of those of which it can't be told, why they are to stay.
+// working says of the members that work by the signs of the policy's guard, and of those of which it can't be told, why
+// they are to stay.
 func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) map[string]string {
 	stay := map[string]string{}
 	guard := policy.Guards.Busy

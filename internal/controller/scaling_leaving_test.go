@@ -29,17 +29,20 @@ func (l *lab) spark() {
 // worker is the name of a worker of the lab.
 func worker(i int) string { return domain.MemberName("job", "worker", i) }
 
-// TestLeaving: members go in the policy's order, those first that are not there, and those that work stay: all of them, where nobody knows who goes.
+// TestLeaving: members go in the policy's order, those first that are not there, and those that work stay: all of them,
+// where nobody knows who goes.
 func TestLeaving(t *testing.T) {
 	byCPU := &domain.BusyGuard{CPUPercent: new(50.0)}
 	for name, test := range map[string]struct {
 		guards domain.ScalingGuards
 		hook   *domain.ScalingHook
-		// works are the workers that work, missing those that are not there; identity tells that they have one, and schedules that the engine chooses who goes.
+		// works are the workers that work, missing those that are not there; identity tells that they have one, and
+		// schedules that the engine chooses who goes.
 		works, missing      []int
 		identity, schedules bool
 		want                []string
-		// there are those of them that can be drained, where they are others, and count is their number, where they have no names.
+		// there are those of them that can be drained, where they are others, and count is their number, where they
+		// have no names.
 		there []string
 		count int
 		says  string
@@ -146,7 +149,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainedInVain: members that were drained and stay, as the change was not carried out, are in the history, and are drained again the next time.
+// TestDrainedInVain: members that were drained and stay, as the change was not carried out, are in the history, and are
+// drained again the next time.
 func TestDrainedInVain(t *testing.T) {
 	var drained atomic.Int64
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { drained.Add(1) }))

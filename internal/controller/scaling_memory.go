@@ -90,8 +90,8 @@ func (m *memory) load(ctx context.Context) (known map[string]remembered, unread,
 	return known, unread, nil
 }
 
-// store writes what policies remember, as far as that has changed. What can't be written keeps no other from being written, but for those from which
-// policies were moved to it.
+// store writes what policies remember, as far as that has changed. What can't be written keeps no other from being
+// written, but for those from which policies were moved to it.
 func (m *memory) store(ctx context.Context, followed map[string]*followed, now time.Time) error {
 	packed, err := m.pack(followed)
 	if err != nil {
@@ -114,7 +114,8 @@ func (m *memory) store(ctx context.Context, followed map[string]*followed, now t
 	return failed
 }
 
-// pack returns the content of each shard, of as many shards as it takes for each to fit; nil for those that have no policy and never had one.
+// pack returns the content of each shard, of as many shards as it takes for each to fit; nil for those that have no
+// policy and never had one.
 func (m *memory) pack(followed map[string]*followed) ([][]byte, error) {
 	for {
 		shares := make([]map[string]remembered, len(m.shards))
@@ -181,7 +182,8 @@ func (s *scaler) keep(ctx context.Context, now time.Time) error {
 // lastWords is how long a controller that is told to end may take to store what it knows.
 const lastWords = 3 * time.Second
 
-// keepAtEnd stores what is known at the end, as far as that is possible: whoever has taken over meanwhile has written its own.
+// keepAtEnd stores what is known at the end, as far as that is possible: whoever has taken over meanwhile has written
+// its own.
 func (s *scaler) keepAtEnd(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()

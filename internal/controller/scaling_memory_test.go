@@ -50,8 +50,8 @@ func (i *items) expectRemembered(t *testing.T, want map[string]*followed) *memor
 	return m
 }
 
-// TestLargeMemory: a thousand policies remember counts that never were the same twice, and the seasons of several metrics: all of that
-// is stored and read again, beside what was stored of few, and so is what they remember later.
+// TestLargeMemory: a thousand policies remember counts that never were the same twice, and the seasons of several
+// metrics: all of that is stored and read again, beside what was stored of few, and so is what they remember later.
 func TestLargeMemory(t *testing.T) {
 	s := newItems()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -85,7 +85,8 @@ func TestLargeMemory(t *testing.T) {
 	s.expectRemembered(t, few)
 }
 
-// TestMemoryGrows: whoever dies between two writes of a memory that grows loses nothing, and what was moved counts where it was moved to.
+// TestMemoryGrows: whoever dies between two writes of a memory that grows loses nothing, and what was moved counts
+// where it was moved to.
 func TestMemoryGrows(t *testing.T) {
 	s := newItems()
 	all := many(200, begun)
@@ -201,7 +202,8 @@ func TestScalerKeepsWhatItCan(t *testing.T) {
 	}
 }
 
-// TestWindowOutlivesController: a value is that of its whole window for the next controller, too: what is there at that moment alone would have it act.
+// TestWindowOutlivesController: a value is that of its whole window for the next controller, too: what is there at that
+// moment alone would have it act.
 func TestWindowOutlivesController(t *testing.T) {
 	var length atomic.Int64
 	length.Store(20)

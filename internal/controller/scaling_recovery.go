@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// recover takes notice of what was carried out without being noted, by a controller that died just then, or that got no answer, and of the time in which
-// none decided.
+// recover takes notice of what was carried out without being noted, by a controller that died just then, or that got no
+// answer, and of the time in which none decided.
 func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen, now time.Time) {
 	policy := f.document.Spec
 	last := scene.Groups[policy.Group].Scaled[policy.Role]
@@ -28,13 +28,15 @@ func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen
 	}
 }
 
-// unheeded tells whether a policy does not know of the last change of its role, though that was made since it decides.
+// unheeded reports whether a policy does not know of the last change of its role, though that was made since it
+// decides.
 func (f *followed) unheeded(last domain.Scaled) bool {
 	since := f.state.Since
 	return !f.changing && !since.IsZero() && !last.At.Before(since) && last.At.After(f.state.LastChange)
 }
 
-// unnoted tells whether a change of which the present controller has not noted anything is not in the history that it has read.
+// unnoted reports whether a change of which the present controller has not noted anything is not in the history that it
+// has read.
 func (s *scaler) unnoted(key string, last domain.Scaled) bool {
 	return last.At.Sub(s.scaledAt[key]) > time.Millisecond // to which it is kept
 }

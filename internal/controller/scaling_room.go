@@ -31,7 +31,8 @@ type sharing struct {
 	seen     map[string]time.Time
 	// last is when the newest of them was first read.
 	last time.Time
-	// again is when to decide anew who gives way, deciding tells that this is being done, and shares is what comes of it.
+	// again is when to decide anew who gives way, deciding tells that this is being done, and shares is what comes of
+	// it.
 	again    time.Time
 	deciding bool
 	shares   chan share
@@ -61,7 +62,8 @@ type yielding struct {
 // needless tells that members go for somebody who does not wait any more.
 func (y *yielding) needless() bool { return y.going && y.wanted == nil }
 
-// share takes notice of who waits for room, and has it decided who gives way, beside the loop: it takes some calls of the engine.
+// share takes notice of who waits for room, and has it decided who gives way, beside the loop: it takes some calls of
+// the engine.
 func (s *scaler) share(ctx context.Context, e engine.Engine, now time.Time) error {
 	requests, err := engine.List[domain.RoomRequest](ctx, e)
 	if err != nil {
@@ -97,8 +99,8 @@ func (s *scaler) share(ctx context.Context, e engine.Engine, now time.Time) erro
 	return nil
 }
 
-// stays are the roles that can't give way, or not down to their policies' least counts. A policy whose guards ask sources asks them before: others would give way
-// in vain if it then could not.
+// stays are the roles that can't give way, or not down to their policies' least counts. A policy whose guards ask
+// sources asks them before: others would give way in vain if it then could not.
 func (s *scaler) stays(now time.Time) map[string]reconcile.Stay {
 	stays := map[string]reconcile.Stay{}
 	for key, f := range s.followed {
@@ -129,7 +131,8 @@ func (f *followed) hurry(now time.Time) {
 	}
 }
 
-// decideShare decides who gives way, and answers those who wait. What an apply that died has left of a request is removed.
+// decideShare decides who gives way, and answers those who wait. What an apply that died has left of a request is
+// removed.
 func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]reconcile.Stay) share {
 	waiting := maps.Clone(requests)
 	for name, request := range requests {
@@ -201,7 +204,8 @@ func (s *scaler) yieldFor(yields map[string]*yielding, now time.Time) {
 	}
 }
 
-// noteSpare remembers to which count a role can be brought of which no change is being carried out, by the guards of a decision that asked at a moment.
+// noteSpare remembers to which count a role can be brought of which no change is being carried out, by the guards of a
+// decision that asked at a moment.
 func (f *followed) noteSpare(a *asked, decision autoscale.Decision) {
 	if f.changing {
 		return

@@ -21,7 +21,8 @@ func fills(p *domain.AutoscalingPolicy) {
 	p.Metrics = map[string]domain.ScalingMetric{"room": {Algorithm: domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{}}}}
 }
 
-// newFullLab returns a lab with two hosts of four processors each, on which the workers are to have all the room that there is.
+// newFullLab returns a lab with two hosts of four processors each, on which the workers are to have all the room that
+// there is.
 func newFullLab(t *testing.T, changes ...func(p *domain.AutoscalingPolicy)) *lab {
 	t.Helper()
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
@@ -87,7 +88,8 @@ func (l *lab) answer() string {
 	return documentOf[domain.RoomRequest](l.T, l.items, "urgent").Answer
 }
 
-// A role grows into all the room that there is, gives way to who is more important, as far as needed, and takes the room back.
+// A role grows into all the room that there is, gives way to who is more important, as far as needed, and takes the
+// room back.
 func TestScalerSharesRoom(t *testing.T) {
 	l := newFullLab(t)
 	s := l.controller()

@@ -83,8 +83,8 @@ func TestScalerBounds(t *testing.T) {
 	}
 }
 
-// TestScalerRestarts: whoever goes on with what was stored does as the one before would have: a restart changes nothing by itself, and no cooldown and no
-// window is forgotten.
+// TestScalerRestarts: whoever goes on with what was stored does as the one before would have: a restart changes nothing
+// by itself, and no cooldown and no window is forgotten.
 func TestScalerRestarts(t *testing.T) {
 	slow := func(p *domain.AutoscalingPolicy) {
 		p.ScaleOut.Cooldown = new(domain.Duration(90 * time.Second))
@@ -113,7 +113,8 @@ func TestScalerRestarts(t *testing.T) {
 	}
 }
 
-// TestScalerDies: a change that was carried out by a controller that died just then is known to the next one, and in the history once.
+// TestScalerDies: a change that was carried out by a controller that died just then is known to the next one, and in
+// the history once.
 func TestScalerDies(t *testing.T) {
 	slow := func(p *domain.AutoscalingPolicy) {
 		p.ScaleOut.Cooldown = new(domain.Duration(time.Minute))
@@ -161,7 +162,8 @@ func TestScalerDiesAtOnce(t *testing.T) {
 	}
 }
 
-// TestScalerNotesFirst: what came of a change is stored before the next one is begun, so that nobody's death can have it forgotten.
+// TestScalerNotesFirst: what came of a change is stored before the next one is begun, so that nobody's death can have
+// it forgotten.
 func TestScalerNotesFirst(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.ScaleOut.MaxStep = 1 })
 	s := l.controller()
@@ -187,7 +189,8 @@ func TestScalerNotesFirst(t *testing.T) {
 	}
 }
 
-// TestScalerOutlastsFaults: a change that was stored is one, whatever was answered, and whatever becomes of the members at first.
+// TestScalerOutlastsFaults: a change that was stored is one, whatever was answered, and whatever becomes of the members
+// at first.
 func TestScalerOutlastsFaults(t *testing.T) {
 	down := errors.New("the engine is down")
 	for call, want := range map[string][]string{
@@ -235,8 +238,8 @@ func TestScalerWritesRarely(t *testing.T) {
 	}
 }
 
-// TestScalerPolicyReplaced: a policy that was destroyed and made anew since the last look is the new one, though its document has the revision of the
-// old one.
+// TestScalerPolicyReplaced: a policy that was destroyed and made anew since the last look is the new one, though its
+// document has the revision of the old one.
 func TestScalerPolicyReplaced(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
@@ -287,7 +290,8 @@ func TestEndOfPolicy(t *testing.T) {
 	}
 }
 
-// TestScalerOfUnknownPolicies: a controller that can follow none of the policies goes on with that, and does not begin anew over and over again.
+// TestScalerOfUnknownPolicies: a controller that can follow none of the policies goes on with that, and does not begin
+// anew over and over again.
 func TestScalerOfUnknownPolicies(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
 		p.Schedules = map[string]domain.ScalingSchedule{"office": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: "Mars/Olympus", Count: 2}}
@@ -398,7 +402,8 @@ func TestInitialWithoutPlace(t *testing.T) {
 	}
 }
 
-// TestPolicyChangesMeanwhile: a change that waits, here for the members to be drained, is not carried out once its policy is another one, or gone.
+// TestPolicyChangesMeanwhile: a change that waits, here for the members to be drained, is not carried out once its
+// policy is another one, or gone.
 func TestPolicyChangesMeanwhile(t *testing.T) {
 	key := domain.PolicyKey("job", "worker")
 	for name, test := range map[string]struct {
@@ -465,7 +470,8 @@ func TestExternalAlgorithm(t *testing.T) {
 	}
 }
 
-// TestBeat: policies decide at the same times, whatever took how long; many of them are spread over their interval, each at its own times.
+// TestBeat: policies decide at the same times, whatever took how long; many of them are spread over their interval,
+// each at its own times.
 func TestBeat(t *testing.T) {
 	policy := domain.AutoscalingPolicy{Group: "job", Role: "worker"}
 	for _, after := range []time.Duration{0, time.Millisecond, 4999 * time.Millisecond} {

@@ -21,7 +21,8 @@ type untold struct {
 	kept   time.Time
 }
 
-// recallUntold reads which guards have never had a value by what the former controller has stored. It goes on without what of it can't be read.
+// recallUntold reads which guards have never had a value by what the former controller has stored. It goes on without
+// what of it can't be read.
 func (s *scaler) recallUntold(ctx context.Context) error {
 	found, err := s.reconciler.Engine.List(ctx, domain.UntoldGuardsKind)
 	if err != nil {
@@ -42,7 +43,8 @@ func (s *scaler) recallUntold(ctx context.Context) error {
 	return nil
 }
 
-// noteUntold stores which guards of a policy have never had a value though they were asked for a while, where that is not what is stored.
+// noteUntold stores which guards of a policy have never had a value though they were asked for a while, where that is
+// not what is stored.
 func (s *scaler) noteUntold(ctx context.Context, f *followed, guards []autoscale.Guarded, now time.Time) error {
 	policy, u := f.document.Spec, &f.untold
 	var found []domain.UntoldGuard

@@ -17,7 +17,8 @@ import (
 // useMark begins the names of what is asked about the use of members: those of no metric of the user's do.
 const useMark = "\v"
 
-// useQuestions returns what a policy that scales vertically needs to know: what each member uses, over windows that leave no gap where that is possible.
+// useQuestions returns what a policy that scales vertically needs to know: what each member uses, over windows that
+// leave no gap where that is possible.
 func useQuestions(policy domain.AutoscalingPolicy) []meter.Question {
 	if policy.Vertical == nil {
 		return nil
@@ -68,7 +69,8 @@ func usedIn(scene reconcile.Scene, group, role string) autoscale.Used {
 
 // sizing is how far a policy has come with another size of its role's members.
 type sizing struct {
-	// resizing tells that it is being stored and handed over, resized is what came of that, to be told, and handedOver that the size that was found was handed over.
+	// resizing tells that it is being stored and handed over, resized is what came of that, to be told, and handedOver
+	// that the size that was found was handed over.
 	resizing   bool
 	resized    string
 	handedOver bool
@@ -84,11 +86,12 @@ type resized struct {
 	err    error
 }
 
-// resizeRetry is how soon another size is tried again that could not be had: what is in its way is rarely gone with the next decision.
+// resizeRetry is how soon another size is tried again that could not be had: what is in its way is rarely gone with the
+// next decision.
 const resizeRetry = 30 * time.Second
 
-// resize has the members of a policy's role that are started from now on have another size, beside others; or, the first time, hands over the one that they have: whoever
-// stored it may have died before.
+// resize has the members of a policy's role that are started from now on have another size, beside others; or, the
+// first time, hands over the one that they have: whoever stored it may have died before.
 func (s *scaler) resize(ctx context.Context, f *followed, a *asked, decided *autoscale.Resize) {
 	size := a.seen.Used.Size
 	switch {

@@ -47,8 +47,8 @@ func verticalLab(t *testing.T, changes func(v *domain.VerticalScaling)) *lab {
 	return l
 }
 
-// TestVerticalApplied: what members use is recommended from the first decision on, and applied once enough was learned; a controller that goes on remembers that, and a policy that
-// applies nothing any more gives it back.
+// TestVerticalApplied: what members use is recommended from the first decision on, and applied once enough was learned;
+// a controller that goes on remembers that, and a policy that applies nothing any more gives it back.
 func TestVerticalApplied(t *testing.T) {
 	l := verticalLab(t, func(*domain.VerticalScaling) {})
 	s := l.controller()
@@ -84,7 +84,8 @@ func TestVerticalApplied(t *testing.T) {
 	}
 }
 
-// TestVerticalHeld: a size for which there is no room is told of, once for all decisions, and tried again after a while.
+// TestVerticalHeld: a size for which there is no room is told of, once for all decisions, and tried again after a
+// while.
 func TestVerticalHeld(t *testing.T) {
 	l := verticalLab(t, func(v *domain.VerticalScaling) { v.CPUs.Max, v.LearnFor = 100, new(domain.Duration(0)) })
 	l.load = 150
@@ -110,7 +111,8 @@ func TestVerticalHeld(t *testing.T) {
 	}
 }
 
-// TestVerticalHandsOver: a controller that has just begun hands over what is stored, as whoever stored it may have died before.
+// TestVerticalHandsOver: a controller that has just begun hands over what is stored, as whoever stored it may have died
+// before.
 func TestVerticalHandsOver(t *testing.T) {
 	l := verticalLab(t, func(v *domain.VerticalScaling) { v.LearnFor = new(domain.Duration(time.Hour)) })
 	l.handsOver = true

@@ -51,7 +51,8 @@ func (l *lab) running() int {
 	return n
 }
 
-// A role gives way to a sweep for as many runs as may be on, and no longer than they are: a controller that is started when none is has nothing left to do for it.
+// A role gives way to a sweep for as many runs as may be on, and no longer than they are: a controller that is started
+// when none is has nothing left to do for it.
 func TestScalerGivesWayToSweep(t *testing.T) {
 	l := newFullLab(t)
 	s := l.controller()

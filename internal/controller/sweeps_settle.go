@@ -67,8 +67,8 @@ func (s *sweeper) forgetGone(f *followedSweep) {
 	}
 }
 
-// remember remembers what has become of a run. A hook is told of an attempt that was cancelled, as whoever has it may be
-// somebody else.
+// remember remembers what has become of a run. A hook is told of an attempt that was cancelled, as whoever has it may
+// be somebody else.
 func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
 	if run.State == domain.RunCancelled && f.record.Runs()[key].Active() {
 		run = s.reported(f, key, run)
@@ -128,8 +128,8 @@ func (s *sweeper) reported(f *followedSweep, key string, run domain.Run) domain.
 // crowd is how many runs are on each device.
 type crowd map[string]int
 
-// crowd returns how many runs of all sweeps are on each device. Those that have ended no longer are: of several that ran
-// out of memory at once, none had it.
+// crowd returns how many runs of all sweeps are on each device. Those that have ended no longer are: of several that
+// ran out of memory at once, none had it.
 func (s *sweeper) crowd(members map[string]map[string]domain.Observed) crowd {
 	c := crowd{}
 	for name, f := range s.sweeps {

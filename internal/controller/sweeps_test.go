@@ -141,8 +141,8 @@ func (l *track) check() {
 	}
 }
 
-// A controller that dies before or after any of its changes leaves nothing undone, and nothing is done twice. Where there is room for two runs, it has asked for more
-// meanwhile, and asks no longer.
+// A controller that dies before or after any of its changes leaves nothing undone, and nothing is done twice. Where
+// there is room for two runs, it has asked for more meanwhile, and asks no longer.
 func TestSweeperDies(t *testing.T) {
 	for name, cpus := range map[string]float64{"with room": 0, "without": 40} {
 		t.Run(name, func(t *testing.T) { sweeperDies(t, cpus) })

@@ -1,5 +1,5 @@
-// Package dockerlogin is what registries of images are shown: the credentials of a configuration, else what "docker login"
-// left behind on this machine.
+// Package dockerlogin is what registries of images are shown: the credentials of a configuration, else what "docker
+// login" left behind on this machine.
 package dockerlogin
 
 import (
@@ -16,8 +16,8 @@ import (
 // Registries are the credentials of a configuration, by the host of a registry.
 type Registries map[string]engine.RegistryCredentials
 
-// Host returns the host of an image's registry, as configurations name it; empty for an image that has none, as it is known
-// by its ID.
+// Host returns the host of an image's registry, as configurations name it; empty for an image that has none, as it is
+// known by its ID.
 func Host(image string) string {
 	parsed, err := reference.ParseAnyReference(image)
 	named, is := parsed.(reference.Named)
@@ -27,8 +27,8 @@ func Host(image string) string {
 	return reference.Domain(named)
 }
 
-// Auth returns what is shown to the registry of an image, as an Engine takes it: these credentials, else what docker login
-// left, with its credential helpers. It is "" where there is nothing to show.
+// Auth returns what is shown to the registry of an image, as an Engine takes it: these credentials, else what docker
+// login left, with its credential helpers. It is "" where there is nothing to show.
 func (r Registries) Auth(image string) (string, error) {
 	if _, err := reference.ParseAnyReference(image); err != nil {
 		return "", fmt.Errorf("image %q: %w", image, err)

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// AutoscalingPolicy is the specification of how a role's count follows what is measured, within bounds. A role has one at most.
+// AutoscalingPolicy is the specification of how a role's count follows what is measured, within bounds. A role has one
+// at most.
 type AutoscalingPolicy struct {
 	Cluster string `json:"cluster"`
 	Group   string `json:"group"`
@@ -46,7 +47,7 @@ func (p AutoscalingPolicy) Key() string { return PolicyKey(p.Group, p.Role) }
 // PolicyKey is the key of the policy for a role: <group>/<role>.
 func PolicyKey(group, role string) string { return group + "/" + role }
 
-// Equal tells whether two specifications are stored as the same document.
+// Equal reports whether two specifications are stored as the same document.
 func (p AutoscalingPolicy) Equal(other AutoscalingPolicy) bool {
 	a, errA := json.Marshal(p)
 	b, errB := json.Marshal(other)
@@ -106,14 +107,16 @@ func (p AutoscalingPolicy) First() int {
 type ScalingMetric struct {
 	// Algorithm is none where the metric is observed: it is measured and shown, and asks for nothing.
 	Algorithm ScalingAlgorithm `json:"algorithm,omitzero"`
-	// Source is where the values come from: of a policy that is run, all metrics have one but those of ratio and external.
+	// Source is where the values come from: of a policy that is run, all metrics have one but those of ratio and
+	// external.
 	Source ScalingSource `json:"source,omitzero"`
-	// Window is the time before now of which the values are, in one by Aggregation: DefaultAgentWindow for an agent's and for progress where it is
-	// nil, and the last value alone for others. Aggregation is AggregateMean where it is empty.
+	// Window is the time before now of which the values are, in one by Aggregation: DefaultAgentWindow for an agent's
+	// and for progress where it is nil, and the last value alone for others. Aggregation is AggregateMean where it is
+	// empty.
 	Window      *Duration   `json:"window,omitempty"`
 	Aggregation Aggregation `json:"aggregation,omitempty"`
-	// ReadyAfter is how long a member runs before what it takes of the processors is a sign of its load: starting takes some, too. It is the window
-	// where it is nil.
+	// ReadyAfter is how long a member runs before what it takes of the processors is a sign of its load: starting takes
+	// some, too. It is the window where it is nil.
 	ReadyAfter *Duration `json:"ready_after,omitempty"`
 	// A value older than StaleAfter is as good as missing; DefaultStaleAfter where it is nil.
 	StaleAfter *Duration `json:"stale_after,omitempty"`
@@ -153,7 +156,8 @@ const (
 // OnMissings lists what a metric may name.
 var OnMissings = []OnMissing{MissingHold, MissingMin, MissingMax, MissingAsValue}
 
-// ScalingAlgorithm is one algorithm: exactly one of its fields is set, or none of a metric that is observed. Each is described where it is implemented, in package autoscale.
+// ScalingAlgorithm is one algorithm: exactly one of its fields is set, or none of a metric that is observed. Each is
+// described where it is implemented, in package autoscale.
 type ScalingAlgorithm struct {
 	Target       *TargetAlgorithm       `json:"target,omitempty"`
 	Heat         *HeatAlgorithm         `json:"heat,omitempty"`
@@ -177,7 +181,7 @@ func (p AutoscalingPolicy) FillsRoom() bool {
 	return false
 }
 
-// Measures tells whether the algorithm makes its count of a value that is measured.
+// Measures reports whether the algorithm makes its count of a value that is measured.
 func (a ScalingAlgorithm) Measures() bool {
 	return a.Ratio == nil && a.External == nil && a.IdleRoom == nil
 }
@@ -195,7 +199,8 @@ type TargetPer string
 
 // What a target may be compared with.
 const (
-	// TargetMean is for metrics that members have, such as their utilisation: the mean of them, whose sum more members share.
+	// TargetMean is for metrics that members have, such as their utilisation: the mean of them, whose sum more members
+	// share.
 	TargetMean TargetPer = "mean"
 	// TargetTotal is for metrics of the whole, such as requests a second: the value divided by the number of members.
 	TargetTotal TargetPer = "total"
@@ -204,7 +209,8 @@ const (
 // TargetPers lists what a target may name.
 var TargetPers = []TargetPer{TargetMean, TargetTotal}
 
-// HeatAlgorithm scales when a metric has been beyond a threshold for some decisions in a row, by which each of them heats or cools.
+// HeatAlgorithm scales when a metric has been beyond a threshold for some decisions in a row, by which each of them
+// heats or cools.
 type HeatAlgorithm struct {
 	// Lower and Upper are the thresholds, Lower below Upper.
 	Lower float64 `json:"lower"`
@@ -222,8 +228,8 @@ type ThresholdAlgorithm struct {
 	Upper *float64 `json:"upper,omitempty"`
 	// Samples is how many decisions in a row have to find it there; 1 where it is 0.
 	Samples int `json:"samples,omitempty"`
-	// StepOut and StepIn are how many members are added and removed: 1 where neither they nor their percentages of the count, which are rounded up,
-	// are given.
+	// StepOut and StepIn are how many members are added and removed: 1 where neither they nor their percentages of the
+	// count, which are rounded up, are given.
 	StepOut        int     `json:"step_out,omitempty"`
 	StepIn         int     `json:"step_in,omitempty"`
 	StepOutPercent float64 `json:"step_out_percent,omitempty"`
@@ -234,7 +240,8 @@ type ThresholdAlgorithm struct {
 type QueueAlgorithm struct {
 	// PerMember is how much of the queue is one member's, above 0.
 	PerMember float64 `json:"per_member"`
-	// CoolDown is how long the queue has to have been empty before the last member goes; DefaultQueueCoolDown where it is nil.
+	// CoolDown is how long the queue has to have been empty before the last member goes; DefaultQueueCoolDown where it
+	// is nil.
 	CoolDown *Duration `json:"cool_down,omitempty"`
 }
 
@@ -243,9 +250,11 @@ const DefaultQueueCoolDown = 5 * time.Minute
 
 // MarginalGainAlgorithm adds members as long as that brings progress.
 type MarginalGainAlgorithm struct {
-	// Threshold is the least gain in progress that one more member has to bring, as a share of what a member brought so far: 0.1 is a tenth.
+	// Threshold is the least gain in progress that one more member has to bring, as a share of what a member brought so
+	// far: 0.1 is a tenth.
 	Threshold float64 `json:"threshold"`
-	// Settle is how long progress is measured before the next step, and after members have come to run; DefaultGainSettle where it is nil.
+	// Settle is how long progress is measured before the next step, and after members have come to run;
+	// DefaultGainSettle where it is nil.
 	Settle *Duration `json:"settle,omitempty"`
 	// RetryAfter is how long a knee that was found is believed; it is for ever where it is nil.
 	RetryAfter *Duration `json:"retry_after,omitempty"`
@@ -265,7 +274,8 @@ type RatioAlgorithm struct {
 type RiskAlgorithm struct {
 	// Percent is the share of time that may have too few members, in percent.
 	Percent float64 `json:"percent"`
-	// Capacity is how much of the metric one member carries, above 0; DefaultRiskCapacity where it is 0 and Per is TargetMean.
+	// Capacity is how much of the metric one member carries, above 0; DefaultRiskCapacity where it is 0 and Per is
+	// TargetMean.
 	Capacity float64 `json:"capacity,omitempty"`
 	// Per is TargetMean where it is empty.
 	Per TargetPer `json:"per,omitempty"`
@@ -283,8 +293,9 @@ type IdleRoomAlgorithm struct {
 	KeepFree int `json:"keep_free,omitempty"`
 }
 
-// ExternalAlgorithm has a program of the user's decide, such as one that has learnt to. It is given what the policy sees as JSON, and
-// answers with a count or with a direction: Question and Answer of package autoscale. Any failure is no answer, and changes nothing.
+// ExternalAlgorithm has a program of the user's decide, such as one that has learnt to. It is given what the policy
+// sees as JSON, and answers with a count or with a direction: Question and Answer of package autoscale. Any failure is
+// no answer, and changes nothing.
 type ExternalAlgorithm struct {
 	ScalingHook
 }
@@ -309,12 +320,13 @@ type ScalingSchedule struct {
 
 // ScalingBehaviour says how fast a role is scaled in one direction.
 type ScalingBehaviour struct {
-	// Stabilisation is the time over which the most careful count is taken that was asked for: 0 for out and 300 s for in where it is nil.
+	// Stabilisation is the time over which the most careful count is taken that was asked for: 0 for out and 300 s for
+	// in where it is nil.
 	Stabilisation *Duration `json:"stabilisation_window,omitempty"`
 	// Tolerance is by which share a metric may miss its target without any change; DefaultTolerance where it is nil.
 	Tolerance *float64 `json:"tolerance,omitempty"`
-	// Rates bound the change in a period. Where there are none, out has the defaults of Kubernetes (4 members or 100 %, whichever is more, every 15 s),
-	// and in none.
+	// Rates bound the change in a period. Where there are none, out has the defaults of Kubernetes (4 members or 100 %,
+	// whichever is more, every 15 s), and in none.
 	Rates []ScalingRate `json:"rates,omitempty"`
 	// Select is SelectMax where it is empty.
 	Select RateSelect `json:"select,omitempty"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// AutoscalingPolicyDocument is what is stored with the cluster about an autoscaling policy, as Terraform wrote it. What the policy remembers is
-// kept by the controller, elsewhere.
+// AutoscalingPolicyDocument is what is stored with the cluster about an autoscaling policy, as Terraform wrote it. What
+// the policy remembers is kept by the controller, elsewhere.
 type AutoscalingPolicyDocument struct {
 	Header
 	Spec AutoscalingPolicy `json:"spec"`

@@ -1,8 +1,8 @@
 package domain
 
-// ScalingGuards keep a policy from changing the count where that would do harm, whatever the metrics ask for. Cooldown and largest step are parts
-// of [ScalingBehaviour]. That nothing is changed while an apply holds the group, or a host with members is down, and that no more members are
-// asked for than can be placed, holds for every policy.
+// ScalingGuards keep a policy from changing the count where that would do harm, whatever the metrics ask for. Cooldown
+// and largest step are parts of [ScalingBehaviour]. That nothing is changed while an apply holds the group, or a host
+// with members is down, and that no more members are asked for than can be placed, holds for every policy.
 type ScalingGuards struct {
 	// Busy keeps members from being removed while they work.
 	Busy *BusyGuard `json:"busy,omitempty"`
@@ -14,14 +14,15 @@ type ScalingGuards struct {
 	MemberHoursPerDay float64 `json:"member_hours_per_day,omitempty"`
 }
 
-// BusyGuard tells whether members work. Any of its signs is enough, and so is one that can't be read.
+// BusyGuard reports whether members work. Any of its signs is enough, and so is one that can't be read.
 type BusyGuard struct {
 	// GuardSource tells of all members at once: a value that is not 0 while something works.
 	GuardSource
-	// Pauses is what the sources pause: PauseIn, which keeps members from being removed, where it is empty, or PauseAll.
+	// Pauses is what the sources pause: PauseIn, which keeps members from being removed, where it is empty, or
+	// PauseAll.
 	Pauses ScalingPause `json:"pauses,omitempty"`
-	// CPUPercent and GPUPercent are what a member that is to be removed uses at least, if it works: of the processors that its role requests, and of
-	// its GPUs; nil for no such sign.
+	// CPUPercent and GPUPercent are what a member that is to be removed uses at least, if it works: of the processors
+	// that its role requests, and of its GPUs; nil for no such sign.
 	CPUPercent *float64 `json:"cpu_percent,omitempty"`
 	GPUPercent *float64 `json:"gpu_percent,omitempty"`
 }

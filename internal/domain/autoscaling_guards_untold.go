@@ -25,8 +25,8 @@ func (g UntoldGuard) String() string {
 	return fmt.Sprintf("asked since %s, it has never had a value, and no member is removed meanwhile: %s. Check %s", g.Since.Format(time.RFC3339), g.Why, check)
 }
 
-// UntoldGuardsDocument is what is stored with the cluster of the guards of a policy that have never had a value. Its controller writes it once they have
-// been asked for a while, so that nobody is warned of what is about to start.
+// UntoldGuardsDocument is what is stored with the cluster of the guards of a policy that have never had a value. Its
+// controller writes it once they have been asked for a while, so that nobody is warned of what is about to start.
 type UntoldGuardsDocument struct {
 	Header
 	// Policy is the policy's key.

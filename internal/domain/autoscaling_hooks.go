@@ -14,7 +14,8 @@ type ScalingHooks struct {
 	AfterAddition *ScalingHook `json:"after_addition,omitempty"`
 }
 
-// MaxScalingHookTimeout bounds hooks that may be at work in the background, such as one that moves data from the members that go.
+// MaxScalingHookTimeout bounds hooks that may be at work in the background, such as one that moves data from the
+// members that go.
 const MaxScalingHookTimeout = 7 * 24 * time.Hour
 
 func (h ScalingHooks) validate(ps *Problems, at Path) {
@@ -55,20 +56,21 @@ type HookCall struct {
 	From int       `json:"from"`
 	To   int       `json:"to"`
 	Why  string    `json:"why,omitempty"`
-	// Members are those that the hook is told of; none where the engine chooses them. Remove are those that go, in their order, which are more where
-	// some are not there.
+	// Members are those that the hook is told of; none where the engine chooses them. Remove are those that go, in
+	// their order, which are more where some are not there.
 	Members []string `json:"members,omitempty"`
 	Remove  []string `json:"remove,omitempty"`
 	// Carried tells that the change was carried out.
 	Carried bool `json:"carried,omitempty"`
 	// Told is when the hook was told first, and the zero time where it has yet to be. Its limit counts from there.
 	Told time.Time `json:"told,omitzero"`
-	// Location is the address that tells how it gets on, where the hook has named one, and Progress what it says of that.
+	// Location is the address that tells how it gets on, where the hook has named one, and Progress what it says of
+	// that.
 	Location string `json:"location,omitempty"`
 	Progress string `json:"progress,omitempty"`
 }
 
-// AtWork tells whether the hook was told, and has not come to its end.
+// AtWork reports whether the hook was told, and has not come to its end.
 func (c HookCall) AtWork() bool { return !c.Told.IsZero() }
 
 // String says how the hook gets on.
@@ -80,12 +82,13 @@ func (c HookCall) String() string {
 	return said
 }
 
-// Same tells whether two calls are about the same change, whenever that was decided.
+// Same reports whether two calls are about the same change, whenever that was decided.
 func (c HookCall) Same(other HookCall) bool {
 	return c.Moment == other.Moment && c.From == other.From && c.To == other.To && slices.Equal(c.Members, other.Members) && slices.Equal(c.Remove, other.Remove)
 }
 
-// HookCallsDocument is what is stored with the cluster of the hooks of a policy that are at work. Its controller writes it.
+// HookCallsDocument is what is stored with the cluster of the hooks of a policy that are at work. Its controller writes
+// it.
 type HookCallsDocument struct {
 	Header
 	// Policy is the policy's key.

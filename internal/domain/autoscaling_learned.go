@@ -11,12 +11,13 @@ import (
 // LearnedAlgorithm asks a model that was trained what one member more, as many, or one fewer are worth.
 type LearnedAlgorithm struct {
 	Model LearnedModel `json:"model"`
-	// Capacity is how much of the metric one member carries, above 0; DefaultLearnedCapacity where it is 0 and Per is TargetMean.
+	// Capacity is how much of the metric one member carries, above 0; DefaultLearnedCapacity where it is 0 and Per is
+	// TargetMean.
 	Capacity float64 `json:"capacity,omitempty"`
 	// Per is TargetMean where it is empty.
 	Per TargetPer `json:"per,omitempty"`
-	// LatencyBound is what the latency is a share of, in its own unit, and LagCapacity how much lag one member works off in a second: Capacity where it
-	// is 0 and Per is TargetTotal.
+	// LatencyBound is what the latency is a share of, in its own unit, and LagCapacity how much lag one member works
+	// off in a second: Capacity where it is 0 and Per is TargetTotal.
 	LatencyBound float64 `json:"latency_bound,omitempty"`
 	LagCapacity  float64 `json:"lag_capacity,omitempty"`
 	// Observes are the names of other metrics of the policy, by the features of the model that are made of them.
@@ -79,9 +80,11 @@ func (p AutoscalingPolicy) validateObserves(ps *Problems, name string) {
 	}
 }
 
-// LearnedModel is a model as text, of which a policy's document has the digest alone: the text is stored apart, as [LearnedModelDocument].
+// LearnedModel is a model as text, of which a policy's document has the digest alone: the text is stored apart, as
+// [LearnedModelDocument].
 type LearnedModel struct {
-	// Text is "" where it was not read. Digest is the SHA-256 of the text in hexadecimal, and "" where there is no model.
+	// Text is "" where it was not read. Digest is the SHA-256 of the text in hexadecimal, and "" where there is no
+	// model.
 	Text, Digest string
 }
 
@@ -137,7 +140,8 @@ func (p AutoscalingPolicy) WithModels(texts map[string]string) AutoscalingPolicy
 	return p
 }
 
-// LearnedModelDocument is the text of a model that a policy has. Each policy has its own, so that none is taken from another.
+// LearnedModelDocument is the text of a model that a policy has. Each policy has its own, so that none is taken from
+// another.
 type LearnedModelDocument struct {
 	Header
 	// Policy is the policy's key, and Digest that of the text.
@@ -155,7 +159,8 @@ func (*LearnedModelDocument) Kind() Kind { return LearnedModelKind }
 // Key is that of [LearnedModelKey].
 func (d *LearnedModelDocument) Key() string { return LearnedModelKey(d.Policy, d.Digest) }
 
-// LearnedModelKey is the key of a model of a policy: digests of both, as the policy's key has as many parts as a key may have by itself.
+// LearnedModelKey is the key of a model of a policy: digests of both, as the policy's key has as many parts as a key
+// may have by itself.
 func LearnedModelKey(policy, digest string) string {
 	sum := sha256.Sum256([]byte(policy))
 	return hex.EncodeToString(sum[:keptDigest]) + "/" + digest[:min(len(digest), 2*keptDigest)]

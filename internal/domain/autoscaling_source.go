@@ -10,7 +10,7 @@ type ScalingSource struct {
 	Progress   *ProgressSource   `json:"progress,omitempty"`
 }
 
-// OfRequest tells whether the values are in percent of what members request.
+// OfRequest reports whether the values are in percent of what members request.
 func (s ScalingSource) OfRequest() bool {
 	return s.Agent != nil && (s.Agent.Measure == AgentCPUPercent || s.Agent.Measure == AgentMemoryPercent)
 }
@@ -49,15 +49,18 @@ type AgentMeasure string
 
 // What agents measure.
 const (
-	// AgentCPUs is the number of processors that are busy, and AgentCPUPercent that in percent of those that the role requests.
+	// AgentCPUs is the number of processors that are busy, and AgentCPUPercent that in percent of those that the role
+	// requests.
 	AgentCPUs       AgentMeasure = "cpus"
 	AgentCPUPercent AgentMeasure = "cpu_percent"
 	// AgentMemoryMiB is the resident memory, and AgentMemoryPercent that in percent of what the role requests.
 	AgentMemoryMiB     AgentMeasure = "memory_mib"
 	AgentMemoryPercent AgentMeasure = "memory_percent"
-	// AgentGPUPercent is how much of the time the member's GPUs were working, the mean of them. Others may work on those that are shared.
+	// AgentGPUPercent is how much of the time the member's GPUs were working, the mean of them. Others may work on
+	// those that are shared.
 	AgentGPUPercent AgentMeasure = "gpu_percent"
-	// AgentGPUMemoryMiB is what the member uses of the memory of GPUs, and AgentGPUMemoryPercent what is used, by whomever, of that of its GPUs.
+	// AgentGPUMemoryMiB is what the member uses of the memory of GPUs, and AgentGPUMemoryPercent what is used, by
+	// whomever, of that of its GPUs.
 	AgentGPUMemoryMiB     AgentMeasure = "gpu_memory_mib"
 	AgentGPUMemoryPercent AgentMeasure = "gpu_memory_percent"
 )
@@ -112,8 +115,8 @@ type RedisQueue struct {
 
 // ProgressSource is how fast members get on, in steps a second, by the lines of their logs.
 type ProgressSource struct {
-	// Pattern is a regular expression in Go's syntax. Where it has a group named "step", that is the number of the step, which counts up; else each
-	// line that it matches is one step.
+	// Pattern is a regular expression in Go's syntax. Where it has a group named "step", that is the number of the
+	// step, which counts up; else each line that it matches is one step.
 	Pattern string `json:"pattern"`
 	// Role is whose logs are read; that of the policy where it is empty.
 	Role string `json:"role,omitempty"`
@@ -126,8 +129,8 @@ type Combine string
 
 // How the progress of members is combined.
 const (
-	// CombineSum is for members that work on steps of their own. CombineMean and CombineMax are for those that tell of the same steps: by CombineMean
-	// all of them have to, and so all are at work; by CombineMax one is enough.
+	// CombineSum is for members that work on steps of their own. CombineMean and CombineMax are for those that tell of
+	// the same steps: by CombineMean all of them have to, and so all are at work; by CombineMax one is enough.
 	CombineSum  Combine = "sum"
 	CombineMean Combine = "mean"
 	CombineMax  Combine = "max"
@@ -136,8 +139,8 @@ const (
 // Combines lists what a source may name.
 var Combines = []Combine{CombineSum, CombineMean, CombineMax}
 
-// ScalingHook is something of the user's that is asked or told: an address that is sent JSON by POST, or a command that finds it on its standard
-// input. Exactly one of the two is set.
+// ScalingHook is something of the user's that is asked or told: an address that is sent JSON by POST, or a command that
+// finds it on its standard input. Exactly one of the two is set.
 type ScalingHook struct {
 	URL     string   `json:"url,omitempty"`
 	Command []string `json:"command,omitempty"`

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// The bounds of where metrics come from. What agents measure they remember for MaxAgentWindow; other values are the controller's own.
+// The bounds of where metrics come from. What agents measure they remember for MaxAgentWindow; other values are the
+// controller's own.
 const (
 	MinMetricWindow = time.Second
 	MaxAgentWindow  = 10 * time.Minute
@@ -25,8 +26,8 @@ const (
 // StepGroup is the name of the group in a pattern of [ProgressSource] that is the number of the step.
 const StepGroup = "step"
 
-// ValidateSources returns what is wrong with where the metrics of a policy come from that is to be run. A policy that is only tried out needs no
-// sources, and so [AutoscalingPolicy.Validate] does not ask for them.
+// ValidateSources returns what is wrong with where the metrics of a policy come from that is to be run. A policy that
+// is only tried out needs no sources, and so [AutoscalingPolicy.Validate] does not ask for them.
 func (p AutoscalingPolicy) ValidateSources() Problems {
 	var ps Problems
 	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
@@ -238,8 +239,8 @@ func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 	checkDuration(ps, at.At("timeout"), "Invalid time limit", h.Timeout, MinHookTimeout, longest)
 }
 
-// checkURL adds a problem where a text is not an address that can be asked by HTTP, and returns it where it is one. User and password are no part of
-// one, which is kept in the state and with the cluster.
+// checkURL adds a problem where a text is not an address that can be asked by HTTP, and returns it where it is one.
+// User and password are no part of one, which is kept in the state and with the cluster.
 func checkURL(ps *Problems, at Path, text, example string) *url.URL {
 	u, err := url.Parse(text)
 	if err == nil && u.User != nil {

@@ -18,11 +18,13 @@ const (
 	MinRatePeriod      = time.Second
 	MaxRatePeriod      = 30 * time.Minute
 	MaxStabilisation   = time.Hour
-	// MinSeasonLeads is how many times as long as the lead of a forecast its season is at least: what lies ahead must not be of this season already.
+	// MinSeasonLeads is how many times as long as the lead of a forecast its season is at least: what lies ahead must
+	// not be of this season already.
 	MinSeasonLeads = 10
 )
 
-// Validate returns what is wrong with the policy, whatever cluster it is for. Times in the syntax of cron and time zones are left to package autoscale.
+// Validate returns what is wrong with the policy, whatever cluster it is for. Times in the syntax of cron and time
+// zones are left to package autoscale.
 func (p AutoscalingPolicy) Validate() Problems {
 	var ps Problems
 	CheckName(&ps, Path{"group"}, "group", p.Group)
@@ -134,8 +136,8 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
 }
 
-// wakes tells whether the metric can ask for members where there are none: its algorithm does not make its count of the present one, or of what
-// members show, or it asks for the largest count where members show nothing.
+// wakes reports whether the metric can ask for members where there are none: its algorithm does not make its count of
+// the present one, or of what members show, or it asks for the largest count where members show nothing.
 func (m ScalingMetric) wakes() bool {
 	switch a := m.Algorithm; {
 	case m.MissingRule() == MissingMax:
@@ -338,7 +340,8 @@ func (a RatioAlgorithm) validate(ps *Problems, at Path, role string) {
 	checkPositive(ps, at.At("per"), "Invalid ratio", a.Per)
 }
 
-// The shares of time, in percent, that may have too few members. Less than the least could not be told from chance within weeks.
+// The shares of time, in percent, that may have too few members. Less than the least could not be told from chance
+// within weeks.
 const (
 	MinRiskPercent = 0.1
 	MaxRiskPercent = 50

@@ -6,16 +6,19 @@ import (
 	"time"
 )
 
-// VerticalScaling moves what a member of the role requests, between bounds, by what members use: as the Vertical Pod Autoscaler of Kubernetes does.
+// VerticalScaling moves what a member of the role requests, between bounds, by what members use: as the Vertical Pod
+// Autoscaler of Kubernetes does.
 type VerticalScaling struct {
 	// CPUs and MemoryMiB are the bounds of each, which is left alone where they are nil. One of them there has to be.
 	CPUs      *AmountBounds `json:"cpus,omitempty"`
 	MemoryMiB *AmountBounds `json:"memory_mib,omitempty"`
-	// Percentile is the part of the time, in percent, in which a member uses no more than what is recommended; DefaultVerticalPercentile where it is nil.
+	// Percentile is the part of the time, in percent, in which a member uses no more than what is recommended;
+	// DefaultVerticalPercentile where it is nil.
 	Percentile *float64 `json:"percentile,omitempty"`
 	// MarginPercent is how much more than that is recommended, in percent; DefaultVerticalMargin where it is nil.
 	MarginPercent *float64 `json:"margin_percent,omitempty"`
-	// LearnFor is how long members have to have been measured before anything is applied; DefaultLearnFor where it is nil.
+	// LearnFor is how long members have to have been measured before anything is applied; DefaultLearnFor where it is
+	// nil.
 	LearnFor *Duration `json:"learn_for,omitempty"`
 	// Apply is ApplyNever where it is empty.
 	Apply VerticalApply `json:"apply,omitempty"`
@@ -36,7 +39,8 @@ const (
 	ApplyNever VerticalApply = "recommend"
 	// ApplyAtStart has members that are started request it, and restarts none for it.
 	ApplyAtStart VerticalApply = "restart"
-	// ApplyInPlace has members that run have it, too, as far as that is possible without restarting them: another limit of processors, and a higher one of memory.
+	// ApplyInPlace has members that run have it, too, as far as that is possible without restarting them: another limit
+	// of processors, and a higher one of memory.
 	ApplyInPlace VerticalApply = "in_place"
 )
 
@@ -57,7 +61,8 @@ const (
 	minMemoryMiB      = 1
 )
 
-// Share is the part of the time in which a member uses no more than what is recommended, from 0 to 1, with the default filled in.
+// Share is the part of the time in which a member uses no more than what is recommended, from 0 to 1, with the default
+// filled in.
 func (v VerticalScaling) Share() float64 {
 	if v.Percentile != nil {
 		return *v.Percentile / 100

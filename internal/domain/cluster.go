@@ -83,11 +83,13 @@ var HostAvailabilities = []HostAvailability{HostActive, HostPaused, HostDrained}
 
 // Agent says how the hosts of a cluster are measured.
 type Agent struct {
-	// Disabled leaves the hosts without an agent: what they and their members use is not known, nor which GPUs there are.
+	// Disabled leaves the hosts without an agent: what they and their members use is not known, nor which GPUs there
+	// are.
 	Disabled bool `json:"disabled,omitempty"`
 	// Image is what agents run from where they are containers; empty is that of the controller.
 	Image string `json:"image,omitempty"`
-	// MetricsPort is the port at which the agent of each host serves metrics to Prometheus; the controller has the next one. 0 serves none.
+	// MetricsPort is the port at which the agent of each host serves metrics to Prometheus; the controller has the next
+	// one. 0 serves none.
 	MetricsPort int `json:"metrics_port,omitempty"`
 }
 

@@ -12,15 +12,16 @@ type Condemnation struct {
 	Asked bool `json:"asked,omitempty"`
 }
 
-// Equal tells whether two condemnations are the same.
+// Equal reports whether two condemnations are the same.
 func (c Condemnation) Equal(other Condemnation) bool {
 	at := c.At
 	c.At = other.At
 	return c == other && at.Equal(other.At)
 }
 
-// After returns the condemnation after a look at the GPU, during a start of its host, and false where the look shows that the GPU has been
-// reset: the host was started again, the GPU or its driver was gone since, or the driver has asked for a recovery and no longer does.
+// After returns the condemnation after a look at the GPU, during a start of its host, and false where the look shows
+// that the GPU has been reset: the host was started again, the GPU or its driver was gone since, or the driver has
+// asked for a recovery and no longer does.
 func (c Condemnation) After(look GPU, boot string) (next Condemnation, holds bool) {
 	rebooted := c.Boot != "" && boot != "" && c.Boot != boot
 	asks := look.RecoveryNeeded

@@ -25,7 +25,8 @@ type Container struct {
 	Logging     *Logging          `json:"logging,omitempty"`
 	// Ports are published on the host itself, by name.
 	Ports map[string]PublishedPort `json:"ports,omitempty"`
-	// Configs are small files that members read, and Secrets such whose contents are kept from state, plan and log, by name.
+	// Configs are small files that members read, and Secrets such whose contents are kept from state, plan and log, by
+	// name.
 	Configs map[string]ConfigFile `json:"configs,omitempty"`
 	Secrets map[string]SecretFile `json:"secrets,omitempty"`
 }
@@ -56,7 +57,7 @@ type Ulimit struct {
 	Hard int64 `json:"hard"`
 }
 
-// HealthCheck is a command that tells whether a member is well. Members that are not are ended, and count as failed.
+// HealthCheck is a command that reports whether a member is well. Members that are not are ended, and count as failed.
 type HealthCheck struct {
 	// Command is run without a shell.
 	Command     []string  `json:"command"`
@@ -72,7 +73,8 @@ type Logging struct {
 	Options map[string]string `json:"options,omitempty"`
 }
 
-// PublishedPort makes a port of a member reachable at its host. Two members with the same published port can't be on one host.
+// PublishedPort makes a port of a member reachable at its host. Two members with the same published port can't be on
+// one host.
 type PublishedPort struct {
 	Target    int `json:"target"`
 	Published int `json:"published"`
@@ -128,7 +130,8 @@ func (s SecretFile) Path(name string) string {
 	return "/run/secrets/" + name
 }
 
-// SecretValues are the contents of secrets, by role and name. They are handed over and never kept: neither print nor JSON shows them.
+// SecretValues are the contents of secrets, by role and name. They are handed over and never kept: neither print nor
+// JSON shows them.
 type SecretValues map[string]map[string][]byte
 
 // String tells nothing of the values.

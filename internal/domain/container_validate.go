@@ -148,8 +148,8 @@ func validateFiles(ps *Problems, at Path, c *Container) {
 	}
 }
 
-// validateConfigsSize checks that the configs of all roles fit into the document of their group, which holds them as they are declared:
-// a role without a container of its own adds nothing.
+// validateConfigsSize checks that the configs of all roles fit into the document of their group, which holds them as
+// they are declared: a role without a container of its own adds nothing.
 func validateConfigsSize(ps *Problems, g Group) {
 	total := sizeOfConfigs(g.Container)
 	largest, at := total, Path{"container", "configs"}

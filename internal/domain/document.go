@@ -36,10 +36,11 @@ type GroupDocument struct {
 	Spec     Group `json:"spec"`
 	// Counts are the numbers of members by role; they are Spec's, but for roles whose count is unmanaged.
 	Counts map[string]int `json:"counts"`
-	// Absent are the indexes, in ascending order, that members of a role don't have, though higher ones do: a policy has removed those.
+	// Absent are the indexes, in ascending order, that members of a role don't have, though higher ones do: a policy
+	// has removed those.
 	Absent map[string][]int `json:"absent,omitempty"`
-	// Scaled are the last changes of counts by policies, by role. Scaling is true from the write of such a change until its members were started
-	// or removed: where it is true and nobody holds the group's lock, the controller died.
+	// Scaled are the last changes of counts by policies, by role. Scaling is true from the write of such a change until
+	// its members were started or removed: where it is true and nobody holds the group's lock, the controller died.
 	Scaled  map[string]Scaled `json:"scaled,omitempty"`
 	Scaling bool              `json:"scaling,omitempty"`
 	// Sizes are what members of roles request that are started, where a policy has moved that.

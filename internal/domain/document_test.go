@@ -72,8 +72,8 @@ func roundTrip[V any](t rapid.TB, want V) {
 	}
 }
 
-// TestDocumentsRoundTrip shows that a document is read as it was written. Lists and maps that may be left out are either nil or
-// not empty: documents do not tell the two apart.
+// TestDocumentsRoundTrip shows that a document is read as it was written. Lists and maps that may be left out are
+// either nil or not empty: documents do not tell the two apart.
 func TestDocumentsRoundTrip(t *testing.T) {
 	text := rapid.String()
 	texts := filled(rapid.SliceOfN(text, 1, 3))

@@ -27,25 +27,28 @@ type GPU struct {
 
 	MemoryUsedMiB *int64 `json:"memory_used_mib,omitempty"`
 	MemoryFreeMiB *int64 `json:"memory_free_mib,omitempty"`
-	// Utilisation is how much of the last moment it was working, and MemoryUtilisation how much of that its memory was read or written,
-	// in percent.
+	// Utilisation is how much of the last moment it was working, and MemoryUtilisation how much of that its memory was
+	// read or written, in percent.
 	Utilisation       *float64 `json:"utilisation,omitempty"`
 	MemoryUtilisation *float64 `json:"memory_utilisation,omitempty"`
 	TemperatureC      *int64   `json:"temperature_c,omitempty"`
 	PowerW            *float64 `json:"power_w,omitempty"`
 	PowerLimitW       *float64 `json:"power_limit_w,omitempty"`
-	// ECCErrors are the errors of its memory since the driver was loaded that could not be corrected; nil where ECC is off.
+	// ECCErrors are the errors of its memory since the driver was loaded that could not be corrected; nil where ECC is
+	// off.
 	ECCErrors *int64 `json:"ecc_errors,omitempty"`
-	// XID is the number of the last error that the driver reported of it, since somebody listens; nil where there was none.
+	// XID is the number of the last error that the driver reported of it, since somebody listens; nil where there was
+	// none.
 	XID   *int       `json:"xid,omitempty"`
 	XIDAt *time.Time `json:"xid_at,omitempty"`
-	// Condemned is the error for which it has to be reset, as far as those know who listen now; nil where there was none.
+	// Condemned is the error for which it has to be reset, as far as those know who listen now; nil where there was
+	// none.
 	Condemned *Condemnation `json:"condemned,omitempty"`
 	// RecoveryNeeded is whether the driver asks for a reset of it, or for more; nil where it does not tell.
 	RecoveryNeeded *bool `json:"recovery_needed,omitempty"`
 	// GoneAt is when it, or its driver, was last found to be gone; zero where neither was since somebody looks.
 	GoneAt time.Time `json:"gone_at,omitzero"`
-	// MIG tells whether it is divided by MIG.
+	// MIG reports whether it is divided by MIG.
 	MIG *bool `json:"mig,omitempty"`
 	// Processes use it. They are nil where nobody can tell, and empty where there are none.
 	Processes []GPUProcess `json:"processes"`
@@ -55,7 +58,8 @@ type GPU struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// UnseenUseMiB is how much memory may be in use of a GPU, in MiB, without anybody to be seen who uses it: the driver keeps some.
+// UnseenUseMiB is how much memory may be in use of a GPU, in MiB, without anybody to be seen who uses it: the driver
+// keeps some.
 const UnseenUseMiB = 256
 
 // GPUProcess is a process that uses a GPU.
@@ -64,7 +68,8 @@ type GPUProcess struct {
 	MemoryMiB *int64 `json:"memory_mib,omitempty"`
 	// Command is the name of its program; empty where it is not known.
 	Command string `json:"command,omitempty"`
-	// Instance is how the host's agent knows what it belongs to: the mark of a member's instance, or the ID of a container.
+	// Instance is how the host's agent knows what it belongs to: the mark of a member's instance, or the ID of a
+	// container.
 	Instance string `json:"instance,omitempty"`
 	// Member is the member of the cluster that it belongs to; empty where it is none's.
 	Member string `json:"member,omitempty"`
@@ -79,7 +84,8 @@ type HostGPUs struct {
 	Boot string `json:"boot,omitempty"`
 	// Unknown says why it is not known which there are; empty where it is.
 	Unknown string `json:"unknown,omitempty"`
-	// UnknownSince is since when the agent of the host itself has not known it, at each of its looks; zero where it knows, or did not answer.
+	// UnknownSince is since when the agent of the host itself has not known it, at each of its looks; zero where it
+	// knows, or did not answer.
 	UnknownSince time.Time `json:"unknown_since,omitzero"`
 }
 

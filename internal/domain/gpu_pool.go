@@ -40,11 +40,12 @@ const (
 // ForeignProcesses lists the rules that a pool may have.
 var ForeignProcesses = []ForeignProcess{ForeignIgnore, ForeignWarn, ForeignAvoid}
 
-// DefaultReservePercent is how much of a device's memory is left to the driver and to what CUDA itself needs where devices are
-// shared, in percent.
+// DefaultReservePercent is how much of a device's memory is left to the driver and to what CUDA itself needs where
+// devices are shared, in percent.
 const DefaultReservePercent = 3.0
 
-// GPUPool is the specification of a GPU pool: the devices that the members of a cluster may use, and how they are shared.
+// GPUPool is the specification of a GPU pool: the devices that the members of a cluster may use, and how they are
+// shared.
 type GPUPool struct {
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
@@ -82,9 +83,11 @@ type GPUPoolDocument struct {
 	Spec GPUPool `json:"spec"`
 	// Devices are the pool's devices by host, in the order in which they are numbered there.
 	Devices map[string][]Device `json:"devices"`
-	// Trouble says in words of those that can't be used why, by UUID, such as "fallen off the bus (XID 79)". It is what was found last.
+	// Trouble says in words of those that can't be used why, by UUID, such as "fallen off the bus (XID 79)". It is what
+	// was found last.
 	Trouble map[string]string `json:"trouble,omitempty"`
-	// Condemned are those that have to be reset before they can be used, by UUID, as their hosts' agents forget it when they are restarted.
+	// Condemned are those that have to be reset before they can be used, by UUID, as their hosts' agents forget it when
+	// they are restarted.
 	Condemned map[string]Condemnation `json:"condemned,omitempty"`
 }
 
@@ -125,8 +128,8 @@ func (p GPUPool) Reserve() float64 {
 	return DefaultReservePercent / 100
 }
 
-// SlotsOf returns how many members, or parts of members, a device has room for: 1 where it is exclusive, else the slots that its
-// memory holds beside the reserve. An A40 of 46,068 MiB has 37 slots of 1,199 MiB with a reserve of 3 %.
+// SlotsOf returns how many members, or parts of members, a device has room for: 1 where it is exclusive, else the slots
+// that its memory holds beside the reserve. An A40 of 46,068 MiB has 37 slots of 1,199 MiB with a reserve of 3 %.
 func (p GPUPool) SlotsOf(d Device) int {
 	if p.SharingRule() == Exclusive {
 		return 1
@@ -157,7 +160,7 @@ func (d GPUPoolDocument) Slots() int {
 	return slots
 }
 
-// Has tells whether a device is in the pool.
+// Has reports whether a device is in the pool.
 func (d GPUPoolDocument) Has(uuid string) bool {
 	for _, devices := range d.Devices {
 		if slices.ContainsFunc(devices, func(device Device) bool { return device.UUID == uuid }) {
@@ -191,7 +194,7 @@ func (d GPUPoolDocument) Unhealthy() map[string]string {
 	return unhealthy
 }
 
-// Matches tells whether the selector would have a device of a host.
+// Matches reports whether the selector would have a device of a host.
 func (s DeviceSelector) Matches(host string, labels map[string]string, d Device) bool {
 	return len(s.Mismatches(host, labels, d)) == 0
 }
@@ -210,7 +213,7 @@ func (s DeviceSelector) Mismatches(host string, labels map[string]string, d Devi
 	return mismatches
 }
 
-// MatchesHost tells whether the selector would have devices of a host at all, whichever it has.
+// MatchesHost reports whether the selector would have devices of a host at all, whichever it has.
 func (s DeviceSelector) MatchesHost(host string, labels map[string]string) bool {
 	return len(s.hostMismatches(host, labels)) == 0
 }
@@ -233,7 +236,7 @@ func (s DeviceSelector) pattern() string { return strings.ReplaceAll(s.Model, "/
 // HostNames returns the names of the hosts of which devices are named, sorted.
 func (p GPUPool) HostNames() []string { return slices.Sorted(maps.Keys(p.Devices)) }
 
-// Equal tells whether two specifications are stored as the same document.
+// Equal reports whether two specifications are stored as the same document.
 func (p GPUPool) Equal(other GPUPool) bool { return reflect.DeepEqual(p, other) }
 
 // Validate returns what is wrong with the specification, whatever GPUs there are.

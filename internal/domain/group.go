@@ -22,7 +22,8 @@ type Group struct {
 	RestartScope RestartScope      `json:"restart_scope"`
 	WaitFor      WaitFor           `json:"wait_for"`
 	Triggers     map[string]string `json:"triggers,omitempty"`
-	// Priority decides who gets room where there is too little: roles under a policy give way to groups and sweeps with a higher one.
+	// Priority decides who gets room where there is too little: roles under a policy give way to groups and sweeps with
+	// a higher one.
 	Priority int `json:"priority,omitempty"`
 }
 
@@ -83,8 +84,8 @@ type Mount struct {
 	Driver *VolumeDriver `json:"driver,omitempty"`
 }
 
-// VolumeDriver is a driver of volumes, and its options. Docker's own, "local", mounts what they say: the type "nfs", the
-// device ":/export/data" and the options "addr=nas,rw" are an export of NFS.
+// VolumeDriver is a driver of volumes, and its options. Docker's own, "local", mounts what they say: the type "nfs",
+// the device ":/export/data" and the options "addr=nas,rw" are an export of NFS.
 type VolumeDriver struct {
 	Name    string            `json:"name"`
 	Options map[string]string `json:"options,omitempty"`
@@ -116,7 +117,8 @@ type Role struct {
 	GPUs      *GPURequest `json:"gpus,omitempty"`
 	Placement Placement   `json:"placement,omitzero"`
 	Restart   Restart     `json:"restart,omitzero"`
-	// OnScale says what a change of the role's count does to the group's other members; OnScaleRestart where it is empty.
+	// OnScale says what a change of the role's count does to the group's other members; OnScaleRestart where it is
+	// empty.
 	OnScale OnScale `json:"on_scale,omitempty"`
 	// Update says how a change rolls through the role's members. It is no part of what they run.
 	Update      Update        `json:"update,omitzero"`
@@ -196,8 +198,8 @@ type OnScale string
 
 // What a change of a count may do.
 const (
-	// OnScaleRestart starts all members again that know the others' addresses, with those that there are now. Members of interchangeable roles
-	// are known to nobody.
+	// OnScaleRestart starts all members again that know the others' addresses, with those that there are now. Members
+	// of interchangeable roles are known to nobody.
 	OnScaleRestart OnScale = "restart"
 	// OnScaleNone lets them go on with the addresses that they know.
 	OnScaleNone OnScale = "none"
@@ -276,7 +278,7 @@ func (g Group) RoleNames() []string {
 	return slices.Sorted(maps.Keys(g.Roles))
 }
 
-// Equal tells whether two specifications are stored as the same document.
+// Equal reports whether two specifications are stored as the same document.
 func (g Group) Equal(other Group) bool {
 	a, errA := json.Marshal(g)
 	b, errB := json.Marshal(other)
@@ -288,8 +290,8 @@ func (g Group) EffectiveTemplate(role string) Template {
 	return g.Roles[role].Over(g.Template)
 }
 
-// PulledImages returns the images that hosts may ask registries for, for members of the group, sorted. One without roles
-// may have any that run what it says of all.
+// PulledImages returns the images that hosts may ask registries for, for members of the group, sorted. One without
+// roles may have any that run what it says of all.
 func (g Group) PulledImages() []string {
 	templates := []Template{g.Template}
 	if len(g.Roles) > 0 {

@@ -2,7 +2,8 @@ package domain
 
 import "slices"
 
-// Indexes returns the indexes of a number of members in ascending order: the first that are not absent, which are in that order, too.
+// Indexes returns the indexes of a number of members in ascending order: the first that are not absent, which are in
+// that order, too.
 func Indexes(count int, absent []int) []int {
 	indexes := make([]int, 0, max(count, 0))
 	for i := 0; len(indexes) < count; i++ {

@@ -105,7 +105,8 @@ type MemberSpec struct {
 	Kept string `json:"kept,omitempty"`
 	// Resources have limits that are never left to the requests.
 	Resources ResourceRequirements `json:"resources,omitzero"`
-	// InPlace has an instance that runs already have the limits, too, but for less memory, as far as its agent can change them.
+	// InPlace has an instance that runs already have the limits, too, but for less memory, as far as its agent can
+	// change them.
 	InPlace     bool        `json:"in_place,omitempty"`
 	Restart     RestartRule `json:"restart"`
 	GracePeriod Duration    `json:"grace_period"`
@@ -117,8 +118,8 @@ type MemberSpec struct {
 	// Interchangeable members have no identity: those of one role and group have the same specification, but for
 	// Index, Name, Host and Address.
 	Interchangeable bool `json:"interchangeable,omitempty"`
-	// Secrets are the contents of secrets that are at hand: none but those of the apply that brings them. They are never
-	// stored.
+	// Secrets are the contents of secrets that are at hand: none but those of the apply that brings them. They are
+	// never stored.
 	Secrets SecretValues `json:"-"`
 	// Deviations say in words what no other field can of a member that somebody else changed, such as
 	// "its network was taken away". What Trainyard writes has none.
@@ -155,7 +156,7 @@ const (
 	StateStopped State = "stopped"
 )
 
-// Ended tells whether a member in this state will not run again by itself.
+// Ended reports whether a member in this state will not run again by itself.
 func (s State) Ended() bool {
 	return s == StateCompleted || s == StateFailed || s == StateStopped
 }
@@ -190,13 +191,14 @@ type Observed struct {
 	// Unstarted reports that the last instance could not be started, for example because its image lacks the command.
 	// It may be tried again.
 	Unstarted bool
-	// OutOfMemory is when an instance ran out of the memory that it was allowed, in this run, the last time; nil where none is known to have.
+	// OutOfMemory is when an instance ran out of the memory that it was allowed, in this run, the last time; nil where
+	// none is known to have.
 	OutOfMemory *OutOfMemory
 	// HostTrouble says in words why its host is not as it should be, such as "host gpu1 is down"; empty where it is.
 	// It is said of failed members, too, which may be about to be restarted with their group.
 	HostTrouble string
-	// GPUTrouble says in words which of its GPUs can't be used, and why, such as "GPU-4fa6a2a8-… of host gpu1 (fallen off the bus (XID 79))";
-	// empty where all can. No engine says it: the documents of the GPU pools do.
+	// GPUTrouble says in words which of its GPUs can't be used, and why, such as "GPU-4fa6a2a8-… of host gpu1 (fallen
+	// off the bus (XID 79))"; empty where all can. No engine says it: the documents of the GPU pools do.
 	GPUTrouble string
 	// Live is what the member is found to be, where somebody else changed it since it was put in force: a
 	// specification that Trainyard did not write. It is nil where nobody did.

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// The ports that agents may answer Prometheus at: those that take no root, and have a next one, which is the controller's.
+// The ports that agents may answer Prometheus at: those that take no root, and have a next one, which is the
+// controller's.
 const (
 	LowestMetricsPort  = 1024
 	HighestMetricsPort = 65534
@@ -21,8 +22,8 @@ func (a Agent) MetricsPorts() []int {
 	return []int{a.MetricsPort, a.MetricsPort + 1}
 }
 
-// MetricsAddresses returns where the agent of a host answers Prometheus, and where the controller does if it runs there: at the
-// address by which hosts reach each other. They are empty where Prometheus is not answered.
+// MetricsAddresses returns where the agent of a host answers Prometheus, and where the controller does if it runs
+// there: at the address by which hosts reach each other. They are empty where Prometheus is not answered.
 func (c Cluster) MetricsAddresses(host string) (agent, controller string) {
 	ports := c.Agent.MetricsPorts()
 	if ports == nil {
@@ -32,8 +33,8 @@ func (c Cluster) MetricsAddresses(host string) (agent, controller string) {
 	return at(ports[0]), at(ports[1])
 }
 
-// CheckMetricsPorts adds a problem for each port for Prometheus on which something listens on a host already, but what this
-// cluster has for that, as it was stored.
+// CheckMetricsPorts adds a problem for each port for Prometheus on which something listens on a host already, but what
+// this cluster has for that, as it was stored.
 func (a Agent) CheckMetricsPorts(ps *Problems, host string, listening []int, stored Agent) {
 	for i, port := range a.MetricsPorts() {
 		if !slices.Contains(listening, port) || slices.Contains(stored.MetricsPorts(), port) {

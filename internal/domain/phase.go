@@ -14,7 +14,8 @@ type Phase string
 const (
 	// PhasePending: members wait to be started.
 	PhasePending Phase = "pending"
-	// PhaseRunning: every member runs, or has completed where the group can. So it is where a policy has taken all of them away.
+	// PhaseRunning: every member runs, or has completed where the group can. So it is where a policy has taken all of
+	// them away.
 	PhaseRunning Phase = "running"
 	// PhaseDegraded: a member is missing, failed or between two attempts, has ended in a group that never completes, or
 	// is on a host that is not as it should be, or has a GPU that can't be used; the group goes on without it.
@@ -25,7 +26,7 @@ const (
 	PhaseFailed Phase = "failed"
 )
 
-// Ended tells whether a group in this phase has come to its end, for better or worse.
+// Ended reports whether a group in this phase has come to its end, for better or worse.
 func (p Phase) Ended() bool { return p == PhaseCompleted || p == PhaseFailed }
 
 // CompletionRule is a group's rule of completion with nothing left out.
@@ -110,7 +111,7 @@ func (rule CompletionRule) Progress(want []string, minRun int, observed []Observ
 	return Progress{Phase: PhaseRunning}
 }
 
-// ended tells whether the rule is met, or can't be met any more.
+// ended reports whether the rule is met, or can't be met any more.
 func (rule CompletionRule) ended(byName map[string]Observed) (Progress, bool) {
 	if rule.When == WhenNever || len(rule.Members) == 0 {
 		return Progress{}, false

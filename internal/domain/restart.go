@@ -34,7 +34,7 @@ func ParseExitCodes(entry string) (low, high int, err error) {
 	return int(lowest), int(highest), nil
 }
 
-// Contain tells whether the code is among them.
+// Contain reports whether the code is among them.
 func (e ExitCodes) Contain(code int) bool {
 	for _, entry := range e {
 		low, high, err := ParseExitCodes(entry)

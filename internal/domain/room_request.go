@@ -8,14 +8,18 @@ import (
 	"time"
 )
 
-// RoomRequest is stored while the apply of a group, or a sweep with runs, waits for room that roles of lower priority can give.
+// RoomRequest is stored while the apply of a group, or a sweep with runs, waits for room that roles of lower priority
+// can give.
 type RoomRequest struct {
 	Header
-	// Spec is the group as it is to be. Of a sweep, it is a group of its name whose only role, [WaitingRuns], has as many replicas as runs wait.
+	// Spec is the group as it is to be. Of a sweep, it is a group of its name whose only role, [WaitingRuns], has as
+	// many replicas as runs wait.
 	Spec Group `json:"spec"`
-	// Sweep is true for a sweep, which gets room for as many of its runs as can be had, and a group for all of its members or for none.
+	// Sweep is true for a sweep, which gets room for as many of its runs as can be had, and a group for all of its
+	// members or for none.
 	Sweep bool `json:"sweep,omitempty"`
-	// Most bounds how many of the runs a host or device takes, by name or UUID; those that are not in it take as many as fit.
+	// Most bounds how many of the runs a host or device takes, by name or UUID; those that are not in it take as many
+	// as fit.
 	Most map[string]int `json:"most,omitempty"`
 	// Since is when it began to wait, or when the sweep was created: of two of one priority, the older one comes first.
 	Since time.Time `json:"since"`

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Size is what members of a role request that are started, where a policy has moved that; what is zero is as declared. Like a count that is a policy's, it is no
-// part of the specification: members that run under another size are as they should be.
+// Size is what members of a role request that are started, where a policy has moved that; what is zero is as declared.
+// Like a count that is a policy's, it is no part of the specification: members that run under another size are as they
+// should be.
 type Size struct {
 	Resources
 
@@ -17,7 +18,8 @@ type Size struct {
 	Why string    `json:"why,omitempty"`
 }
 
-// Sized returns the requirements with other requests, where those are not zero. Limits that are declared keep their proportion to what is requested.
+// Sized returns the requirements with other requests, where those are not zero. Limits that are declared keep their
+// proportion to what is requested.
 func (r ResourceRequirements) Sized(to Resources) ResourceRequirements {
 	sized := r
 	if to.CPUs > 0 {

@@ -23,7 +23,8 @@ type Sweep struct {
 	Config map[string]string `json:"config,omitempty"`
 	// MaxParallel bounds how many run at a time; nil leaves that to what there is room for, and to Progress.
 	MaxParallel *int `json:"max_parallel,omitempty"`
-	// Priority decides between sweeps of a cluster: the higher one starts its runs first. Roles of groups with a lower one give way, as to groups.
+	// Priority decides between sweeps of a cluster: the higher one starts its runs first. Roles of groups with a lower
+	// one give way, as to groups.
 	Priority  int                  `json:"priority,omitempty"`
 	Resources ResourceRequirements `json:"resources,omitzero"`
 	// GPUs are what one run asks of a GPU pool; nil asks for none.

@@ -44,7 +44,8 @@ type KeptFolder struct {
 	Mount *Mount
 }
 
-// OnHost returns the path of the folder on its host: where the member found it, unless a folder of the host was mounted.
+// OnHost returns the path of the folder on its host: where the member found it, unless a folder of the host was
+// mounted.
 func (f KeptFolder) OnHost() string {
 	if f.Mount == nil || f.Mount.Type != "" && f.Mount.Type != MountBind {
 		return f.Path
@@ -53,7 +54,8 @@ func (f KeptFolder) OnHost() string {
 	return path.Join(f.Mount.Source, below)
 }
 
-// IsLocal reports whether a path of a host stays below the folder that it begins in, whatever system this program runs on.
+// IsLocal reports whether a path of a host stays below the folder that it begins in, whatever system this program runs
+// on.
 func IsLocal(at string) bool {
 	cleaned := path.Clean(at)
 	return at != "" && !path.IsAbs(at) && cleaned != ".." && !strings.HasPrefix(cleaned, "../")

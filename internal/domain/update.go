@@ -14,7 +14,8 @@ type Update struct {
 	OnFailure OnFailure `json:"on_failure,omitempty"`
 }
 
-// normal returns the update in the one form of all that mean the same: most members have none, so that defaults are left out.
+// normal returns the update in the one form of all that mean the same: most members have none, so that defaults are
+// left out.
 func (u Update) normal() Update {
 	if u.OnFailure == UpdatePause {
 		u.OnFailure = ""
@@ -25,7 +26,7 @@ func (u Update) normal() Update {
 	return u
 }
 
-// Equal tells whether two updates mean the same.
+// Equal reports whether two updates mean the same.
 func (u Update) Equal(other Update) bool {
 	a, b := u.normal(), other.normal()
 	return a.Parallelism == b.Parallelism && a.OnFailure == b.OnFailure && a.Wait() == b.Wait()

@@ -5,14 +5,16 @@ import (
 	"slices"
 )
 
-// applicationXIDs are the faults of a program after which the GPU goes on with the next one. They are those that NVIDIA's
-// Kubernetes device plugin ignores (https://github.com/NVIDIA/k8s-device-plugin/blob/main/internal/rm/health.go).
+// applicationXIDs are the faults of a program after which the GPU goes on with the next one. They are those that
+// NVIDIA's Kubernetes device plugin ignores
+// (https://github.com/NVIDIA/k8s-device-plugin/blob/main/internal/rm/health.go).
 var applicationXIDs = []int{13, 31, 43, 45, 68, 109}
 
-// resetXIDs are the errors after which nothing but a reset makes a GPU sound again: of itself, with its driver, or with its host. They are those
-// whose immediate action is RESET_GPU, RESTART_BM or RESTART_VM in NVIDIA's catalogue, beside 48 and 74, of which it says that "a GPU reset or node
-// reboot is needed to clear this error" (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). A change of the recovery action
-// (154), and an error of NVLink 5 (144 to 150), may need one or not: then the driver says so, see [GPU.RecoveryNeeded].
+// resetXIDs are the errors after which nothing but a reset makes a GPU sound again: of itself, with its driver, or with
+// its host. They are those whose immediate action is RESET_GPU, RESTART_BM or RESTART_VM in NVIDIA's catalogue, beside
+// 48 and 74, of which it says that "a GPU reset or node reboot is needed to clear this error"
+// (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). A change of the recovery action (154), and an
+// error of NVLink 5 (144 to 150), may need one or not: then the driver says so, see [GPU.RecoveryNeeded].
 var resetXIDs = []int{46, 48, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, 151, 155, 156, 158}
 
 // xidTexts are the XIDs that a cluster gets to see, in the words of
@@ -52,13 +54,14 @@ var xidTexts = map[int]string{
 	158: "fatal timeout",
 }
 
-// FatalXID tells whether an error that NVIDIA's driver reports by this number condemns the GPU. All do but faults of the program that
-// used it.
+// FatalXID reports whether an error that NVIDIA's driver reports by this number condemns the GPU. All do but faults of
+// the program that used it.
 func FatalXID(xid int) bool {
 	return !slices.Contains(applicationXIDs, xid)
 }
 
-// ResetXID tells whether a GPU has to be reset after an error that NVIDIA's driver reports by this number. Time alone does not acquit it.
+// ResetXID reports whether a GPU has to be reset after an error that NVIDIA's driver reports by this number. Time alone
+// does not acquit it.
 func ResetXID(xid int) bool {
 	return slices.Contains(resetXIDs, xid)
 }

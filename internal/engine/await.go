@@ -9,8 +9,8 @@ import (
 // ErrEventsLost is returned where the engine's stream of events ended.
 var ErrEventsLost = errors.New("the engine's events were lost; apply again to go on")
 
-// OutagePatience bounds how long a wait outlasts that an engine can't be asked: members go on without it, and a network that
-// is down for ten minutes is back then.
+// OutagePatience bounds how long a wait outlasts that an engine can't be asked: members go on without it, and a network
+// that is down for ten minutes is back then.
 const OutagePatience = 15 * time.Minute
 
 // Await returns after an event of an engine, or at a moment, if that is not the zero time.

@@ -5,8 +5,8 @@
 // Every call is idempotent, and may be repeated after a death at any point.
 //
 // An [Engine] is several interfaces, one for each kind of caller: take the narrowest that does. What only some engines
-// can do is an interface of its own, which [Images], [Files] and [RequestJoinToken] ask for. All calls of all of them go
-// through [Intercept].
+// can do is an interface of its own, which [Images], [Files] and [RequestJoinToken] ask for. All calls of all of them
+// go through [Intercept].
 package engine
 
 import (
@@ -62,8 +62,8 @@ type Hosts interface {
 	Survey(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error)
 	// Inventory returns what the hosts of a cluster offer at this moment. The cluster need not be stored yet.
 	Inventory(ctx context.Context, cluster domain.Cluster) (Inventory, error)
-	// Preflight returns what would keep specifications from running on their hosts, as far as can be told
-	// without starting them: a command not found, a feature this engine lacks. One specification a role and host is enough.
+	// Preflight returns what would keep specifications from running on their hosts, as far as can be told without
+	// starting them: a command not found, a feature this engine lacks. One specification a role and host is enough.
 	Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error)
 	// Dissolve ends what runs in the cluster, takes the hosts out of it that Form made part of it, and removes all that
 	// is stored of it. Without a cluster it does nothing.
@@ -87,9 +87,9 @@ type Runner interface {
 	// the staged run and hash already goes on: where somebody else changed it, or its Placement is another, it is put
 	// right, and restarts only where it has to for that. Start does not wait for the members to run.
 	Start(ctx context.Context, group string, run int) error
-	// Stop asks for members, by name, to be ended within their grace periods and not to be restarted in the run in which they
-	// were seen. One that has another run by now was started anew meanwhile, and goes on. What they left behind (exit code,
-	// logs) is kept. It does not wait.
+	// Stop asks for members, by name, to be ended within their grace periods and not to be restarted in the run in
+	// which they were seen. One that has another run by now was started anew meanwhile, and goes on. What they left
+	// behind (exit code, logs) is kept. It does not wait.
 	Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error
 	// Remove asks for the members to be ended within their grace periods and to be forgotten, with their logs.
 	// It does not wait: they are gone when Observe no longer returns them. No controller has to be there for it.
@@ -112,7 +112,8 @@ type Telemetry interface {
 	GPUs(ctx context.Context) (map[string]domain.HostGPUs, error)
 	// Logs returns the end of what a member wrote. A member that is not there is [ErrNotFound].
 	Logs(ctx context.Context, member string, options LogOptions) ([]string, error)
-	// Follow returns what a member wrote after a mark, and the mark to go on from. A member that is not there is [ErrNotFound].
+	// Follow returns what a member wrote after a mark, and the mark to go on from. A member that is not there is
+	// [ErrNotFound].
 	Follow(ctx context.Context, member string, from LogPlace) (LogPart, error)
 }
 
@@ -139,18 +140,22 @@ type Traits struct {
 	MemberAddress func(member string) string
 	// Schedules reports whether the engine chooses the hosts of interchangeable members: [domain.SchedulingEngine].
 	Schedules bool
-	// ImportFrom begins the import IDs of what is in the cluster, where that is not found by its name alone: "ssh://ops@gpu1/".
+	// ImportFrom begins the import IDs of what is in the cluster, where that is not found by its name alone:
+	// "ssh://ops@gpu1/".
 	ImportFrom string
 	// Supports are the features that only some engines have.
 	Supports Features
-	// Contained tells that the controller runs in a container that has no programs but its own: it can run nothing of the user's.
+	// Contained tells that the controller runs in a container that has no programs but its own: it can run nothing of
+	// the user's.
 	Contained bool
-	// HandsOver tells that a specification of the same run and hash is put in force without restarting its member, which has it from its next start on.
+	// HandsOver tells that a specification of the same run and hash is put in force without restarting its member,
+	// which has it from its next start on.
 	HandsOver bool
-	// NoResidents says why an apply by this program can't start the cluster's controller and agents, and what to do; empty
-	// where it can.
+	// NoResidents says why an apply by this program can't start the cluster's controller and agents, and what to do;
+	// empty where it can.
 	NoResidents string
-	// NoMetricsPort says why agents can't be told at which port of their hosts they answer Prometheus, and what to do; empty where they can.
+	// NoMetricsPort says why agents can't be told at which port of their hosts they answer Prometheus, and what to do;
+	// empty where they can.
 	NoMetricsPort string
 	// MaxItem is how many bytes a stored item may have; 0 sets no bound.
 	MaxItem int
@@ -207,9 +212,11 @@ type Holder struct {
 	Since     time.Time `json:"since"`
 	// Controller is true for the cluster's own controller, whose locks are short.
 	Controller bool `json:"controller,omitempty"`
-	// Patience is how long it may take where the controller needs the lock for longer than usual, as members need to end; 0 where not.
+	// Patience is how long it may take where the controller needs the lock for longer than usual, as members need to
+	// end; 0 where not.
 	Patience time.Duration `json:"patience,omitempty"`
-	// Version is that of the holder's program, and StartTime tells the process from a later one with the same id, where that matters.
+	// Version is that of the holder's program, and StartTime tells the process from a later one with the same id, where
+	// that matters.
 	Version   string `json:"version,omitempty"`
 	StartTime uint64 `json:"start_time,omitempty"`
 }

@@ -18,10 +18,11 @@ var (
 	ErrUnreachable = errors.New("can't be reached")
 	// ErrLockLost is wrapped by the error of the release of a lock that was not its holder's all the time.
 	ErrLockLost = errors.New("it was not held all the time: another run may have changed the same objects; plan again")
-	// ErrLockUnreleased is wrapped by the error of the release of a lock that its holder had all the time, where nothing
-	// carries the release out. Nobody renews the lock any more, and so it ends by itself.
+	// ErrLockUnreleased is wrapped by the error of the release of a lock that its holder had all the time, where
+	// nothing carries the release out. Nobody renews the lock any more, and so it ends by itself.
 	ErrLockUnreleased = errors.New("it can't be released, and ends by itself")
-	// ErrUnwell is wrapped by the errors of calls to what runs the members that it could not answer for a reason of its own.
+	// ErrUnwell is wrapped by the errors of calls to what runs the members that it could not answer for a reason of its
+	// own.
 	ErrUnwell = errors.New("answers with an error of its own")
 )
 

@@ -160,8 +160,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestImages: where images run beside plain programs, it is a member's image that decides what it can have, and where it
-// finds its files.
+// TestImages: where images run beside plain programs, it is a member's image that decides what it can have, and where
+// it finds its files.
 func TestImages(t *testing.T) {
 	const role = `roles["worker"].`
 	for name, test := range map[string]struct {

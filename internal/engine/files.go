@@ -17,8 +17,8 @@ type FileStore interface {
 	// the number of versions or files. A cluster that is not there is [ErrNotFound]; a host that can't be looked at is
 	// an error, unless it is known to be down.
 	FindFiles(ctx context.Context) (map[string]HostFiles, error)
-	// ProvideFiles sees to it that all hosts that are not known to be down have a version, whole. It appears at once, or
-	// not at all; in one that was there, what is amiss is mended in place.
+	// ProvideFiles sees to it that all hosts that are not known to be down have a version, whole. It appears at once,
+	// or not at all; in one that was there, what is amiss is mended in place.
 	ProvideFiles(ctx context.Context, spec FilesSpec) error
 	// RemoveFiles removes versions from all hosts that are not known to be down, but for those that the specification
 	// of a member refers to, whether it runs or is to. Those that are not there are left alone.
@@ -43,8 +43,8 @@ type Amiss struct {
 // FilesSpec is a version that hosts should have.
 type FilesSpec struct {
 	Tree domain.FileTree
-	// Content reads the regular files as a tar archive, in any order. It is called once a host at most. Each file has to
-	// be checked by its digest in the tree; of several of one name, the one that has it is meant.
+	// Content reads the regular files as a tar archive, in any order. It is called once a host at most. Each file has
+	// to be checked by its digest in the tree; of several of one name, the one that has it is meant.
 	Content func() (io.ReadCloser, error)
 }
 

@@ -5,7 +5,8 @@ import (
 	"fmt"
 )
 
-// Forgetter is implemented by engines that clean hosts which leave a cluster, and so have to be told of one that is gone.
+// Forgetter is implemented by engines that clean hosts which leave a cluster, and so have to be told of one that is
+// gone.
 type Forgetter interface {
 	// Forget has a host that can't be reached leave the cluster without being cleaned, when it is taken out of that.
 	Forget(ctx context.Context, host string) error

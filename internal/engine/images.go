@@ -11,15 +11,16 @@ import (
 
 // ImageStore is implemented by engines whose hosts keep images to run members from.
 type ImageStore interface {
-	// FindImage returns the images that the hosts of the cluster have under a name, by host; hosts without one are left out. A
-	// cluster that is not there is [ErrNotFound]; a host that can't be looked at is an error, unless it is known to be down.
+	// FindImage returns the images that the hosts of the cluster have under a name, by host; hosts without one are left
+	// out. A cluster that is not there is [ErrNotFound]; a host that can't be looked at is an error, unless it is known
+	// to be down.
 	FindImage(ctx context.Context, name string) (map[string]Image, error)
-	// ProvideImage sees to it that all hosts of the cluster have an image under its name, the same one, and returns it as
-	// they have it. A host that has another under that name is an [*ImageTakenError], unless the image replaces that; then nothing
-	// was changed on any host.
+	// ProvideImage sees to it that all hosts of the cluster have an image under its name, the same one, and returns it
+	// as they have it. A host that has another under that name is an [*ImageTakenError], unless the image replaces
+	// that; then nothing was changed on any host.
 	ProvideImage(ctx context.Context, spec ImageSpec) (map[string]Image, error)
-	// RemoveImage takes the name away from an image on the hosts that have it, and with its last name the image. It returns by
-	// host why the name was left: it is in use there, or another image's.
+	// RemoveImage takes the name away from an image on the hosts that have it, and with its last name the image. It
+	// returns by host why the name was left: it is in use there, or another image's.
 	RemoveImage(ctx context.Context, name, id string) (left map[string]string, err error)
 }
 
@@ -42,12 +43,14 @@ func (i Image) Is(id string) bool {
 	return id != "" && (i.Content == id || i.ID == id) || slices.Contains(i.Digests, id)
 }
 
-// ImageSpec is an image that hosts should have. It is loaded from an archive or built; where neither is given, it is pulled.
+// ImageSpec is an image that hosts should have. It is loaded from an archive or built; where neither is given, it is
+// pulled.
 type ImageSpec struct {
 	Name string
 	// ID is what [ImageID] will return of it, where that is known.
 	ID string
-	// Archive reads the image, whose ID has to be known, as a docker-archive without references. It is called once a host.
+	// Archive reads the image, whose ID has to be known, as a docker-archive without references. It is called once a
+	// host.
 	Archive func() (io.ReadCloser, error)
 	Build   *ImageBuild
 	// Replaces are the images, by host, that may lose the name to this one: as IDs, or names with digests.

@@ -9,7 +9,8 @@ import (
 
 // Joiner is implemented by engines whose clusters hosts can join by themselves.
 type Joiner interface {
-	// JoinToken returns what a host needs to join the cluster in a role, or [ErrNotFound] where there is no such cluster.
+	// JoinToken returns what a host needs to join the cluster in a role, or [ErrNotFound] where there is no such
+	// cluster.
 	JoinToken(ctx context.Context, role domain.HostRole) (JoinToken, error)
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Pace is how much of its time somebody spends who looks at all members again and again: when hundreds of them change one
-// after another, a look after each change would keep those from working that make the changes.
+// Pace is how much of its time somebody spends who looks at all members again and again: when hundreds of them change
+// one after another, a look after each change would keep those from working that make the changes.
 type Pace struct {
 	// Factor times what a look took is the rest before the next one, but at most Longest.
 	Factor  int

@@ -6,16 +6,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Settings are how engines are reached: what the provider's configuration says about it, as a rule. They never enter a state.
+// Settings are how engines are reached: what the provider's configuration says about it, as a rule. They never enter a
+// state.
 type Settings struct {
 	// StateDir is the folder of the process engine; empty for the default.
 	StateDir string
-	// Endpoints are further endpoints at which the cluster's engine may be reached, should its own not answer, and Hosts those of its
-	// hosts that are known, with their roles and addresses.
+	// Endpoints are further endpoints at which the cluster's engine may be reached, should its own not answer, and
+	// Hosts those of its hosts that are known, with their roles and addresses.
 	Endpoints []string
 	Hosts     map[string]domain.Host
-	// Controller tells that it is the cluster's own controller that opens the engine. It has no credentials, and reaches no host but by way
-	// of what it runs beside.
+	// Controller tells that it is the cluster's own controller that opens the engine. It has no credentials, and
+	// reaches no host but by way of what it runs beside.
 	Controller bool
 	// Planning tells that snapshots are for plans: hosts may be asked at once for all that plans need.
 	Planning bool
@@ -35,8 +36,8 @@ type DockerSettings struct {
 	TLS TLSCredentials
 	// Registries are the credentials of image registries by host, such as "registry.example.com:5000", or "docker.io".
 	Registries map[string]RegistryCredentials
-	// ControllerImage is the image, to be pulled by the hosts, that controllers and agents run from; where it is empty, the engine makes one of
-	// this program.
+	// ControllerImage is the image, to be pulled by the hosts, that controllers and agents run from; where it is empty,
+	// the engine makes one of this program.
 	ControllerImage string
 }
 
@@ -50,8 +51,8 @@ type SSHCredentials struct {
 	IdentityFiles []string
 	// Passphrase decrypts the keys that are encrypted.
 	Passphrase Secret
-	// Agent offers the keys of the agent at SSH_AUTH_SOCK, which has to be there. Where it is false and no key is given,
-	// an agent is used if there is one.
+	// Agent offers the keys of the agent at SSH_AUTH_SOCK, which has to be there. Where it is false and no key is
+	// given, an agent is used if there is one.
 	Agent bool
 	// KnownHosts are the paths of known_hosts files, and KnownHostsText the content of one. Where neither is given,
 	// those of OpenSSH are used.
@@ -68,7 +69,8 @@ type TLSCredentials struct {
 	// Cert and Key are the client's certificate and its key as PEM text.
 	Cert string
 	Key  Secret
-	// CertPath is a folder with ca.pem, cert.pem and key.pem, which is used where the texts are empty; ~/ is the home directory.
+	// CertPath is a folder with ca.pem, cert.pem and key.pem, which is used where the texts are empty; ~/ is the home
+	// directory.
 	CertPath string
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// The windows of time over which hosts tell what they use: no shorter than the time between two samples, and no longer than they are remembered.
+// The windows of time over which hosts tell what they use: no shorter than the time between two samples, and no longer
+// than they are remembered.
 const (
 	ShortestWindow = time.Second
 	LongestWindow  = 10 * time.Minute
@@ -23,7 +24,8 @@ type Usage struct {
 	// GPUs are by UUID.
 	GPUs    map[string]GPUUsage
 	Members map[string]MemberUsage
-	// Roles are the names of groups' roles, sorted, those without members among them; nil as long as only what was told is known.
+	// Roles are the names of groups' roles, sorted, those without members among them; nil as long as only what was told
+	// is known.
 	Roles map[string][]string
 }
 
@@ -94,8 +96,8 @@ func (u MemberUsage) Of(o domain.Observed) MemberUsage {
 	return u
 }
 
-// Expected returns the usage with an entry for each device of a pool and each member of a group that nobody told of, so that what is missing is
-// seen to be, and with the groups' roles.
+// Expected returns the usage with an entry for each device of a pool and each member of a group that nobody told of, so
+// that what is missing is seen to be, and with the groups' roles.
 func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[string]domain.GroupDocument) Usage {
 	u.GPUs, u.Members = maps.Clone(u.GPUs), maps.Clone(u.Members)
 	for _, pool := range pools {
@@ -123,9 +125,9 @@ func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[stri
 	return u
 }
 
-// SumUsage returns what the running ones of some members use together, sampled when the first of them was: sums of their last values and
-// means, and of their peaks (Max, P95), which bound those of the sum. Where it is not known of one of them it is not known of all, and
-// Reason names that one.
+// SumUsage returns what the running ones of some members use together, sampled when the first of them was: sums of
+// their last values and means, and of their peaks (Max, P95), which bound those of the sum. Where it is not known of
+// one of them it is not known of all, and Reason names that one.
 func SumUsage(members map[string]MemberUsage) MemberUsage {
 	var sum MemberUsage
 	running := 0

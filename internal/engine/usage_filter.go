@@ -13,8 +13,9 @@ type UsageFilter struct {
 	Groups, Roles, Members []string
 }
 
-// Only returns what of the usage passes a filter: what has each of the names that the filter asks for. GPUs and hosts are of no group, so that
-// groups, roles and members take none away; a role without members has none on a host, and none of a name.
+// Only returns what of the usage passes a filter: what has each of the names that the filter asks for. GPUs and hosts
+// are of no group, so that groups, roles and members take none away; a role without members has none on a host, and
+// none of a name.
 func (u Usage) Only(f UsageFilter) Usage {
 	passes := func(asked []string, name string) bool { return asked == nil || slices.Contains(asked, name) }
 	only := Usage{Hosts: maps.Clone(u.Hosts), GPUs: maps.Clone(u.GPUs), Members: maps.Clone(u.Members)}

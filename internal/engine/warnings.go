@@ -26,8 +26,8 @@ func WithWarnings(ctx context.Context) (context.Context, *Warnings) {
 	return context.WithValue(ctx, warningsKey{}, w), w
 }
 
-// Warn leaves a warning with those of a context, in the place of an earlier one of the same summary. An empty detail takes
-// that back. Where nobody asks for warnings it does nothing.
+// Warn leaves a warning with those of a context, in the place of an earlier one of the same summary. An empty detail
+// takes that back. Where nobody asks for warnings it does nothing.
 func Warn(ctx context.Context, w Warning) {
 	to, asked := ctx.Value(warningsKey{}).(*Warnings)
 	if !asked {

@@ -23,7 +23,8 @@ type reading struct {
 	hooks []domain.HookCall
 	// count is the role's; nil where there is no such role.
 	count *int
-	// entries are those that were asked for, the newest last, and last is the newest that there is; nil where there is none.
+	// entries are those that were asked for, the newest last, and last is the newest that there is; nil where there is
+	// none.
 	entries []autoscale.Entry
 	last    *autoscale.Entry
 	// unread is what can't be read of the history; nil where all can.

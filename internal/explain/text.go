@@ -16,7 +16,8 @@ import (
 // unknown stands for what is not known.
 const unknown = "–"
 
-// write writes what was read as text: the decisions, the newest last, and then what there is now. Whoever looks at a terminal sees the end.
+// write writes what was read as text: the decisions, the newest last, and then what there is now. Whoever looks at a
+// terminal sees the end.
 func (r reading) write(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, e := range r.entries {
@@ -29,7 +30,8 @@ func (r reading) write(to io.Writer) error {
 	return w.Flush()
 }
 
-// entry writes a decision: when it was, what became of the count, and below what asked for that and what stood against it.
+// entry writes a decision: when it was, what became of the count, and below what asked for that and what stood against
+// it.
 func (r reading) entry(w io.Writer, e autoscale.Entry) {
 	when := r.clock(e.At)
 	if e.Decisions > 1 {

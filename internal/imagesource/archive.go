@@ -1,5 +1,5 @@
-// Package imagesource reads what images are made from on this machine: docker-archives, and folders that images are built
-// from. It needs no Docker Engine.
+// Package imagesource reads what images are made from on this machine: docker-archives, and folders that images are
+// built from. It needs no Docker Engine.
 package imagesource
 
 import (
@@ -75,7 +75,7 @@ func choose(manifest tarball.Manifest, ref string) (tarball.Descriptor, *name.Ta
 	return tarball.Descriptor{}, nil, fmt.Errorf("it holds %d images, of which none is %q: there are %q; save one image alone", len(manifest), ref, there)
 }
 
-// same tells whether two references are the same with all that may be left out.
+// same reports whether two references are the same with all that may be left out.
 func same(a, b string) bool {
 	first, err := reference.ParseNormalizedNamed(a)
 	if err != nil {

@@ -55,8 +55,8 @@ func (b Build) Check() error {
 	return nil
 }
 
-// Digest is the digest of all that the image is built from on this machine: the files, but for the times at which they were
-// changed, which a checkout sets anew, and the other parts of the build.
+// Digest is the digest of all that the image is built from on this machine: the files, but for the times at which they
+// were changed, which a checkout sets anew, and the other parts of the build.
 func (b Build) Digest() (string, error) {
 	if err := b.Check(); err != nil {
 		return "", err
@@ -192,8 +192,8 @@ func addFile(to *tar.Writer, file, name string, info fs.FileInfo, changed time.T
 	return nil
 }
 
-// modeIn returns the permissions in an image of a file of this mode and these permissions: the same wherever an image is
-// built from, as far as possible. Windows doesn't know which files are programs: all are, as for the docker command.
+// modeIn returns the permissions in an image of a file of this mode and these permissions: the same wherever an image
+// is built from, as far as possible. Windows doesn't know which files are programs: all are, as for the docker command.
 func modeIn(goos string, mode fs.FileMode, permissions int64) int64 {
 	switch {
 	case mode&fs.ModeSymlink != 0:

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// found returns a group of a parameter server and two workers, of which the first is the chief, as it was found with these
-// members.
+// found returns a group of a parameter server and two workers, of which the first is the chief, as it was found with
+// these members.
 func found(t *testing.T, when domain.When, observed ...domain.Observed) scene {
 	t.Helper()
 	one, two := 1, 2

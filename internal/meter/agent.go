@@ -67,9 +67,10 @@ func (m measured) total() autoscale.Measurement {
 
 // members is what each has by itself, and the mean of those that are ready.
 //
-// As in Kubernetes (pkg/controller/podautoscaler/replica_calculator.go, groupPods), a member that has not run for readyAfter yet, a whole window unless the
-// metric says otherwise, is not ready by what it takes of the processors: that is what starting takes. Unlike there, the mean is that of such members where there are no others, for algorithms other
-// than target.
+// As in Kubernetes (pkg/controller/podautoscaler/replica_calculator.go, groupPods), a member that has not run for
+// readyAfter yet, a whole window unless the metric says otherwise, is not ready by what it takes of the processors:
+// that is what starting takes. Unlike there, the mean is that of such members where there are no others, for algorithms
+// other than target.
 func (m measured) members() autoscale.Measurement {
 	all := autoscale.Measurement{Members: make(map[string]float64, len(m.running)), Unready: slices.Clip(m.unready)}
 	var ready, starting mean
@@ -99,7 +100,7 @@ func (m measured) members() autoscale.Measurement {
 	return all
 }
 
-// starts tells whether a member's value is of a time in which it was starting.
+// starts reports whether a member's value is of a time in which it was starting.
 func (m measured) starts(o *domain.Observed, at time.Time) bool {
 	return m.source.OfProcessors() && o.StartedAt != nil && at.Sub(*o.StartedAt).Abs() < m.readyAfter // it started later where the clock was put back
 }
@@ -144,7 +145,8 @@ func (m measured) share(measure domain.Measure, member engine.MemberUsage, reque
 	return v, why
 }
 
-// devices is what is used of a member's GPUs, in percent: of their time the mean of them, and of their memory all of it.
+// devices is what is used of a member's GPUs, in percent: of their time the mean of them, and of their memory all of
+// it.
 func (m measured) devices(uuids []string) (v value, why string) {
 	if len(uuids) == 0 {
 		return value{}, fmt.Sprintf("role %s has no GPUs of a pool", m.role)

@@ -178,7 +178,8 @@ func withoutRequests(scene Scene) Scene {
 	return Scene{Groups: map[string]domain.GroupDocument{"job": document}, Members: scene.Members}
 }
 
-// What autoscale makes of a measurement is what Kubernetes would: a member that starts damps scaling out, and one that is missing scaling in.
+// What autoscale makes of a measurement is what Kubernetes would: a member that starts damps scaling out, and one that
+// is missing scaling in.
 func TestTargetOfAgents(t *testing.T) {
 	young := running("worker", 1)
 	young.StartedAt = new(noon)

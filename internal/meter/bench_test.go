@@ -9,7 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// BenchmarkRead reads a metric of agents for each of 1,000 policies, of 10 roles in each of 100 groups, with 10 members each.
+// BenchmarkRead reads a metric of agents for each of 1,000 policies, of 10 roles in each of 100 groups, with 10 members
+// each.
 func BenchmarkRead(b *testing.B) {
 	scene := Scene{Groups: map[string]domain.GroupDocument{}, Members: map[string][]domain.Observed{}}
 	usage := engine.Usage{Members: map[string]engine.MemberUsage{}}

@@ -27,7 +27,8 @@ func (r *reading) askCommand(command []string) *errand[[]byte] {
 	})
 }
 
-// run runs a command with its standard input, and returns its standard output. When ctx is done, it is killed, with all that it has started.
+// run runs a command with its standard input, and returns its standard output. When ctx is done, it is killed, with all
+// that it has started.
 func run(ctx context.Context, command []string, input []byte) ([]byte, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	output, complaint := &bounded.Buffer{Most: bounded.Answer}, &bounded.Tail{Most: bounded.Complaint}

@@ -45,7 +45,8 @@ func TestCommandQueue(t *testing.T) {
 	}
 }
 
-// A command that is given up is ended with all that it has started. What one that has ended well has left running is left alone.
+// A command that is given up is ended with all that it has started. What one that has ended well has left running is
+// left alone.
 func TestCommandsEnd(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	m := New(&fake{})
@@ -77,7 +78,7 @@ func TestCommandsEnd(t *testing.T) {
 	}
 }
 
-// isZombie tells whether a process has ended, and nobody has taken note of that yet.
+// isZombie reports whether a process has ended, and nobody has taken note of that yet.
 func isZombie(t *testing.T, pid int) bool {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -36,7 +36,8 @@ type errand[T any] struct {
 	err      error
 }
 
-// share returns the errand of a key, which is noted to be run where nobody has asked for it yet: within a lane, or at once where that is nil.
+// share returns the errand of a key, which is noted to be run where nobody has asked for it yet: within a lane, or at
+// once where that is nil.
 func share[T any](r *reading, key any, in lane, read func(context.Context) (T, error)) *errand[T] {
 	if known, ok := r.shared[key].(*errand[T]); ok {
 		return known

@@ -14,9 +14,9 @@ import (
 // hooks asks the addresses of hooks. Some of them take minutes, and others are not to wait for them.
 var hooks = newClient(0)
 
-// Call asks a hook a question, which is sent to its address, or given to its command, as JSON, and returns the answer: the body, or what the command prints,
-// 1 MiB at most. An answer that does not say that all is well (a status other than 2xx, another exit code than 0), or that takes longer than the hook's
-// limit, is an error.
+// Call asks a hook a question, which is sent to its address, or given to its command, as JSON, and returns the answer:
+// the body, or what the command prints, 1 MiB at most. An answer that does not say that all is well (a status other
+// than 2xx, another exit code than 0), or that takes longer than the hook's limit, is an error.
 func Call(ctx context.Context, hook domain.ScalingHook, question any) ([]byte, error) {
 	asked, err := json.Marshal(question)
 	if err != nil {

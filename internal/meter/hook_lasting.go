@@ -20,7 +20,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// The longest that one request of a hook may take that may be at work for long: the one that tells it something, and one that asks how it gets on.
+// The longest that one request of a hook may take that may be at work for long: the one that tells it something, and
+// one that asks how it gets on.
 const (
 	longestTelling = domain.MaxHookTimeout
 	longestLook    = 30 * time.Second
@@ -29,7 +30,8 @@ const (
 const (
 	// longestPause bounds what a hook may ask for before it is asked again.
 	longestPause = 10 * time.Minute
-	// longestProgress bounds, in bytes, what is kept of what a hook says of its progress, and longestLocation the address where it tells of it.
+	// longestProgress bounds, in bytes, what is kept of what a hook says of its progress, and longestLocation the
+	// address where it tells of it.
 	longestProgress = 200
 	longestLocation = 2000
 )
@@ -59,9 +61,9 @@ func (e *TransientError) Error() string { return e.Err.Error() }
 // Unwrap returns the error inside.
 func (e *TransientError) Unwrap() error { return e.Err }
 
-// Tell tells a hook of something that is identified by an ID, which it finds in the header Idempotency-Key, and returns how it stands. Location is where it
-// said last that it is to be asked how it gets on, and empty where it is to be told. A command runs until it has done. An error is a [TransientError] where it
-// makes sense to try again.
+// Tell tells a hook of something that is identified by an ID, which it finds in the header Idempotency-Key, and returns
+// how it stands. Location is where it said last that it is to be asked how it gets on, and empty where it is to be
+// told. A command runs until it has done. An error is a [TransientError] where it makes sense to try again.
 func Tell(ctx context.Context, hook domain.ScalingHook, id, location string, told any) (Reply, error) {
 	body, err := json.Marshal(told)
 	if err != nil {
@@ -170,7 +172,8 @@ func standing(response *http.Response, body []byte, now time.Time) (Reply, error
 	return Reply{}, err
 }
 
-// locationOf returns the address that a hook names, which may be relative to the one that was asked; "" where it names none.
+// locationOf returns the address that a hook names, which may be relative to the one that was asked; "" where it names
+// none.
 func locationOf(asked *url.URL, named string) (string, error) {
 	if named == "" {
 		return "", nil
@@ -182,7 +185,8 @@ func locationOf(asked *url.URL, named string) (string, error) {
 	return location.String(), nil
 }
 
-// progressOf returns what a hook says of its progress as one short line: a number is in percent, and what is no number and no text says nothing.
+// progressOf returns what a hook says of its progress as one short line: a number is in percent, and what is no number
+// and no text says nothing.
 func progressOf(said json.RawMessage) string {
 	var percent float64
 	if err := json.Unmarshal(said, &percent); err == nil && string(said) != "null" {

@@ -149,7 +149,8 @@ func TestCallOff(t *testing.T) {
 	}
 }
 
-// FuzzStanding shows that whatever a hook answers is one short line that a terminal may have, and names no address that can't be asked.
+// FuzzStanding shows that whatever a hook answers is one short line that a terminal may have, and names no address that
+// can't be asked.
 func FuzzStanding(f *testing.F) {
 	for _, body := range []string{"", `{"progress": 1e308}`, `{"progress": "\u202e80 %"}`, `{"detail": "x", "title": null}`, `[]`, `{"progress": "` + strings.Repeat("\u00e4", 300) + `"}`} {
 		for _, status := range []int{200, 202, 303, 404, 503} {

@@ -1,8 +1,8 @@
-// Package meter reads the metrics of autoscaling policies: what the hosts' agents measure of members, what a Prometheus knows, how long queues are, and
-// how fast members get on by their logs.
+// Package meter reads the metrics of autoscaling policies: what the hosts' agents measure of members, what a Prometheus
+// knows, how long queues are, and how fast members get on by their logs.
 //
-// What several policies ask for at a moment is read once. Whatever fails, hangs or is not known is missing, with the reason, and holds up nothing else:
-// it is never 0.
+// What several policies ask for at a moment is read once. Whatever fails, hangs or is not known is missing, with the
+// reason, and holds up nothing else: it is never 0.
 package meter
 
 import (
@@ -20,7 +20,8 @@ import (
 // DefaultLimit is how long sources may take.
 const DefaultLimit = 5 * time.Second
 
-// settling is how long an answer is waited for beyond the limit for sources to say themselves what they were waiting for.
+// settling is how long an answer is waited for beyond the limit for sources to say themselves what they were waiting
+// for.
 const settling = 100 * time.Millisecond
 
 // Meter reads the metrics of a cluster's policies. All its methods may be called at the same time.
@@ -72,7 +73,8 @@ type Question struct {
 	StaleAfter time.Duration
 }
 
-// Read returns the measurements of metrics at a moment, in the order of the questions. What can't be read says why, and is no error of others.
+// Read returns the measurements of metrics at a moment, in the order of the questions. What can't be read says why, and
+// is no error of others.
 func (m *Meter) Read(ctx context.Context, now time.Time, scene Scene, questions []Question) []autoscale.Measurement {
 	measurements := make([]autoscale.Measurement, len(questions))
 	for i, answer := range m.Ask(ctx, now, scene, questions) {
@@ -81,8 +83,8 @@ func (m *Meter) Read(ctx context.Context, now time.Time, scene Scene, questions 
 	return measurements
 }
 
-// Answer waits for the measurement of a metric: until the limit at the latest, and for nothing that is another metric's alone. It may be called at the
-// same time as others.
+// Answer waits for the measurement of a metric: until the limit at the latest, and for nothing that is another metric's
+// alone. It may be called at the same time as others.
 type Answer func() autoscale.Measurement
 
 // Ask has metrics read, as [Meter.Read] does, and does not wait for them.
@@ -108,8 +110,8 @@ func (m *Meter) Ask(ctx context.Context, now time.Time, scene Scene, questions [
 	return answers
 }
 
-// reading is one Ask. Questions note errands, which are what has to be read for them; once all are noted, they are run, and then the answers come of
-// what they brought.
+// reading is one Ask. Questions note errands, which are what has to be read for them; once all are noted, they are run,
+// and then the answers come of what they brought.
 type reading struct {
 	meter    *Meter
 	now      time.Time

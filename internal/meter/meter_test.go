@@ -172,7 +172,8 @@ func TestReadsAreShared(t *testing.T) {
 	}
 }
 
-// Sources that hang are missing, and hold up nobody beyond the limit: neither others nor those that come after them in the same lane.
+// Sources that hang are missing, and hold up nobody beyond the limit: neither others nor those that come after them in
+// the same lane.
 func TestWhatHangsIsMissing(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})

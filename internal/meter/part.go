@@ -13,8 +13,8 @@ type partKey struct{ group, role string }
 type part struct {
 	document domain.GroupDocument
 	role     string
-	// running are the members that do their work, and unready the names of those that are yet to, both in the order of their indexes. Members that
-	// have ended, and those that leave, are neither.
+	// running are the members that do their work, and unready the names of those that are yet to, both in the order of
+	// their indexes. Members that have ended, and those that leave, are neither.
 	running []*domain.Observed
 	unready []string
 	// unknown says why nothing is known of the role; "" where that is.

@@ -151,9 +151,9 @@ var errTooLarge = errors.New("the numbers of its steps are too large")
 
 // rateOf returns how many steps a second were taken by the lines of a time, or why that is not known.
 //
-// Lines tell no times of their own, and so the rate is the number of lines a second, each of which stands for one step, or for as many as the number of the step
-// has gone on by from one line to the next, in the mean. That is exact where lines come at regular times, and needs nothing to be remembered of the
-// time before.
+// Lines tell no times of their own, and so the rate is the number of lines a second, each of which stands for one step,
+// or for as many as the number of the step has gone on by from one line to the next, in the mean. That is exact where
+// lines come at regular times, and needs nothing to be remembered of the time before.
 func rateOf(lines []string, pattern *regexp.Regexp, elapsed time.Duration) (rate float64, why string) {
 	if len(lines) >= maxLines {
 		return 0, fmt.Sprintf("its log has %d lines or more in %s, which are too many to follow: set a shorter window", maxLines, elapsed)
@@ -197,13 +197,14 @@ func count(lines []string, pattern *regexp.Regexp) (matched int, counter counter
 // counter follows a number that counts up.
 type counter struct {
 	begun bool
-	// most is the largest number since it began anew, and sum what it has gone on by in so many intervals between two lines.
+	// most is the largest number since it began anew, and sum what it has gone on by in so many intervals between two
+	// lines.
 	most, sum float64
 	intervals int
 }
 
-// add takes the next number. One that has gone back to half or less has begun anew. Where it goes back by less, steps are repeated, or told of by
-// several processes: there is no progress until they are beyond where they were.
+// add takes the next number. One that has gone back to half or less has begun anew. Where it goes back by less, steps
+// are repeated, or told of by several processes: there is no progress until they are beyond where they were.
 func (c *counter) add(step float64) {
 	if !c.begun || step <= c.most/2 && step < c.most {
 		c.begun, c.most = true, step
@@ -214,7 +215,8 @@ func (c *counter) add(step float64) {
 	c.intervals++
 }
 
-// stepGroups are the indexes of the groups of a pattern that are the number of the step: a pattern of several kinds of lines has several.
+// stepGroups are the indexes of the groups of a pattern that are the number of the step: a pattern of several kinds of
+// lines has several.
 func stepGroups(pattern *regexp.Regexp) []int {
 	var groups []int
 	for i, name := range pattern.SubexpNames() {

@@ -58,8 +58,8 @@ func (r *reading) askQueue(s domain.QueueSource, truth bool) func() (value, erro
 // shownBytes is how much of an answer is shown that is no length.
 const shownBytes = 100
 
-// lengthAt returns the length of a queue that is at a path of JSON, in the syntax of GJSON; the whole of it where the path is empty. Where truth is asked for,
-// true is 1, and false is 0.
+// lengthAt returns the length of a queue that is at a path of JSON, in the syntax of GJSON; the whole of it where the
+// path is empty. Where truth is asked for, true is 1, and false is 0.
 func lengthAt(body []byte, path string, truth bool) (float64, error) {
 	if !json.Valid(body) { // GJSON expects valid JSON, and its own check has no bound for how deep that is
 		return 0, fmt.Errorf("it is no JSON: %.*q", shownBytes, body)
@@ -92,7 +92,7 @@ func printedLength(output []byte) (float64, error) {
 	return float64(length), nil
 }
 
-// isLength tells whether a number may be the length of a queue: up to where numbers are whole ones at all.
+// isLength reports whether a number may be the length of a queue: up to where numbers are whole ones at all.
 func isLength(number float64) bool {
 	return number >= 0 && number <= 1<<53 && number == math.Trunc(number)
 }

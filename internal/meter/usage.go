@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// usageFresh is how old what the agents told may be without them being asked anew: they take no more samples than that.
+	// usageFresh is how old what the agents told may be without them being asked anew: they take no more samples than
+	// that.
 	usageFresh = engine.ShortestWindow
 	// usagePatience bounds how long they are asked: one that hangs takes seconds, of which no Read has as many.
 	usagePatience = 30 * time.Second
@@ -19,8 +20,9 @@ const (
 	usageKept = time.Minute
 )
 
-// usages are what the agents told last, by window. They are asked for each window no more often than they take samples, whatever the number of Reads,
-// and no Read waits for one that hangs: until it is known that it does, what was told before is taken, which says how old it is.
+// usages are what the agents told last, by window. They are asked for each window no more often than they take samples,
+// whatever the number of Reads, and no Read waits for one that hangs: until it is known that it does, what was told
+// before is taken, which says how old it is.
 type usages struct {
 	engine engine.Telemetry
 
@@ -54,7 +56,8 @@ func (u *usages) get(ctx context.Context, now time.Time, window time.Duration) (
 	return asked.value, asked.err
 }
 
-// asked returns the usage of a window, of which the agents have been asked at that moment, and what is closed once they have answered.
+// asked returns the usage of a window, of which the agents have been asked at that moment, and what is closed once they
+// have answered.
 func (u *usages) asked(ctx context.Context, now time.Time, window time.Duration) (*usage, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -93,8 +96,8 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// Loads returns how many processors members keep busy, and in percent how many of their own hosts do, the means of [domain.DefaultAgentWindow]: by
-// names, without those of which it is not known.
+// Loads returns how many processors members keep busy, and in percent how many of their own hosts do, the means of
+// [domain.DefaultAgentWindow]: by names, without those of which it is not known.
 func (m *Meter) Loads(ctx context.Context) (members, hosts map[string]float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.Limit)
 	defer cancel()

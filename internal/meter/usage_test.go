@@ -13,7 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Agents are asked once a second, and no Read waits for one that hangs longer than its limit: what was told before is taken, with its age, until it is known.
+// Agents are asked once a second, and no Read waits for one that hangs longer than its limit: what was told before is
+// taken, with its age, until it is known.
 func TestAgentsThatHang(t *testing.T) {
 	answers := make(chan error)
 	e := &fake{usage: func(ctx context.Context, _ time.Duration) (engine.Usage, error) {

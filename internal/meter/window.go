@@ -93,8 +93,8 @@ func (m *Meter) Restore(remembered map[string]Window, now time.Time) {
 	}
 }
 
-// add remembers a value. One that comes within a second of the newest place takes that: so their number is bounded, however often it is asked. Where the
-// clock was set back, all before is forgotten.
+// add remembers a value. One that comes within a second of the newest place takes that: so their number is bounded,
+// however often it is asked. Where the clock was set back, all before is forgotten.
 func (w *window) add(v value) {
 	switch since := v.at.Sub(w.begun); {
 	case since < -domain.MinMetricWindow:

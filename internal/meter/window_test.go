@@ -14,7 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Values of a source are remembered for the window that is asked for, and for no longer. One that can't be read is missing, whatever was before.
+// Values of a source are remembered for the window that is asked for, and for no longer. One that can't be read is
+// missing, whatever was before.
 func TestWindows(t *testing.T) {
 	var length atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -25,8 +25,8 @@ type demand struct {
 	isRun bool
 	// grown tells that a member requests more than it did when it was placed.
 	grown bool
-	// allowed are the indexes of the sites that the role's placement allows and that have the devices it asks for, whoever holds
-	// them, in order.
+	// allowed are the indexes of the sites that the role's placement allows and that have the devices it asks for,
+	// whoever holds them, in order.
 	allowed []int
 
 	// choices is how many sites are left to the role's last member while no other role is placed.
@@ -99,7 +99,7 @@ func newDemand(in Input, role string, sites []site, gpus *fleet) *demand {
 	return d
 }
 
-// allows tells whether the role's members may be on a site, as far as that does not depend on who is there.
+// allows reports whether the role's members may be on a site, as far as that does not depend on who is there.
 func (d *demand) allows(at int) bool {
 	_, found := slices.BinarySearch(d.allowed, at)
 	return found

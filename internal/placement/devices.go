@@ -9,17 +9,18 @@ import (
 
 // DeviceState is what there is to say about a device beside what it is.
 type DeviceState struct {
-	// Lost says in words why it can't be used, such as "fallen off the bus (XID 79)": its members can't stay, but for those in
-	// [Input.Staying].
+	// Lost says in words why it can't be used, such as "fallen off the bus (XID 79)": its members can't stay, but for
+	// those in [Input.Staying].
 	Lost string
-	// Closed says in words why it takes no new members, such as that nothing is known of the GPUs of its host. Members that have it stay.
+	// Closed says in words why it takes no new members, such as that nothing is known of the GPUs of its host. Members
+	// that have it stay.
 	Closed string
 	// Busy says in words who uses it that is no member, such as "python (process 4711)".
 	Busy string
 }
 
-// fleet is the GPUs of the cluster's pools, and what members hold of them. A device is known by its number, whatever hosts and pools
-// have it.
+// fleet is the GPUs of the cluster's pools, and what members hold of them. A device is known by its number, whatever
+// hosts and pools have it.
 type fleet struct {
 	pools map[string]*pool
 	// devices are in the order of the pools' documents; numbers are theirs by UUID.
@@ -30,7 +31,8 @@ type fleet struct {
 	// had is what the group's members had before this placement, and staying are those that keep of it what is lost.
 	had     map[string]held
 	staying map[string]bool
-	// near is what [fleet.closest] has found out so far, as it is asked again and again: by pool, number, and the devices to choose from.
+	// near is what [fleet.closest] has found out so far, as it is asked again and again: by pool, number, and the
+	// devices to choose from.
 	near map[string]closeness
 }
 
@@ -42,7 +44,8 @@ type device struct {
 	links []int
 	// taken is the memory that members have of it, in MiB, which means the same whatever pools they name.
 	taken int64
-	// due is what those of the group's members had of it that are not placed: they may yet come back to it, or are about to go.
+	// due is what those of the group's members had of it that are not placed: they may yet come back to it, or are
+	// about to go.
 	due int64
 }
 
@@ -169,8 +172,8 @@ func (f *fleet) claim(r *domain.GPURequest) *claim {
 	return c
 }
 
-// takes returns the memory that a claim takes of a device: its slots, or all there is. So does what is not known: a device whose
-// pool is no longer there.
+// takes returns the memory that a claim takes of a device: its slots, or all there is. So does what is not known: a
+// device whose pool is no longer there.
 func (c *claim) takes(d *device) int64 {
 	if c == nil || c.pool == nil || c.pool.exclusive {
 		return max(d.MemoryMiB, 1)

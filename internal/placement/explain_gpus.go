@@ -49,7 +49,8 @@ func warn(in Input, demands []*demand, l *layout) domain.Problems {
 	return ps
 }
 
-// explainBeyond says why none of the hosts that a role may use has the devices that its members ask for, whoever holds them.
+// explainBeyond says why none of the hosts that a role may use has the devices that its members ask for, whoever holds
+// them.
 func explainBeyond(d *demand, l *layout) domain.Problems {
 	var ps domain.Problems
 	c, suited, largest := d.gpus, 0, -1
@@ -187,7 +188,7 @@ func (v inventory) device(i int) string {
 	return text
 }
 
-// avoided tells whether a device is not given to new members because somebody else uses it.
+// avoided reports whether a device is not given to new members because somebody else uses it.
 func (v inventory) avoided(i int) bool {
 	return v.fleet.devices[i].Busy != "" && v.demand.gpus.pool.spec.ForeignRule() == domain.ForeignAvoid
 }

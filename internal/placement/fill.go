@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// resting says of a device why it takes no further member of the same [Fill], and filled of a device or host that has as
-// many as [Input.Most] says.
+// resting says of a device why it takes no further member of the same [Fill], and filled of a device or host that has
+// as many as [Input.Most] says.
 const (
 	resting = "it has just been given to another run"
 	filled  = "as many of these as it is to have"

@@ -9,7 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// widest bounds the devices among which a set is sought: hosts have 16 at most, and of more those go first that are preferred.
+// widest bounds the devices among which a set is sought: hosts have 16 at most, and of more those go first that are
+// preferred.
 const widest = 16
 
 // suited returns those of a site's devices that could serve the claim, whoever has them now.
@@ -23,26 +24,26 @@ func (f *fleet) suited(c *claim, at int) []int {
 	return suited
 }
 
-// suits tells whether a site has the devices that one member asks for, whoever has them now.
+// suits reports whether a site has the devices that one member asks for, whoever has them now.
 func (f *fleet) suits(c *claim, at int) bool { return c == nil || len(f.suited(c, at)) >= c.count }
 
-// fits tells whether a device has what the claim asks for.
+// fits reports whether a device has what the claim asks for.
 func (f *fleet) fits(c *claim, i int) bool {
 	d := &f.devices[i]
 	return d.MemoryMiB >= c.memory && c.pool.free(i, d.taken) >= c.slots
 }
 
-// offers tells whether a device may be given to a member that does not have it.
+// offers reports whether a device may be given to a member that does not have it.
 func (f *fleet) offers(c *claim, i int) bool {
 	return f.fits(c, i) && f.devices[i].Lost == "" && f.devices[i].Closed == "" && (f.devices[i].Busy == "" || c.pool.spec.ForeignRule() != domain.ForeignAvoid)
 }
 
-// worries tells whether a device is given with a warning, and so as the last resort.
+// worries reports whether a device is given with a warning, and so as the last resort.
 func (f *fleet) worries(c *claim, i int) bool {
 	return f.devices[i].Busy != "" && c.pool.spec.ForeignRule() == domain.ForeignWarn
 }
 
-// has tells whether a site has the devices for one more member, be it without those that are given with a warning.
+// has reports whether a site has the devices for one more member, be it without those that are given with a warning.
 func (f *fleet) has(c *claim, at int, worry bool) bool {
 	if c == nil {
 		return true
@@ -56,7 +57,8 @@ func (f *fleet) has(c *claim, at int, worry bool) bool {
 	return n >= c.count
 }
 
-// enough tells whether the pools have slots for all demands together, wherever those are; lost ones count where members keep them.
+// enough reports whether the pools have slots for all demands together, wherever those are; lost ones count where
+// members keep them.
 func (f *fleet) enough(demands []*demand) bool {
 	lacking := map[*pool]int{}
 	for _, d := range demands {
@@ -91,8 +93,8 @@ func (f *fleet) keepable(c *claim, at int, member string, had domain.DeviceSet) 
 	return kept
 }
 
-// choose returns devices on a site for a member that keeps some: those, and then the others in the order of the pool's document;
-// false where there are too few.
+// choose returns devices on a site for a member that keeps some: those, and then the others in the order of the pool's
+// document; false where there are too few.
 func (f *fleet) choose(c *claim, at int, kept []int) (gpus []int, found bool) {
 	if c == nil {
 		return nil, true
@@ -107,8 +109,8 @@ func (f *fleet) choose(c *claim, at int, kept []int) (gpus []int, found bool) {
 	return slices.Concat(kept, rest), true
 }
 
-// options returns the sets of devices that are worth a try for one more member on a site that has some for it, the preferred one
-// first. Where it asks for one device, these are all that differ in what they leave to others.
+// options returns the sets of devices that are worth a try for one more member on a site that has some for it, the
+// preferred one first. Where it asks for one device, these are all that differ in what they leave to others.
 func (f *fleet) options(c *claim, at int) [][]int {
 	if c == nil || c.count > 1 {
 		gpus, _ := f.choose(c, at, nil)
@@ -130,8 +132,8 @@ func (f *fleet) options(c *claim, at int) [][]int {
 	return sets
 }
 
-// ranked returns the devices on a site that one more member may get: first those that nobody else uses and that leave room for
-// members that had them, then by the pool's strategy, then in the order of its document.
+// ranked returns the devices on a site that one more member may get: first those that nobody else uses and that leave
+// room for members that had them, then by the pool's strategy, then in the order of its document.
 func (f *fleet) ranked(c *claim, at int) []int {
 	ranked := slices.DeleteFunc(slices.Clone(c.pool.bySite[at]), func(i int) bool { return !f.offers(c, i) })
 	reluctance := func(i int) int {
@@ -157,7 +159,8 @@ func (f *fleet) ranked(c *claim, at int) []int {
 	return ranked
 }
 
-// pick returns the n of the devices that, with those kept, work together best. Between equals, those decide that come first.
+// pick returns the n of the devices that, with those kept, work together best. Between equals, those decide that come
+// first.
 func (f *fleet) pick(c *claim, kept, from []int, n int) []int {
 	if n == len(from) || n+len(kept) == 1 {
 		return slices.Clone(from[:n])
@@ -173,8 +176,8 @@ func (f *fleet) pick(c *claim, kept, from []int, n int) []int {
 	return best
 }
 
-// closest returns how well the devices work together that one more member would get on a site that has some for it. To one that asks for a single
-// device all sites are the same.
+// closest returns how well the devices work together that one more member would get on a site that has some for it. To
+// one that asks for a single device all sites are the same.
 func (f *fleet) closest(c *claim, at int) closeness {
 	if c == nil || c.count == 1 {
 		return closeness{}

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// drawGPUs draws small clusters whose devices are scarce: two pools, of which one may have slots, on hosts with few CPUs, other groups
-// that hold some, devices that are lost, busy or closed, and roles that ask for one device or more.
+// drawGPUs draws small clusters whose devices are scarce: two pools, of which one may have slots, on hosts with few
+// CPUs, other groups that hold some, devices that are lost, busy or closed, and roles that ask for one device or more.
 func drawGPUs(t *rapid.T, mostDevices int) Input {
 	hosts := map[string]domain.Host{}
 	var hostNames []string
@@ -158,8 +158,9 @@ func TestPlaceGPUsProperties(t *testing.T) {
 	})
 }
 
-// mibOf is what a member takes of each of its devices in MiB, told from what the documentation says and not by the product's own functions: as
-// many slots as hold the memory that it asks for, one at least, and without slots all of the device.
+// mibOf is what a member takes of each of its devices in MiB, told from what the documentation says and not by the
+// product's own functions: as many slots as hold the memory that it asks for, one at least, and without slots all of
+// the device.
 func mibOf(pools map[string]domain.GPUPoolDocument, request *domain.GPURequest, device domain.Device) int64 {
 	if request == nil || pools[request.Pool].Spec.Sharing != domain.Slots {
 		return device.MemoryMiB
@@ -172,8 +173,8 @@ func mibOf(pools map[string]domain.GPUPoolDocument, request *domain.GPURequest, 
 	return mib
 }
 
-// holds tells in the same way whether a device of a pool has so much memory, in MiB, beside the pool's reserve; in whole percent, it is 3 where it is
-// left out.
+// holds tells in the same way whether a device of a pool has so much memory, in MiB, beside the pool's reserve; in
+// whole percent, it is 3 where it is left out.
 func holds(spec domain.GPUPool, device domain.Device, mib int64) bool {
 	percent := int64(3)
 	if spec.ReservePercent != nil {
@@ -265,7 +266,8 @@ func TestNotEnoughGPUsIsTrue(t *testing.T) {
 	t.Logf("%d refused", refused)
 }
 
-// bruteForce places all members that ask for at most one device, as if they were new, by trying everything; nil where there is no way.
+// bruteForce places all members that ask for at most one device, as if they were new, by trying everything; nil where
+// there is no way.
 func bruteForce(in Input) map[string]string {
 	taken, cpus, perHost := map[string]int64{}, map[string]float64{}, map[string]int{}
 	for _, a := range in.Groups["old-1"].Assignments {
@@ -329,7 +331,8 @@ func bruteForce(in Input) map[string]string {
 	return maps.Clone(found)
 }
 
-// TestConcurrentGroups: groups that are placed one after the other, each with the documents of those before it, share out the devices.
+// TestConcurrentGroups: groups that are placed one after the other, each with the documents of those before it, share
+// out the devices.
 func TestConcurrentGroups(t *testing.T) {
 	in := input(plainHosts("a", "b"), map[string]role{"w": {onGPUs(1, 0), 2}})
 	in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0", "b1")})}

@@ -52,7 +52,8 @@ func TestPlaceGPUs(t *testing.T) {
 		pools  map[string]domain.GPUPoolDocument
 		states map[string]DeviceState
 		roles  map[string]role
-		// before are roles as they were, where they were others, current what members have, and staying are members that keep what is lost.
+		// before are roles as they were, where they were others, current what members have, and staying are members
+		// that keep what is lost.
 		before  map[string]domain.Role
 		current map[string]string
 		staying []string

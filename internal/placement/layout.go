@@ -27,7 +27,8 @@ type spot struct {
 	site   int
 	// gpus are its devices.
 	gpus []int
-	// entered tells that it has to fit in beside what others have reserved, and pinned that nobody asked whether it fits.
+	// entered tells that it has to fit in beside what others have reserved, and pinned that nobody asked whether it
+	// fits.
 	entered, pinned bool
 }
 
@@ -50,8 +51,8 @@ func newLayout(sites []site, gpus *fleet) *layout {
 	return l
 }
 
-// keep leaves the role's members on their current hosts, with those of their devices that they can keep, where that is still
-// allowed. What they lack of their devices is for [layout.complete], once all members have kept what they can.
+// keep leaves the role's members on their current hosts, with those of their devices that they can keep, where that is
+// still allowed. What they lack of their devices is for [layout.complete], once all members have kept what they can.
 func (l *layout) keep(d *demand, current map[string]domain.Assignment) {
 	for _, m := range d.members {
 		if s, found := l.stay(d, m.Name, current[m.Name]); found {
@@ -69,7 +70,8 @@ func (l *layout) pin(d *demand, current map[string]domain.Assignment) {
 	}
 }
 
-// stay returns the spot of a member where it is now, with those of its devices that it can keep; false where it can't stay there.
+// stay returns the spot of a member where it is now, with those of its devices that it can keep; false where it can't
+// stay there.
 func (l *layout) stay(d *demand, member string, current domain.Assignment) (s spot, found bool) {
 	at, found := l.byName[current.Host]
 	if !found || !d.allows(at) || l.spent(d, at) {
@@ -81,7 +83,8 @@ func (l *layout) stay(d *demand, member string, current domain.Assignment) (s sp
 	return spot{demand: d, site: at, gpus: l.fleet.keepable(d.gpus, at, member, current.GPUs), entered: d.grown}, true
 }
 
-// complete gives those of the role's members that stay the devices that they lack, and lets go those whose hosts do not have them.
+// complete gives those of the role's members that stay the devices that they lack, and lets go those whose hosts do not
+// have them.
 func (l *layout) complete(d *demand) {
 	for _, m := range d.members {
 		s, placed := l.spots[m.Name]
@@ -96,7 +99,7 @@ func (l *layout) complete(d *demand) {
 	}
 }
 
-// fillAll fills all roles in order, and tells whether every member has a host.
+// fillAll fills all roles in order, and reports whether every member has a host.
 func (l *layout) fillAll(demands []*demand) bool {
 	for _, d := range demands {
 		if !l.fill(d) {
@@ -106,7 +109,7 @@ func (l *layout) fillAll(demands []*demand) bool {
 	return true
 }
 
-// fill places the members of the role that have no host yet, and tells whether all have one now.
+// fill places the members of the role that have no host yet, and reports whether all have one now.
 func (l *layout) fill(d *demand) bool {
 	return !slices.ContainsFunc(d.members, func(m domain.Member) bool { return !l.place(d, m) })
 }
@@ -128,8 +131,8 @@ func (l *layout) place(d *demand, m domain.Member) bool {
 	return true
 }
 
-// best returns the site that the role's strategy prefers among those with room for one more member, be it with devices that are given
-// with a warning. Sites are sorted by name, so the name decides between equals.
+// best returns the site that the role's strategy prefers among those with room for one more member, be it with devices
+// that are given with a warning. Sites are sorted by name, so the name decides between equals.
 func (l *layout) best(d *demand, worry bool) (best int, found bool) {
 	prefer := l.preference(d)
 	for _, at := range d.allowed {
@@ -181,12 +184,13 @@ func (l *layout) preferFull(a, b int) int {
 	return cmp.Compare(l.sites[b].members, l.sites[a].members)
 }
 
-// hasRoom tells whether one more member of the role can be put on a site, be it with devices that are given with a warning.
+// hasRoom reports whether one more member of the role can be put on a site, be it with devices that are given with a
+// warning.
 func (l *layout) hasRoom(d *demand, at int, worry bool) bool {
 	return l.sites[at].closed == "" && !l.spent(d, at) && l.sites[at].fits(d.spec.Resources.Requests()) && l.fleet.has(d.gpus, at, worry)
 }
 
-// spent tells whether the role may have no further member on a site, whatever the capacity.
+// spent reports whether the role may have no further member on a site, whatever the capacity.
 func (l *layout) spent(d *demand, at int) bool {
 	_, _, blocked := l.sites[at].blocked(d.ports)
 	return blocked || d.strategy == domain.OnePerHost && l.count(d)[at] > 0

@@ -3,17 +3,18 @@
 //
 // It is a pure function of its input: the same input gives the same result.
 //
-// Members stay where they are while that is allowed. The others are placed role by role, the hardest first:
-// roles with the fewest hosts to choose from, then those that request the largest share of a host. Within a
-// role, members are placed by index. This is first-fit decreasing with the role's strategy as the choice among
-// the hosts that fit, and the closeness of their devices among those that are the same to it. Before that, members of
-// a role that is spread by a label go to the value of it that has the fewest of them, among those with room. If new or
-// grown members find no room beside those that stay, placement starts over in the same order, and a member stays only if its host has room left
-// when its turn comes. Where GPUs are asked for and that leads nowhere either, a bounded search takes back what was in the way.
+// Members stay where they are while that is allowed. The others are placed role by role, the hardest first: roles with
+// the fewest hosts to choose from, then those that request the largest share of a host. Within a role, members are
+// placed by index. This is first-fit decreasing with the role's strategy as the choice among the hosts that fit, and
+// the closeness of their devices among those that are the same to it. Before that, members of a role that is spread by
+// a label go to the value of it that has the fewest of them, among those with room. If new or grown members find no
+// room beside those that stay, placement starts over in the same order, and a member stays only if its host has room
+// left when its turn comes. Where GPUs are asked for and that leads nowhere either, a bounded search takes back what
+// was in the way.
 //
 // What others have reserved, and hosts that take no new members, are in the way of new members and of those that grow;
-// members that stay as they are have their place already. So it is with devices that others use, and with those that are lost for
-// members that are told to stay.
+// members that stay as they are have their place already. So it is with devices that others use, and with those that
+// are lost for members that are told to stay.
 package placement
 
 import (
@@ -40,11 +41,13 @@ type Input struct {
 	Images bool
 	// BusyPorts are the ports on which something listens now, by address; running members' own included.
 	BusyPorts map[string][]int
-	// Closed are the hosts that take no new members, and why in words such as "host gpu1 is down". Members that are there stay.
+	// Closed are the hosts that take no new members, and why in words such as "host gpu1 is down". Members that are
+	// there stay.
 	Closed map[string]string
 	// Reserved is what others than the cluster's groups have reserved, by host.
 	Reserved map[string]domain.Resources
-	// FreeMiB is how much memory is measured to be free, by host: new members take no more of it. Hosts that are not in it are not measured.
+	// FreeMiB is how much memory is measured to be free, by host: new members take no more of it. Hosts that are not in
+	// it are not measured.
 	FreeMiB map[string]int64
 	// Most bounds how many members of a [Fill] a host or a device takes, by name or UUID; those that are not in it take
 	// as many as fit.
@@ -53,18 +56,21 @@ type Input struct {
 	Room int
 	// Pools are the documents of the cluster's GPU pools by name.
 	Pools map[string]domain.GPUPoolDocument
-	// Devices is what there is to say of the devices of pools, by UUID; those about which there is nothing are left out.
+	// Devices is what there is to say of the devices of pools, by UUID; those about which there is nothing are left
+	// out.
 	Devices map[string]DeviceState
 	// Pinned has all members stay that have a place, whatever is to be said of it: only the others are placed.
 	Pinned bool
-	// Staying are the members that keep devices that are lost, as no others can be had for them, or nobody asked that they leave them.
+	// Staying are the members that keep devices that are lost, as no others can be had for them, or nobody asked that
+	// they leave them.
 	Staying map[string]bool
 	// Groups are the documents of the cluster's groups by name. What the members of other groups request and the ports
 	// assigned to them are taken; that of the group itself tells what its members requested so far.
 	Groups map[string]domain.GroupDocument
 }
 
-// Place returns the host, port and GPUs of every member by its name, beside warnings, or the problems that are in the way.
+// Place returns the host, port and GPUs of every member by its name, beside warnings, or the problems that are in the
+// way.
 func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 	if len(in.Hosts) == 0 {
 		return nil, noHosts(in)

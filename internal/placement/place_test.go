@@ -89,7 +89,8 @@ func publishing(ports ...string) domain.Role {
 	return domain.Role{Template: domain.Template{Container: container}}
 }
 
-// otherPublishing is another group with a member on each of the hosts that publishes a port by way of its group's container.
+// otherPublishing is another group with a member on each of the hosts that publishes a port by way of its group's
+// container.
 func otherPublishing(port string, hosts ...string) domain.GroupDocument {
 	var assignments []domain.Assignment
 	for _, host := range hosts {

@@ -20,8 +20,9 @@ const (
 
 // assignPorts gives every member of a complete layout its port, by the member's name.
 //
-// A role with a port P: the members at one address get P, P+1, … by index, and keep theirs as long as they are there and P is
-// the same. A role without: its members keep the ports they have, and new ones get the lowest that are free at their address.
+// A role with a port P: the members at one address get P, P+1, … by index, and keep theirs as long as they are there
+// and P is the same. A role without: its members keep the ports they have, and new ones get the lowest that are free at
+// their address.
 func assignPorts(in Input, others []neighbour, demands []*demand, l *layout) (map[string]int, domain.Problems) {
 	a := portAssigner{
 		in:     in,
@@ -79,7 +80,7 @@ type book struct {
 	next int
 }
 
-// foreign tells whether something outside of Trainyard, as far as is known, listens on a port.
+// foreign reports whether something outside of Trainyard, as far as is known, listens on a port.
 func (b *book) foreign(port int) bool { return b.busy[port] && !b.current[port] }
 
 // publisher returns the member, other than this one, that publishes a port; "" for none.
@@ -190,8 +191,8 @@ type endpoint struct {
 	port    int
 }
 
-// unmoved returns the ports of members that are at the same address as before, of a role that counts from the same port as before, and where those are.
-// Members that are gone may have left gaps between them.
+// unmoved returns the ports of members that are at the same address as before, of a role that counts from the same port
+// as before, and where those are. Members that are gone may have left gaps between them.
 func (a *portAssigner) unmoved(d *demand, first int) (ports map[string]int, given map[endpoint]bool) {
 	before := a.in.Groups[a.in.Group.Name].Spec.Roles[d.role].Port
 	if before == nil || *before != first {

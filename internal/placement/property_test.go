@@ -214,7 +214,7 @@ func containerPorts(r domain.Role) map[string]domain.PublishedPort {
 	return r.Container.Ports // by what they publish, see publishing
 }
 
-// isCurrent tells whether a port is one that the group had before.
+// isCurrent reports whether a port is one that the group had before.
 func isCurrent(in Input, address string, port int) bool {
 	for _, a := range in.Current {
 		if h, found := in.Hosts[a.Host]; found && h.Address == address && a.Port == port {

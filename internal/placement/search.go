@@ -6,13 +6,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// maxSteps bounds a search: it takes about a tenth of a second on a hundred hosts then, and finds what there is to be found for a handful
-// of members.
+// maxSteps bounds a search: it takes about a tenth of a second on a hundred hosts then, and finds what there is to be
+// found for a handful of members.
 const maxSteps = 5_000
 
-// search returns a layout with all members, for demands of which some found no room because others, of the same group, were placed
-// as they were. It tries what [layout.fill] would do first, and takes back what leads nowhere. It returns nil where it finds none, and
-// does not look where no GPUs are asked for, or where there can be none: one role alone has no room, or a pool too few devices for all.
+// search returns a layout with all members, for demands of which some found no room because others, of the same group,
+// were placed as they were. It tries what [layout.fill] would do first, and takes back what leads nowhere. It returns
+// nil where it finds none, and does not look where no GPUs are asked for, or where there can be none: one role alone
+// has no room, or a pool too few devices for all.
 func search(in Input, sites []site, gpus *fleet, demands []*demand) *layout {
 	if !slices.ContainsFunc(demands, func(d *demand) bool { return d.gpus != nil }) || !gpus.enough(demands) {
 		return nil
@@ -53,8 +54,8 @@ type searcher struct {
 	steps int
 }
 
-// place puts the members one after another, and tells whether all have a spot. Members of one role are alike: where one led nowhere
-// with a spot, no later one is tried with it.
+// place puts the members one after another, and reports whether all have a spot. Members of one role are alike: where
+// one led nowhere with a spot, no later one is tried with it.
 func (s *searcher) place(turns []turn, failed []spot) bool {
 	if len(turns) == 0 {
 		return true
@@ -112,5 +113,5 @@ func (s *searcher) options(t turn) []spot {
 	return options
 }
 
-// same tells whether two spots of one role are on the same site, with the same devices.
+// same reports whether two spots of one role are on the same site, with the same devices.
 func (s spot) same(other spot) bool { return s.site == other.site && slices.Equal(s.gpus, other.gpus) }

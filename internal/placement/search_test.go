@@ -26,8 +26,8 @@ func splitGPUs() Input {
 	return in
 }
 
-// manyGPUs is a large group that takes all exclusive devices of hosts with eight each, all linked, four on each NUMA node, and shares the
-// others.
+// manyGPUs is a large group that takes all exclusive devices of hosts with eight each, all linked, four on each NUMA
+// node, and shares the others.
 func manyGPUs() Input {
 	hosts, devices := map[string]domain.Host{}, map[string][]domain.Device{}
 	shared := map[string][]domain.Device{}

@@ -18,8 +18,8 @@ type site struct {
 	host domain.Host
 	// closed says why it takes no new members; empty where it does.
 	closed string
-	// used is what the members of all groups request, reserved what others have reserved, and entered what of used has to
-	// fit in beside that: the requests of the group's new members, and of those that grew.
+	// used is what the members of all groups request, reserved what others have reserved, and entered what of used has
+	// to fit in beside that: the requests of the group's new members, and of those that grew.
 	used, reserved, entered domain.Resources
 	// measured is how much memory was found to be free before new members came; nil where nobody measured.
 	measured *int64
@@ -102,13 +102,13 @@ func (s *site) lacks(r domain.Resources) (cpus, memory bool) {
 	return r.CPUs > 0 && r.CPUs > free.CPUs+cpuTolerance, r.MemoryMiB > 0 && r.MemoryMiB > free.MemoryMiB
 }
 
-// fits tells whether the host has room for one more member.
+// fits reports whether the host has room for one more member.
 func (s *site) fits(r domain.Resources) bool {
 	cpus, memory := s.lacks(r)
 	return !cpus && !memory
 }
 
-// keeps tells whether the host has room for a member that is there already: what others have reserved was reserved
+// keeps reports whether the host has room for a member that is there already: what others have reserved was reserved
 // beside it, and is in its way only where new members of the group take what was left.
 func (s *site) keeps(r domain.Resources) bool {
 	own := *s
@@ -145,7 +145,7 @@ func (s *site) blocked(ports []string) (port, by string, is bool) {
 	return "", "", false
 }
 
-// allows tells whether the role's members may be on the host, whatever its capacity.
+// allows reports whether the role's members may be on the host, whatever its capacity.
 func (s *site) allows(p domain.Placement) bool { return Allows(p, s.name, s.host) }
 
 // Allows reports whether a host is one that will do, whatever its capacity.

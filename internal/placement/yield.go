@@ -8,21 +8,25 @@ import (
 
 // Holding is a role whose members can go for somebody more important.
 type Holding struct {
-	// Key is what tells the role from others, and Priority says how important it is: the least important gives way first.
+	// Key is what tells the role from others, and Priority says how important it is: the least important gives way
+	// first.
 	Key      string
 	Priority int
 	// Least is how many of its members stay in any case.
 	Least int
-	// Members are its members, those first that are to stay the longest, and InOrder tells that none goes before those behind it have gone.
+	// Members are its members, those first that are to stay the longest, and InOrder tells that none goes before those
+	// behind it have gone.
 	Members []string
 	InOrder bool
 }
 
-// Yield returns which members go so that something fits, which is told by fits, of members that are gone; false where it would not fit though all went that can.
+// Yield returns which members go so that something fits, which is told by fits, of members that are gone; false where
+// it would not fit though all went that can.
 //
-// It is how Kubernetes chooses whom a pod preempts: all go at first, and then come back, as far as it still fits: first as many of each role as have to stay, and
-// then those of the most important role before those of less important ones. So nobody goes in vain, and of two roles the more important one gives only
-// what the other one can't. fits has to be true of more members gone wherever it is of fewer.
+// It is how Kubernetes chooses whom a pod preempts: all go at first, and then come back, as far as it still fits: first
+// as many of each role as have to stay, and then those of the most important role before those of less important ones.
+// So nobody goes in vain, and of two roles the more important one gives only what the other one can't. fits has to be
+// true of more members gone wherever it is of fewer.
 func Yield(holdings []Holding, fits func(gone map[string]bool) bool) (gone map[string]bool, ok bool) {
 	y := yielding{gone: map[string]bool{}, fits: fits}
 	var roles []*returning
@@ -68,7 +72,8 @@ type returning struct {
 	inOrder    bool
 }
 
-// restore has up to so many members of a role come back, and returns how many did. One that can't stays gone for good, and in order so do those behind it.
+// restore has up to so many members of a role come back, and returns how many did. One that can't stays gone for good,
+// and in order so do those behind it.
 func (y *yielding) restore(r *returning, most int) (restored int) {
 	for restored < most && len(r.candidates) > 0 {
 		n := y.longest(r.candidates[:min(most-restored, len(r.candidates))])

@@ -20,7 +20,7 @@ func spread(role string, hosts string) []string {
 	return members
 }
 
-// slots tells whether there are so many free slots on one of the hosts, or on a certain one: each member takes one.
+// slots reports whether there are so many free slots on one of the hosts, or on a certain one: each member takes one.
 func slots(holdings []Holding, capacity map[string]int, need int, on string) func(map[string]bool) bool {
 	return func(gone map[string]bool) bool {
 		free := maps.Clone(capacity)
@@ -41,7 +41,8 @@ func slots(holdings []Holding, capacity map[string]int, need int, on string) fun
 	}
 }
 
-// Nobody goes in vain, and the least important first; which of a role go depends on their order, or on whose room is of use.
+// Nobody goes in vain, and the least important first; which of a role go depends on their order, or on whose room is of
+// use.
 func TestYield(t *testing.T) {
 	for name, test := range map[string]struct {
 		holdings []Holding
@@ -84,8 +85,8 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// Whatever there is, what goes is enough and no more: none of those that go could stay, none goes of those that have to stay, and in order none goes before those
-// behind it.
+// Whatever there is, what goes is enough and no more: none of those that go could stay, none goes of those that have to
+// stay, and in order none goes before those behind it.
 func TestYieldProperty(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 11))
 	fitted := 0
@@ -149,7 +150,8 @@ func TestYieldProperty(t *testing.T) {
 	}
 }
 
-// On one host, where all members are alike, who gives how much can be told without trying: the least important ones all that they can.
+// On one host, where all members are alike, who gives how much can be told without trying: the least important ones all
+// that they can.
 func TestYieldsTheLeastImportantFirst(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 5))
 	for range 2000 {

@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/node"
 )
 
-// Run runs a command until it is done, or ctx is: "supervise", by which the engines of single machines run the members of a cluster, "controller", which
-// acts for a cluster between two applies, or "agent", which measures a host.
+// Run runs a command until it is done, or ctx is: "supervise", by which the engines of single machines run the members
+// of a cluster, "controller", which acts for a cluster between two applies, or "agent", which measures a host.
 func Run(ctx context.Context, version string, args []string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	command, args := args[0], args[1:]

@@ -103,7 +103,8 @@ func (a *answers) found(uuid string, series model.Metric) {
 	}
 }
 
-// gpus returns the GPUs of the cluster's hosts, by UUID, with their hosts: those that Prometheus tells of, and those in pools.
+// gpus returns the GPUs of the cluster's hosts, by UUID, with their hosts: those that Prometheus tells of, and those in
+// pools.
 func (a *answers) gpus(pools map[string]domain.GPUPoolDocument) map[string]string {
 	all := maps.Clone(a.machines)
 	for _, pool := range pools {

@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// hostLabels are the labels by which exporters name their host, the clearest first. Those of Trainyard's own agents are among them.
+// hostLabels are the labels by which exporters name their host, the clearest first. Those of Trainyard's own agents are
+// among them.
 var hostLabels = []model.LabelName{"host", "node", "nodename", "Hostname", "instance"}
 
 // hosts finds the hosts of a cluster that a series is of.
@@ -55,7 +56,8 @@ func (h hosts) of(series model.Metric) []string {
 	return nil
 }
 
-// addressIn returns the name or IP address of the host in an address: "gpu1" of "gpu1:9100", "gpu1" and "ssh://ops@gpu1".
+// addressIn returns the name or IP address of the host in an address: "gpu1" of "gpu1:9100", "gpu1" and
+// "ssh://ops@gpu1".
 func addressIn(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Hostname()

@@ -1,7 +1,8 @@
-// Package prometheus tells what hosts, GPUs and members of a cluster use as a Prometheus knows it, where exporters of others (node_exporter,
-// cAdvisor, dcgm-exporter) are scraped already.
+// Package prometheus tells what hosts, GPUs and members of a cluster use as a Prometheus knows it, where exporters of
+// others (node_exporter, cAdvisor, dcgm-exporter) are scraped already.
 //
-// A query returns one series for each host, GPU or member, which its labels name; [Quantities] are what queries are for.
+// A query returns one series for each host, GPU or member, which its labels name; [Quantities] are what queries are
+// for.
 package prometheus
 
 import (

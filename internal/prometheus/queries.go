@@ -41,7 +41,8 @@ const (
 	memberSent       = "member_sent_bytes_per_second"
 )
 
-// The containers of a cluster's members as cAdvisor labels them, and the network interfaces by which a host reaches others.
+// The containers of a cluster's members as cAdvisor labels them, and the network interfaces by which a host reaches
+// others.
 const (
 	ofMembers    = `{container_label_trainyard_cluster="` + clusterVariable + `"}`
 	toOtherHosts = `{device!~"lo|veth.*|docker.*|br-.*|virbr.*|cni.*"}`
@@ -59,9 +60,10 @@ var once = map[string]string{
 	memberSampled: `max by (container_label_trainyard_member) (timestamp(container_memory_working_set_bytes` + ofMembers + `))`,
 }
 
-// overWindow are the ready-made queries of the quantities that are asked for over a window. Those of node_exporter and cAdvisor that count are
-// turned into rates by the last two scrapes, so that they don't depend on how often is scraped. A container that has ended is told of no
-// more: "and" takes away what irate still remembers. DCGM does not tell which process uses how much memory.
+// overWindow are the ready-made queries of the quantities that are asked for over a window. Those of node_exporter and
+// cAdvisor that count are turned into rates by the last two scrapes, so that they don't depend on how often is scraped.
+// A container that has ended is told of no more: "and" takes away what irate still remembers. DCGM does not tell which
+// process uses how much memory.
 var overWindow = map[string]string{
 	hostCPUsUsed:   `sum by (instance) (irate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]))`,
 	hostMemoryUsed: `max by (instance) (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) / 1048576`,
@@ -130,13 +132,15 @@ func statisticsOf(query string, window, step time.Duration) string {
 	return strings.Join(parts, " or ")
 }
 
-// stepOf returns the time between the values of a window that are looked at: no shorter than anybody scrapes, and no longer than most do.
+// stepOf returns the time between the values of a window that are looked at: no shorter than anybody scrapes, and no
+// longer than most do.
 func stepOf(window time.Duration) time.Duration {
 	const values = 60
 	return min(max((window/values).Truncate(time.Second), time.Second), 15*time.Second)
 }
 
-// lastStep returns the last moment up to now at which a window is looked at: Prometheus does that at multiples of the step since 1970.
+// lastStep returns the last moment up to now at which a window is looked at: Prometheus does that at multiples of the
+// step since 1970.
 func lastStep(now time.Time, step time.Duration) time.Time {
 	return time.UnixMilli(now.UnixMilli() / step.Milliseconds() * step.Milliseconds())
 }

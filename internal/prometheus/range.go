@@ -27,7 +27,8 @@ type Range struct {
 // Points is the number of moments.
 func (r Range) Points() int { return int(r.End.Sub(r.Start)/r.Step) + 1 }
 
-// Range returns the values of a query over a range, NaN at moments that have none. Whatever range it is, the query has to return one series.
+// Range returns the values of a query over a range, NaN at moments that have none. Whatever range it is, the query has
+// to return one series.
 func (s Settings) Range(ctx context.Context, r Range) ([]float64, error) {
 	c, err := newClient(s, bounded.Series)
 	if err != nil {

@@ -136,8 +136,8 @@ func TestPlanOfNoResidents(t *testing.T) {
 	}
 }
 
-// TestPlanOnEngineThatRefuses: an engine that isn't there on this operating system is refused at the attribute that chooses
-// it.
+// TestPlanOnEngineThatRefuses: an engine that isn't there on this operating system is refused at the attribute that
+// chooses it.
 func TestPlanOnEngineThatRefuses(t *testing.T) {
 	stub := &providertest.Stub{}
 	engines := stub.Registry()
@@ -287,7 +287,8 @@ func TestEndpointIsChangedInPlace(t *testing.T) {
 	}
 }
 
-// Refresh and plan look at a cluster at one endpoint, and so at one snapshot of it, though the configuration leaves the endpoint out.
+// Refresh and plan look at a cluster at one endpoint, and so at one snapshot of it, though the configuration leaves the
+// endpoint out.
 func TestRefreshAndPlanReadTheSame(t *testing.T) {
 	stub := &providertest.Stub{Network: &domain.Network{}, Endpoint: "ssh://gpu1"}
 	config := newTerraform(t, stub).swarm(func(m *cluster.Model) {

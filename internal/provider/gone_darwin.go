@@ -10,8 +10,8 @@ import (
 // launchd adopts the processes that outlive their parents.
 const launchd = 1
 
-// terraformGone waits until Terraform, the parent of this process, is gone, killed maybe. It returns false where it can't
-// be told.
+// terraformGone waits until Terraform, the parent of this process, is gone, killed maybe. It returns false where it
+// can't be told.
 func terraformGone() bool {
 	parent := os.Getppid()
 	if parent == launchd {

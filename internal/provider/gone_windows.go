@@ -2,8 +2,8 @@ package provider
 
 import "os"
 
-// terraformGone waits until Terraform, the parent of this process, is gone, killed maybe. It returns false where it can't
-// be told.
+// terraformGone waits until Terraform, the parent of this process, is gone, killed maybe. It returns false where it
+// can't be told.
 func terraformGone() bool {
 	parent, err := os.FindProcess(os.Getppid())
 	if err != nil {

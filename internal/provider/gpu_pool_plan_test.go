@@ -316,7 +316,8 @@ func TestPlanOfOverlappingGPUPools(t *testing.T) {
 	}
 }
 
-// A group leaves GPUs to what is planned after it, though its members use them until the apply, and no agent sees by which processes.
+// A group leaves GPUs to what is planned after it, though its members use them until the apply, and no agent sees by
+// which processes.
 func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 	type config = map[string]tftypes.Value
 	workers := func(tf terraform, name string, n int64) config {

@@ -60,8 +60,8 @@ func (e *looks) Intercept(ctx context.Context, call engine.Call, do func() error
 	return e.Stub.Intercept(ctx, call, do)
 }
 
-// TestPlanOfUnmanagedCounts: a count that is left out changes at any moment, and makes a difference at none; what else has to be done for the group
-// does.
+// TestPlanOfUnmanagedCounts: a count that is left out changes at any moment, and makes a difference at none; what else
+// has to be done for the group does.
 func TestPlanOfUnmanagedCounts(t *testing.T) {
 	changed := func(tf terraform, change func(r *group.RoleModel)) map[string]tftypes.Value {
 		port := int64(10000)
@@ -70,7 +70,8 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 		return tf.groupOf("g", role)
 	}
 	for name, test := range map[string]struct {
-		// first happens before the refresh, looking at a look of it, of which the first is 1, and then between the refresh and the plan.
+		// first happens before the refresh, looking at a look of it, of which the first is 1, and then between the
+		// refresh and the plan.
 		first   func(t *testing.T, stub *providertest.Stub)
 		looking func(t *testing.T, stub *providertest.Stub, look int)
 		then    func(t *testing.T, stub *providertest.Stub)

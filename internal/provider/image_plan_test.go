@@ -30,7 +30,8 @@ type imageEngine struct {
 	// found is what the hosts have under the name, and findErr why that can't be told.
 	found   map[string]engine.Image
 	findErr error
-	// provided are the images that were to be brought, and provide brings them; without it, all hosts of the cluster have them then.
+	// provided are the images that were to be brought, and provide brings them; without it, all hosts of the cluster
+	// have them then.
 	provided []engine.ImageSpec
 	provide  func(engine.ImageSpec) error
 	left     map[string]string

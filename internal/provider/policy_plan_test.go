@@ -186,7 +186,8 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 	}
 }
 
-// A plan without change is empty, whatever the count has come to be, and takes as many calls for one member as for many.
+// A plan without change is empty, whatever the count has come to be, and takes as many calls for one member as for
+// many.
 func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 	var calls [][]string
 	for _, workers := range []int{1, 200} {
@@ -221,7 +222,8 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 	}
 }
 
-// A plan warns of the guards that have never had a value, and not of those that the policy has no longer, or as this plan has it.
+// A plan warns of the guards that have never had a value, and not of those that the policy has no longer, or as this
+// plan has it.
 func TestPlanWarnsOfUntoldGuards(t *testing.T) {
 	asking := func(path string) func(*policy.Model) {
 		return func(m *policy.Model) {
@@ -261,7 +263,8 @@ func TestPlanWarnsOfUntoldGuards(t *testing.T) {
 	refuses(t, "what can't be read", diagnostics, "disk full")
 }
 
-// What is not there as it should be is stored by an update: a policy whose end came to no end, one that is gone, and one whose group is made anew, and takes it along.
+// What is not there as it should be is stored by an update: a policy whose end came to no end, one that is gone, and
+// one whose group is made anew, and takes it along.
 func TestPlanOfAutoscalingPolicyThatIsNotThere(t *testing.T) {
 	for name, change := range map[string]func(tf terraform, e *providertest.Stub){
 		"it ends": func(_ terraform, e *providertest.Stub) {
@@ -372,7 +375,8 @@ func TestPlanOfReplacedAutoscalingPolicy(t *testing.T) {
 	tf.planPolicy(config, nil)
 }
 
-// A group whose plan has replicas for a role with a policy is refused where the policy is in the plan, and told of one that may not be.
+// A group whose plan has replicas for a role with a policy is refused where the policy is in the plan, and told of one
+// that may not be.
 func TestPlanOfCountedGroupWithAutoscalingPolicy(t *testing.T) {
 	const both = `roles["worker"].replicas: role "worker" of group "g" has roles["worker"].replicas = 3, and an autoscaling policy with min = 1 and max = 9`
 	counted := func(tf terraform, prior map[string]tftypes.Value) []*tfprotov6.Diagnostic {

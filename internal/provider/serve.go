@@ -46,7 +46,8 @@ func NewServer(version string, engines engine.Registry) tfprotov6.ProviderServer
 }
 
 // quietUnlessAsked turns the framework's own log off where Terraform was not asked for any log. It would write several
-// lines for each value in a state, which Terraform parses to drop them: a quarter of the time of a plan of 1,000 members.
+// lines for each value in a state, which Terraform parses to drop them: a quarter of the time of a plan of 1,000
+// members.
 func quietUnlessAsked() {
 	for _, variable := range os.Environ() {
 		if strings.HasPrefix(variable, "TF_LOG") && !strings.HasSuffix(variable, "=") {

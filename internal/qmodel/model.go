@@ -36,7 +36,8 @@ var Actions = [NumActions]string{Up: "up", Stay: "stay", Down: "down"}
 type Model struct {
 	// Algorithm is how it was trained.
 	Algorithm string
-	// Features are the names of those that it takes, in its own order; Mean and Scale are what they are normalised with: (value − mean) / scale.
+	// Features are the names of those that it takes, in its own order; Mean and Scale are what they are normalised
+	// with: (value − mean) / scale.
 	Features    []string
 	Mean, Scale []float64
 	// Layers are the two hidden layers, after which negative values are 0, and that of the actions.
@@ -65,7 +66,8 @@ type Trained struct {
 	StartupSeconds float64 `json:"startup_seconds,omitempty"`
 }
 
-// New returns a model whose weights are all 0, and which leaves its features as they are. They are to be some of [Features].
+// New returns a model whose weights are all 0, and which leaves its features as they are. They are to be some of
+// [Features].
 func New(algorithm string, features []string) *Model {
 	n := len(features)
 	m := &Model{Algorithm: algorithm, Features: slices.Clone(features), Mean: make([]float64, n), Scale: make([]float64, n), places: make([]int, n)}
@@ -100,7 +102,8 @@ func (m *Model) Of(s State) []float64 {
 
 // Values returns what each of [Actions] is worth by the model's features, in its order.
 //
-// Each product is rounded before it is added: compilers for some processors would else do both at once, and get another last bit.
+// Each product is rounded before it is added: compilers for some processors would else do both at once, and get another
+// last bit.
 func (m *Model) Values(features []float64) (values [NumActions]float64) {
 	var in [NumFeatures]float64
 	for i := range m.Features {

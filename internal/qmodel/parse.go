@@ -21,7 +21,8 @@ type file struct {
 	Scale     []float64 `json:"scale"`
 	Actions   []string  `json:"actions"`
 	Hidden    []int     `json:"hidden"`
-	// Weights are float32s, the lower byte first, in Base64: W1, b1, W2, b2, W3, b3, with a row of weights for each value that comes out of a layer.
+	// Weights are float32s, the lower byte first, in Base64: W1, b1, W2, b2, W3, b3, with a row of weights for each
+	// value that comes out of a layer.
 	Weights string  `json:"weights"`
 	Trained Trained `json:"trained"`
 }

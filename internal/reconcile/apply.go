@@ -15,7 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// ExistsError is returned where a group that should be created is there already. From begins its import ID, see [engine.Traits].
+// ExistsError is returned where a group that should be created is there already. From begins its import ID, see
+// [engine.Traits].
 type ExistsError struct{ Cluster, Group, From string }
 
 // Error says what to do about it.
@@ -24,9 +25,9 @@ func (e *ExistsError) Error() string {
 		e.Cluster, e.Group, e.From+domain.GroupID(e.Cluster, e.Group))
 }
 
-// Create makes the group be as specified, and waits as [Reconciler.Update] does. It takes over what an apply that died left behind, and a
-// group that is specified in just the same way (adopted is true then: its creation went unrecorded). Any other
-// group of the name is an [*ExistsError].
+// Create makes the group be as specified, and waits as [Reconciler.Update] does. It takes over what an apply that died
+// left behind, and a group that is specified in just the same way (adopted is true then: its creation went unrecorded).
+// Any other group of the name is an [*ExistsError].
 func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool, err error) {
 	existing, err := engine.Get[domain.GroupDocument](ctx, r.Engine, spec.Name)
 	switch {
@@ -48,8 +49,8 @@ func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool
 	return adopted, r.Update(ctx, spec)
 }
 
-// Update makes the group be as specified, and returns when its members run, or when it has completed, where the specification
-// waits for that. An error about a member is a [*MemberError]; what was done until then stays as it is.
+// Update makes the group be as specified, and returns when its members run, or when it has completed, where the
+// specification waits for that. An error about a member is a [*MemberError]; what was done until then stays as it is.
 func (r Reconciler) Update(ctx context.Context, spec domain.Group) error {
 	decision, err := r.start(ctx, spec)
 	if err != nil || spec.WaitFor != domain.WaitCompleted {
@@ -68,8 +69,8 @@ func (r Reconciler) start(ctx context.Context, spec domain.Group) (decision Deci
 	}
 	defer func() {
 		unlocked := release()
-		// What the group came to was stored on top of what was last read: who had the lock meanwhile, in an outage, did not change it.
-		// Nor does it matter that a lock ends by itself, as in an outage that began just now.
+		// What the group came to was stored on top of what was last read: who had the lock meanwhile, in an outage, did
+		// not change it. Nor does it matter that a lock ends by itself, as in an outage that began just now.
 		outage := errors.Is(unlocked, engine.ErrLockLost) || errors.Is(unlocked, engine.ErrLockUnreleased)
 		if err != nil || !outage || !decision.Document.Spec.Equal(spec) {
 			err = errors.Join(err, unlocked)
@@ -171,9 +172,10 @@ func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group,
 	return decision, observed, err
 }
 
-// rerunIfEnded makes a group that had completed or failed run again as a whole where any of its members has to, or where
-// it has not ended by its new rule: a new worker is of no use to parameter servers that were stopped. One with members
-// that were stopped had ended, too, even if it looks as if it went on: a Swarm may give a task another try after its last.
+// rerunIfEnded makes a group that had completed or failed run again as a whole where any of its members has to, or
+// where it has not ended by its new rule: a new worker is of no use to parameter servers that were stopped. One with
+// members that were stopped had ended, too, even if it looks as if it went on: a Swarm may give a task another try
+// after its last.
 func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
 	ended := Progress(previous, observed).Phase.Ended() || slices.ContainsFunc(observed, func(o domain.Observed) bool {
 		return o.State == domain.StateStopped && o.Run >= previous.Document.MinRun
@@ -198,7 +200,8 @@ func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domai
 	return stored, nil
 }
 
-// converge executes the difference between the decision and what was observed, but for what waits for its turn, see [Reconciler.roll].
+// converge executes the difference between the decision and what was observed, but for what waits for its turn, see
+// [Reconciler.roll].
 func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.Observed) error {
 	waiting := d.rolling(observed)
 	running := map[string]bool{}
@@ -249,7 +252,8 @@ func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) 
 	return nil
 }
 
-// remove ends members and returns when they are gone. Those that are still there after a while are removed again: an engine may lose a removal.
+// remove ends members and returns when they are gone. Those that are still there after a while are removed again: an
+// engine may lose a removal.
 func (r Reconciler) remove(ctx context.Context, group string, names []string) error {
 	if err := r.Engine.Remove(ctx, names); err != nil {
 		return err
@@ -269,7 +273,8 @@ func (r Reconciler) remove(ctx context.Context, group string, names []string) er
 	})
 }
 
-// Destroy ends a group's members, role by role, and forgets the group with the policies for its roles. It does nothing where there is none.
+// Destroy ends a group's members, role by role, and forgets the group with the policies for its roles. It does nothing
+// where there is none.
 func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 	release, err := r.lock(ctx, GroupLock(name), "destroy of group "+name)
 	if errors.Is(err, engine.ErrNotFound) {

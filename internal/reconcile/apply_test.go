@@ -149,7 +149,8 @@ func TestCreateOverAFailedGroup(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
 }
 
-// TestUpdateKeepsWhatIsAsDesired changes a group of one parameter server and two workers, and looks at the runs of its members.
+// TestUpdateKeepsWhatIsAsDesired changes a group of one parameter server and two workers, and looks at the runs of its
+// members.
 func TestUpdateKeepsWhatIsAsDesired(t *testing.T) {
 	for name, c := range map[string]struct {
 		after domain.Group
@@ -227,8 +228,8 @@ func TestPreflightAsksOnEachHost(t *testing.T) {
 	}
 }
 
-// TestPreflightTellsOfResidents: where the controller can't be started from here, neither can members; those that are kept
-// need nobody.
+// TestPreflightTellsOfResidents: where the controller can't be started from here, neither can members; those that are
+// kept need nobody.
 func TestPreflightTellsOfResidents(t *testing.T) {
 	f := newFake()
 	f.traits.NoResidents = "there is no image of the controller"

@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// attribute is one that a role declares, or else its group for all roles, and that somebody may change of a member that runs.
+// attribute is one that a role declares, or else its group for all roles, and that somebody may change of a member that
+// runs.
 type attribute struct {
 	// path leads to it from the role.
 	path domain.Path
@@ -71,8 +72,8 @@ var merges = map[string]func(declared, want, live reflect.Value) reflect.Value{
 	"placement.hosts": func(_, _, live reflect.Value) reflect.Value { return live }, // their order means nothing
 }
 
-// attributesIn returns the attributes that a part of a role and the same part of a specification have in common. The parent
-// is that part, and template the field of templates in which it is.
+// attributesIn returns the attributes that a part of a role and the same part of a specification have in common. The
+// parent is that part, and template the field of templates in which it is.
 func attributesIn(role, spec reflect.Type, parent attribute, template []int) []attribute {
 	var attributes []attribute
 	for _, field := range reflect.VisibleFields(role) {

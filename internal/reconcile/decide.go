@@ -24,18 +24,19 @@ type View struct {
 	Groups map[string]domain.GroupDocument
 	// Sweeps are what the active runs of the cluster's sweeps take up, as groups of the sweeps' names.
 	Sweeps map[string]domain.GroupDocument
-	// Stored are groups and sweeps as they were read. A plan takes out of Groups and Sweeps what leaves, whose members run
-	// all the same until it is applied.
+	// Stored are groups and sweeps as they were read. A plan takes out of Groups and Sweeps what leaves, whose members
+	// run all the same until it is applied.
 	Stored map[string]domain.GroupDocument
-	// Pools are the documents of the cluster's GPU pools by name, and Devices what there is to say of their devices, by UUID: which are in
-	// trouble, and all else where devices have to be chosen.
+	// Pools are the documents of the cluster's GPU pools by name, and Devices what there is to say of their devices, by
+	// UUID: which are in trouble, and all else where devices have to be chosen.
 	Pools   map[string]domain.GPUPoolDocument
 	Devices map[string]placement.DeviceState
 	// Pinned has all members of the group stay that have a place: only others are placed.
 	Pinned bool
 	// Sizes are those that members of the group are to have, by role; nil for those that are stored.
 	Sizes map[string]domain.Size
-	// Leave are the members of the group that are to leave devices that can't be used, where there are others, see [Group.Leaving].
+	// Leave are the members of the group that are to leave devices that can't be used, where there are others, see
+	// [Group.Leaving].
 	Leave []string
 }
 
@@ -67,8 +68,8 @@ type Decision struct {
 	Members []domain.Member
 	// Layout renders the members' specifications.
 	Layout *topology.Layout
-	// inform are the roles whose members the engine distributes, and has to be told about again: where they may be or how they are
-	// updated has changed, or the last apply did not end well.
+	// inform are the roles whose members the engine distributes, and has to be told about again: where they may be or
+	// how they are updated has changed, or the last apply did not end well.
 	inform map[string]bool
 	// retryFailed is true where the last apply did not end well: this one gives failed members another run.
 	retryFailed bool
@@ -156,8 +157,8 @@ func (v View) input(group domain.Group, members []domain.Member) placement.Input
 	}
 }
 
-// absentIn returns the indexes that members of roles don't have, given those that are stored. Members that the engine distributes have those that
-// it gives them.
+// absentIn returns the indexes that members of roles don't have, given those that are stored. Members that the engine
+// distributes have those that it gives them.
 func absentIn(traits engine.Traits, spec domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
 	stored = maps.Clone(stored)
 	maps.DeleteFunc(stored, func(role string, _ []int) bool { return SchedulingOf(traits, spec, role) == domain.SchedulingEngine })
@@ -177,7 +178,8 @@ func scaledIn(spec domain.Group, stored map[string]domain.Scaled) map[string]dom
 	return scaled
 }
 
-// sizesIn returns the sizes that policies have moved, of roles that are there. What somebody declares anew counts from then on.
+// sizesIn returns the sizes that policies have moved, of roles that are there. What somebody declares anew counts from
+// then on.
 func sizesIn(spec domain.Group, previous domain.GroupDocument) map[string]domain.Size {
 	var sizes map[string]domain.Size
 	for name, size := range previous.Sizes {
@@ -199,8 +201,8 @@ func sizesIn(spec domain.Group, previous domain.GroupDocument) map[string]domain
 	return sizes
 }
 
-// fallback returns the document to which a group that is to be as specified goes back should that fail, or nil: the last one under
-// which its members ran, where one of the roles wants that.
+// fallback returns the document to which a group that is to be as specified goes back should that fail, or nil: the
+// last one under which its members ran, where one of the roles wants that.
 func fallback(previous domain.GroupDocument, spec domain.Group) *domain.GroupDocument {
 	wanted := false
 	for _, role := range spec.Roles {
@@ -235,7 +237,7 @@ func checkSize(problems *domain.Problems, traits engine.Traits, document domain.
 	}
 }
 
-// samePlaces tells whether two placements allow the same hosts, and distribute members in the same way.
+// samePlaces reports whether two placements allow the same hosts, and distribute members in the same way.
 func samePlaces(a, b domain.Placement) bool {
 	return cmp.Or(a.Strategy, domain.Spread) == cmp.Or(b.Strategy, domain.Spread) && a.SpreadBy == b.SpreadBy && maps.Equal(a.Labels, b.Labels) && slices.Equal(slices.Sorted(slices.Values(a.Hosts)), slices.Sorted(slices.Values(b.Hosts)))
 }

@@ -398,8 +398,8 @@ func TestDecideKnowsWhatFits(t *testing.T) {
 	}
 }
 
-// TestScheduledByTheEngine: members that the engine itself distributes have no host, and where they may be is told to it
-// anew when that changes, in their present run.
+// TestScheduledByTheEngine: members that the engine itself distributes have no host, and where they may be is told to
+// it anew when that changes, in their present run.
 func TestScheduledByTheEngine(t *testing.T) {
 	view := inRacks(lab())
 	view.Traits.Schedules, view.Traits.MemberAddress = true, addressed

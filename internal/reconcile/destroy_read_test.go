@@ -152,8 +152,8 @@ func TestPendingWithoutOne(t *testing.T) {
 	}
 }
 
-// TestEngineFaults has each call of each operation fail in turn: the operation fails with the same error, and never says
-// that something is not there.
+// TestEngineFaults has each call of each operation fail in turn: the operation fails with the same error, and never
+// says that something is not there.
 func TestEngineFaults(t *testing.T) {
 	boom := errors.New("the engine is out of reach")
 	// What can't be observed at once is observed group by group, and what can't be pruned is left.

@@ -13,7 +13,8 @@ type Action string
 const (
 	ActionStart   Action = "start"
 	ActionRestart Action = "restart"
-	// ActionMend puts a member back to what it should be, in its present run: it restarts only where it has to for that.
+	// ActionMend puts a member back to what it should be, in its present run: it restarts only where it has to for
+	// that.
 	ActionMend   Action = "mend"
 	ActionRemove Action = "remove"
 )
@@ -24,8 +25,8 @@ type Change struct {
 	Member string
 	// Index is the member's place in the decision; it has no meaning for ActionRemove.
 	Index int
-	// Run is the member's present run for ActionMend, and for ActionStart that of a pool which it joins; 0 otherwise: what is
-	// started gets the document's.
+	// Run is the member's present run for ActionMend, and for ActionStart that of a pool which it joins; 0 otherwise:
+	// what is started gets the document's.
 	Run int
 	// Reason says in words why.
 	Reason string
@@ -34,8 +35,8 @@ type Change struct {
 // Diff lists what has to change, removals first, then in the order of the decision's members. Members that are
 // as desired, in whatever state, are not listed: finished is not drift.
 //
-// Members that the engine distributes share their specification and their run: where one has to be started again all are, and one that is
-// missing joins the run of the others.
+// Members that the engine distributes share their specification and their run: where one has to be started again all
+// are, and one that is missing joins the run of the others.
 func Diff(d Decision, observed []domain.Observed) []Change {
 	found := byName(observed)
 	pools := d.pools(found)

@@ -60,8 +60,8 @@ func compare(want, live domain.MemberSpec) drift {
 	return d
 }
 
-// Differences lists the attributes of a role in which a live specification differs from the one that it should be, such as
-// `env["X"]`, and what else is said to deviate. Who the member is, its hash and its run are not looked at.
+// Differences lists the attributes of a role in which a live specification differs from the one that it should be, such
+// as `env["X"]`, and what else is said to deviate. Who the member is, its hash and its run are not looked at.
 func Differences(want, live domain.MemberSpec) []string { return compare(want, live).words() }
 
 func (d drift) words() []string {
@@ -90,8 +90,8 @@ type Found struct {
 	// Spec has the live value of what somebody else changed, where the group declares it, and a role's replicas are the
 	// instances of its members. Where members of a role differ in the same attribute, the first one's value is shown.
 	Spec domain.Group
-	// Members are those that are as desired, or whose drift shows: in Spec, or by the host that they were pinned to, which
-	// they have here. Where the last apply failed, a failed member is not among them.
+	// Members are those that are as desired, or whose drift shows: in Spec, or by the host that they were pinned to,
+	// which they have here. Where the last apply failed, a failed member is not among them.
 	Members []domain.Member
 }
 

@@ -16,7 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// full is a group of ps-0, worker-0 and worker-1 that declares something of everything: workers have a program of their own.
+// full is a group of ps-0, worker-0 and worker-1 that declares something of everything: workers have a program of their
+// own.
 func full() domain.Group {
 	return group(1, 2, func(g *domain.Group) {
 		g.Template = domain.Template{
@@ -84,8 +85,8 @@ func drifted(t *testing.T, spec domain.Group, drifts ...drift) reconcile.Group {
 	return reconcile.Group{Decision: d, Observed: observed, Progress: reconcile.Progress(d, observed)}
 }
 
-// TestDrift looks at what is said about members that somebody changed: the changes that mend them, the specification as it is
-// found, and the members that count as they should be because what drifted of them can be seen there.
+// TestDrift looks at what is said about members that somebody changed: the changes that mend them, the specification as
+// it is found, and the members that count as they should be because what drifted of them can be seen there.
 func TestDrift(t *testing.T) {
 	all := []string{"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"}
 	other := func(live *domain.MemberSpec) { live.Image = "trainer:1.3" }
@@ -283,7 +284,8 @@ func TestDriftOfArgumentsBesideACommand(t *testing.T) {
 	}
 }
 
-// TestDriftOfHosts: a member that somebody pinned elsewhere is shown there; one that nobody holds any more is not shown.
+// TestDriftOfHosts: a member that somebody pinned elsewhere is shown there; one that nobody holds any more is not
+// shown.
 func TestDriftOfHosts(t *testing.T) {
 	read := drifted(t, group(1, 2),
 		drift{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { live.Host = "elsewhere" }},
@@ -337,7 +339,8 @@ func (f *fake) change(name string, change func(live *domain.MemberSpec)) {
 	})
 }
 
-// TestUpdateMendsDrift puts members of several runs back, and restarts none of them but the one that is changed as well.
+// TestUpdateMendsDrift puts members of several runs back, and restarts none of them but the one that is changed as
+// well.
 func TestUpdateMendsDrift(t *testing.T) {
 	f, r := applied(t, group(1, 2))
 	must(t, r.Update(within(t), group(1, 2, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 })))) // run 3 of ps-0

@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// fake is an engine in memory in which nothing happens by itself: with each Observe, every member that was started takes the
-// next step of its play, and every member that was removed goes a step towards its end.
+// fake is an engine in memory in which nothing happens by itself: with each Observe, every member that was started
+// takes the next step of its play, and every member that was removed goes a step towards its end.
 type fake struct {
 	storetest.Memory
 

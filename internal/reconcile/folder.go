@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// FolderOf returns a folder of a member by its path as the member sees it: absolute, or below the member's own, which an
-// empty one is.
+// FolderOf returns a folder of a member by its path as the member sees it: absolute, or below the member's own, which
+// an empty one is.
 func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.KeptFolder, error) {
 	observed, err := r.Engine.Observe(ctx, "")
 	if err != nil {

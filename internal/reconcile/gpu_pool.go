@@ -23,8 +23,9 @@ type PoolView struct {
 	Pools map[string]domain.GPUPoolDocument
 }
 
-// ResolvePool returns the document of a pool as specified, with the devices that there are for it, to be stored on top of the revision that it names.
-// A device that was in the pool before stays in it though it is in trouble, or not found at the moment: the document says so.
+// ResolvePool returns the document of a pool as specified, with the devices that there are for it, to be stored on top
+// of the revision that it names. A device that was in the pool before stays in it though it is in trouble, or not found
+// at the moment: the document says so.
 func ResolvePool(view PoolView, spec domain.GPUPool) (domain.GPUPoolDocument, domain.Problems) {
 	problems := spec.Validate()
 	if problems.Err() != nil {
@@ -130,7 +131,8 @@ func (r *resolver) whatIsThere(host, uuid string) string {
 	return "it has " + strings.Join(there, ", ")
 }
 
-// chosen finds the devices that the selector would have: those that the pool had, and then others in the order of their indexes.
+// chosen finds the devices that the selector would have: those that the pool had, and then others in the order of their
+// indexes.
 func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 	selector, seen := *r.spec.Select, map[string]bool{}
 	for i, host := range selector.Hosts {
@@ -246,7 +248,8 @@ func (e *PoolInUseError) Error() string {
 	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy these first, or let them name another pool", e.Pool, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps))
 }
 
-// gpusPatience is how long an apply waits for hosts to say which GPUs they have: their agents may have just been started.
+// gpusPatience is how long an apply waits for hosts to say which GPUs they have: their agents may have just been
+// started.
 const (
 	gpusPatience = 30 * time.Second
 	gpusRetry    = 500 * time.Millisecond
@@ -262,8 +265,9 @@ func (r Reconciler) PoolView(ctx context.Context, cluster domain.Cluster) (view 
 	return view, err
 }
 
-// PutPool makes a pool be as specified, and returns the warnings about it. A new one must not be there yet, but as specified. Where a plan showed
-// devices that were chosen, it gets those, or nothing happens. Hosts that it may concern have a while to say which GPUs they have.
+// PutPool makes a pool be as specified, and returns the warnings about it. A new one must not be there yet, but as
+// specified. Where a plan showed devices that were chosen, it gets those, or nothing happens. Hosts that it may concern
+// have a while to say which GPUs they have.
 func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) (domain.Problems, error) {
 	for start := time.Now(); ; {
 		patient := time.Since(start) < gpusPatience
@@ -279,8 +283,8 @@ func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bo
 	}
 }
 
-// tryPool is PutPool at one moment; unknown tells of an error that hosts are among which have not said what GPUs they have. Who is patient gets such
-// an error where the pool could do without them, too.
+// tryPool is PutPool at one moment; unknown tells of an error that hosts are among which have not said what GPUs they
+// have. Who is patient gets such an error where the pool could do without them, too.
 func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string, patient bool) (warnings domain.Problems, unknown bool, err error) {
 	// This may take long: nobody is to wait for it who allocates.
 	found, err := r.Engine.GPUs(ctx)

@@ -196,7 +196,8 @@ func pooled(name string) domain.Group {
 	return spec
 }
 
-// What leaves frees its devices at plan, though its members use them until the apply, and their agent does not see by which processes.
+// What leaves frees its devices at plan, though its members use them until the apply, and their agent does not see by
+// which processes.
 func TestDevicesOfWhatLeaves(t *testing.T) {
 	for name, test := range map[string]struct {
 		group  string
@@ -322,7 +323,8 @@ func TestDeviceThatIsHalfKnown(t *testing.T) {
 	}
 }
 
-// A selection is not settled before the hosts that it concerns have said which GPUs they have, or have had the time for that.
+// A selection is not settled before the hosts that it concerns have said which GPUs they have, or have had the time for
+// that.
 func TestSelectionWaitsForHosts(t *testing.T) {
 	spec := domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}
 	both := map[string][]string{"a": {"GPU-a0"}, "b": {"GPU-b0"}}
@@ -384,7 +386,8 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 	}
 }
 
-// Where the time of an apply ends before that of the hosts, nothing is settled, and the error says which hosts it waited for.
+// Where the time of an apply ends before that of the hosts, nothing is settled, and the error says which hosts it
+// waited for.
 func TestSelectionOutOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()

@@ -27,7 +27,7 @@ func (e *StalePlanError) Error() string {
 		e.Group, strings.Join(e.Members, "; "))
 }
 
-// usesGPUs tells whether a role of a group asks for GPUs.
+// usesGPUs reports whether a role of a group asks for GPUs.
 func usesGPUs(g domain.Group) bool {
 	for _, role := range g.Roles {
 		if role.GPUs != nil {
@@ -37,8 +37,8 @@ func usesGPUs(g domain.Group) bool {
 	return false
 }
 
-// DeviceStates returns what there is to say of the devices of pools, by what was found on the hosts. Groups, as they are and as they will be, tell
-// which devices members have.
+// DeviceStates returns what there is to say of the devices of pools, by what was found on the hosts. Groups, as they
+// are and as they will be, tell which devices members have.
 func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs, groups ...map[string]domain.GroupDocument) map[string]placement.DeviceState {
 	held := heldDevices(groups)
 	states := map[string]placement.DeviceState{}
@@ -80,8 +80,8 @@ func deviceState(uuid string, found domain.HostGPUs, trouble string, held bool) 
 	return placement.DeviceState{Closed: found.Unknown}
 }
 
-// foreignUse says in words which processes use a device that are no member's; "" where there are none. An agent in a container does not see
-// the processes of its host: of a device that no member has, what is in use of its memory tells.
+// foreignUse says in words which processes use a device that are no member's; "" where there are none. An agent in a
+// container does not see the processes of its host: of a device that no member has, what is in use of its memory tells.
 func foreignUse(g domain.GPU, held bool) string {
 	var users []string
 	for _, p := range g.Processes {
@@ -106,7 +106,8 @@ func processText(p domain.GPUProcess) string {
 // told is what the hosts of a cluster told of their GPUs.
 type told struct {
 	hosts map[string]domain.HostGPUs
-	// groups are the documents of the cluster's groups as they were before: what is in use of a device is that of the member that had it then.
+	// groups are the documents of the cluster's groups as they were before: what is in use of a device is that of the
+	// member that had it then.
 	groups map[string]domain.GroupDocument
 }
 
@@ -116,9 +117,10 @@ var errUntold = errors.New("hosts joined the cluster again and again while GPUs 
 // asks is how often the hosts are asked where others have joined since.
 const asks = 3
 
-// asking does what decides about a group under the allocation lock. To ask the hosts about their GPUs may take long, and is done while nobody holds
-// that: at once where there is no group yet that could have any, else where do fails with [errUntold], and then is done again with what they told.
-// What is used of a device by others may be some seconds old; who has which device it reads itself.
+// asking does what decides about a group under the allocation lock. To ask the hosts about their GPUs may take long,
+// and is done while nobody holds that: at once where there is no group yet that could have any, else where do fails
+// with [errUntold], and then is done again with what they told. What is used of a device by others may be some seconds
+// old; who has which device it reads itself.
 func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *told) error) error {
 	var missing error
 	if usesGPUs(group) {
@@ -160,8 +162,9 @@ func (t *told) of(hosts map[string]domain.Host) *told {
 	return t
 }
 
-// Decide is [Decide] for a group whose members get the hosts and devices that are planned for them. Where they get devices that they do not
-// have, the hosts are asked about theirs before. It fails with a [*StalePlanError] where what is planned can't be had any more.
+// Decide is [Decide] for a group whose members get the hosts and devices that are planned for them. Where they get
+// devices that they do not have, the hosts are asked about theirs before. It fails with a [*StalePlanError] where what
+// is planned can't be had any more.
 func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (Decision, domain.Problems, error) {
 	decision, problems, err := r.decide(view, spec, nil)
 	if !errors.Is(err, errUntold) {
@@ -198,7 +201,7 @@ func (r Reconciler) decide(view View, spec domain.Group, by *told) (decision Dec
 	return decision, problems, err
 }
 
-// keepsGPUs tells whether members have no other devices than a document has assigned to them.
+// keepsGPUs reports whether members have no other devices than a document has assigned to them.
 func keepsGPUs(decision Decision, stored domain.GroupDocument) bool {
 	for member, at := range decision.Document.Assignments {
 		if at.GPUs != "" && (at.GPUs != stored.Assignments[member].GPUs || at.Host != stored.Assignments[member].Host) {
@@ -227,7 +230,8 @@ func asPlanned(previous domain.GroupDocument, planned map[string]domain.Assignme
 	return previous
 }
 
-// checkPlanned returns a [*StalePlanError] where members do not get the hosts and devices that a plan showed, or should not any more.
+// checkPlanned returns a [*StalePlanError] where members do not get the hosts and devices that a plan showed, or should
+// not any more.
 func checkPlanned(decision Decision, stored domain.GroupDocument, view View, planned map[string]domain.Assignment) error {
 	stale := &StalePlanError{Group: decision.Document.Spec.Name}
 	for _, member := range slices.Sorted(maps.Keys(planned)) {

@@ -14,7 +14,8 @@ import (
 // onBoth is the pool "p" of devices of both hosts.
 var onBoth = domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}, "b": {"GPU-b0"}}}
 
-// interfering returns a reconciler of a fake with a pool, and has something happen before its first call of a name that comes after another call.
+// interfering returns a reconciler of a fake with a pool, and has something happen before its first call of a name that
+// comes after another call.
 func interfering(t *testing.T, f *fake, after, call string, do func()) reconcile.Reconciler {
 	t.Helper()
 	e, calls := recorded(f)

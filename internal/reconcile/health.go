@@ -17,13 +17,14 @@ import (
 // missing is the trouble of a device that its host no longer has.
 const missing = "no longer found"
 
-// unreadPatience is for how long the agent of a host has to say that it can't read GPUs until those that it does not find are in trouble: one
-// look may fail, and while a driver is loaded anew all do.
+// unreadPatience is for how long the agent of a host has to say that it can't read GPUs until those that it does not
+// find are in trouble: one look may fail, and while a driver is loaded anew all do.
 const unreadPatience = 30 * time.Second
 
-// Examine returns the document of a pool with what is wrong with its devices by what was found on the hosts. Of a device on a host of which nobody
-// can tell, or whose agent can't for a moment, that is what was wrong with it before; and one that has to be reset stays in trouble until there is
-// a sign of that, though the agent of its host may have forgotten why.
+// Examine returns the document of a pool with what is wrong with its devices by what was found on the hosts. Of a
+// device on a host of which nobody can tell, or whose agent can't for a moment, that is what was wrong with it before;
+// and one that has to be reset stays in trouble until there is a sign of that, though the agent of its host may have
+// forgotten why.
 func Examine(pool domain.GPUPoolDocument, found map[string]domain.HostGPUs) domain.GPUPoolDocument {
 	before := pool
 	pool.Trouble, pool.Condemned = map[string]string{}, map[string]domain.Condemnation{}
@@ -41,7 +42,8 @@ func Examine(pool domain.GPUPoolDocument, found map[string]domain.HostGPUs) doma
 	return pool
 }
 
-// examine says why a device of a host can't be used, "" where it can, and for which error it has to be reset, nil where it need not be.
+// examine says why a device of a host can't be used, "" where it can, and for which error it has to be reset, nil where
+// it need not be.
 func examine(uuid string, found domain.HostGPUs, before domain.GPUPoolDocument) (why string, condemned *domain.Condemnation) {
 	if known, was := before.Condemned[uuid]; was {
 		condemned = &known
@@ -77,7 +79,7 @@ func examineFound(g domain.GPU, boot string, before *domain.Condemnation) (why s
 	return why, &next
 }
 
-// sameHealth tells whether two documents of a pool say the same of what is wrong with its devices.
+// sameHealth reports whether two documents of a pool say the same of what is wrong with its devices.
 func sameHealth(a, b domain.GPUPoolDocument) bool {
 	return maps.Equal(a.Trouble, b.Trouble) && maps.EqualFunc(a.Condemned, b.Condemned, domain.Condemnation.Equal)
 }
@@ -86,8 +88,8 @@ func indexOf(gpus []domain.GPU, uuid string) int {
 	return slices.IndexFunc(gpus, func(g domain.GPU) bool { return g.UUID == uuid })
 }
 
-// KeepPools looks at the GPUs of the hosts, and notes in the documents of the cluster's GPU pools what is wrong with their devices. It returns
-// false where there are no pools: then no host is asked.
+// KeepPools looks at the GPUs of the hosts, and notes in the documents of the cluster's GPU pools what is wrong with
+// their devices. It returns false where there are no pools: then no host is asked.
 func (r Reconciler) KeepPools(ctx context.Context) (pooled bool, err error) {
 	before, err := engine.List[domain.GPUPoolDocument](ctx, r.Engine)
 	if err != nil || len(before) == 0 {
@@ -119,7 +121,8 @@ func (r Reconciler) noteTrouble(ctx context.Context, before map[string]domain.GP
 	}
 	for name, pool := range pools {
 		examined := Examine(pool, found)
-		// One that was changed meanwhile may have devices that nobody looked for, and has been looked at by whoever changed it.
+		// One that was changed meanwhile may have devices that nobody looked for, and has been looked at by whoever
+		// changed it.
 		if sameHealth(examined, pool) || !reflect.DeepEqual(pool, before[name]) {
 			continue
 		}

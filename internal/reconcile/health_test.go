@@ -265,7 +265,8 @@ func TestPutPoolNotesTrouble(t *testing.T) {
 	}
 }
 
-// A device that has to be reset is trusted again when it was taken out of the pool and put back: whoever does that answers for it.
+// A device that has to be reset is trusted again when it was taken out of the pool and put back: whoever does that
+// answers for it.
 func TestPutPoolTrustsWhatIsPutBack(t *testing.T) {
 	f, r := poolOf(t, "GPU-a4", "GPU-a5")
 	found := dgx()

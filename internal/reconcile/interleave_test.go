@@ -23,9 +23,9 @@ import (
 // interleavings is how many are tried.
 const interleavings = 1000
 
-// TestInterleavings has applies, scalings of two controllers, and their upkeep of a group come in between each other's calls in any order, and any of
-// them die at any call. In the end the group has as many workers as the last change of their number says, no member is there twice, no device has
-// two owners, and nothing is left over.
+// TestInterleavings has applies, scalings of two controllers, and their upkeep of a group come in between each other's
+// calls in any order, and any of them die at any call. In the end the group has as many workers as the last change of
+// their number says, no member is there twice, no device has two owners, and nothing is left over.
 func TestInterleavings(t *testing.T) {
 	const at = 4
 	for part := range at {
@@ -111,7 +111,8 @@ type theatre struct {
 	// waiting are those who are about to make a call, and playing how many have yet to end.
 	waiting []*turnOf
 	playing int
-	// scaled are the changes of the number of workers as they were stored, and reported those of which it was said that they were carried out.
+	// scaled are the changes of the number of workers as they were stored, and reported those of which it was said that
+	// they were carried out.
 	scaled, reported []domain.Scaled
 	scalings         int
 	told             []string
@@ -166,7 +167,7 @@ func (p *theatre) process(t *testing.T, name string, steps []func(engine.Engine)
 	}()
 }
 
-// isPeaceful tells whether an error is that of somebody who died, or leaves the group to others.
+// isPeaceful reports whether an error is that of somebody who died, or leaves the group to others.
 func isPeaceful(err error) bool {
 	_, locked := errors.AsType[*engine.LockedError](err)
 	_, held := errors.AsType[*reconcile.HeldError](err)
@@ -282,7 +283,8 @@ func (p *theatre) scale(t *testing.T, e engine.Engine) error {
 	return err
 }
 
-// expectOwners fails where a device has two owners, among the members of the document or among those that run or are about to end.
+// expectOwners fails where a device has two owners, among the members of the document or among those that run or are
+// about to end.
 func (p *theatre) expectOwners(t *testing.T) {
 	t.Helper()
 	stored, live := map[string]string{}, map[string]string{}

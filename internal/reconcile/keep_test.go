@@ -79,7 +79,8 @@ func TestWaitForCompletionFails(t *testing.T) {
 	}
 }
 
-// TestGroupRestart has a worker fail once, and the group run again as a whole, with the apply waiting for its completion.
+// TestGroupRestart has a worker fail once, and the group run again as a whole, with the apply waiting for its
+// completion.
 func TestGroupRestart(t *testing.T) {
 	for name, c := range map[string]struct{ first play }{
 		"while it runs":   {play{runs, waits, waits, exits(137)}},
@@ -131,8 +132,8 @@ func withAnother(g *domain.Group) { g.Command = []string{"another"} }
 
 func untilTheChiefEnds(g *domain.Group) { g.Completion.StopRest = new(false) }
 
-// TestRerun: a group that has ended, in whatever way, runs again as a whole where any member has to; changes that no member
-// takes part in leave it ended.
+// TestRerun: a group that has ended, in whatever way, runs again as a whole where any member has to; changes that no
+// member takes part in leave it ended.
 func TestRerun(t *testing.T) {
 	for name, c := range map[string]struct {
 		chief play
@@ -237,8 +238,8 @@ func TestStopsNobodyOfAnotherRun(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
 }
 
-// TestRerunAfterAnotherTry: an apply starts members that were stopped with their failed group, though the one that failed
-// runs once more.
+// TestRerunAfterAnotherTry: an apply starts members that were stopped with their failed group, though the one that
+// failed runs once more.
 func TestRerunAfterAnotherTry(t *testing.T) {
 	f := kept(t, group(1, 2), func(f *fake) {
 		f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 3, 0) })
@@ -251,8 +252,8 @@ func TestRerunAfterAnotherTry(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
 }
 
-// TestKeepDiesBetweenCalls has the controller die after each of its calls in turn while it restarts a group as a whole: the next
-// one finishes that, and no member is restarted twice.
+// TestKeepDiesBetweenCalls has the controller die after each of its calls in turn while it restarts a group as a whole:
+// the next one finishes that, and no member is restarted twice.
 func TestKeepDiesBetweenCalls(t *testing.T) {
 	for k := range 100 {
 		f := kept(t, group(1, 2, asAWhole), func(f *fake) {

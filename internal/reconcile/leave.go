@@ -74,8 +74,8 @@ func (g Group) inTrouble() []string {
 	return members
 }
 
-// Leaving returns the names of the members that an apply moves off devices that can't be used, where there are others. Those that are
-// done with theirs stay, as do all where the group has ended: finished is not drift.
+// Leaving returns the names of the members that an apply moves off devices that can't be used, where there are others.
+// Those that are done with theirs stay, as do all where the group has ended: finished is not drift.
 func (g Group) Leaving() []string {
 	if g.Progress.Phase.Ended() {
 		return nil
@@ -87,8 +87,8 @@ func (g Group) Leaving() []string {
 	return slices.DeleteFunc(g.inTrouble(), func(member string) bool { return done[member] })
 }
 
-// place is [placement.Place] in which members keep what they have of devices that are lost. Those that should leave it do where there are
-// others; a warning says of the rest what is in the way.
+// place is [placement.Place] in which members keep what they have of devices that are lost. Those that should leave it
+// do where there are others; a warning says of the rest what is in the way.
 func place(in placement.Input, leave []string) (map[string]domain.Assignment, domain.Problems) {
 	lost := map[string]string{}
 	for uuid, state := range in.Devices {

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestMembersLeaveLostGPUs has worker-0 and worker-1 on the first two devices of a pool, of which some fail. What is decided for them is
-// carried out, and decided again.
+// TestMembersLeaveLostGPUs has worker-0 and worker-1 on the first two devices of a pool, of which some fail. What is
+// decided for them is carried out, and decided again.
 func TestMembersLeaveLostGPUs(t *testing.T) {
 	const w0, w1 = "mnist-worker-0", "mnist-worker-1"
 	done := func(member string, state domain.State) func(f *fake) {

@@ -76,8 +76,8 @@ func TestBriefLocksAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestLineForALock: an apply waits for one brief holder after the other, but for none that keeps the lock, which is named even where the engine
-// doesn't answer any more.
+// TestLineForALock: an apply waits for one brief holder after the other, but for none that keeps the lock, which is
+// named even where the engine doesn't answer any more.
 func TestLineForALock(t *testing.T) {
 	const each, before = 40 * time.Second, 5
 	for name, test := range map[string]struct {

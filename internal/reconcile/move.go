@@ -35,8 +35,8 @@ func (e *UnplacedError) Error() string {
 // Unwrap returns the cause.
 func (e *UnplacedError) Unwrap() error { return e.Cause }
 
-// lostHosts returns the hosts whose members can't stay, and why. The engine is asked only where it said of a member that there
-// is something about its host.
+// lostHosts returns the hosts whose members can't stay, and why. The engine is asked only where it said of a member
+// that there is something about its host.
 func (r Reconciler) lostHosts(ctx context.Context, cluster domain.Cluster, observed []domain.Observed) (map[string]string, error) {
 	if !slices.ContainsFunc(observed, onTroubledHost) {
 		return nil, nil
@@ -48,7 +48,8 @@ func (r Reconciler) lostHosts(ctx context.Context, cluster domain.Cluster, obser
 	return inventory.Lost, nil
 }
 
-// LostHosts returns the hosts whose members can't stay, and why, where something is said about the host of an observed member.
+// LostHosts returns the hosts whose members can't stay, and why, where something is said about the host of an observed
+// member.
 func (r Reconciler) LostHosts(ctx context.Context, observed []domain.Observed) (map[string]string, error) {
 	return r.lostHostsOf(ctx, Group{Observed: observed})
 }
@@ -65,12 +66,13 @@ func (r Reconciler) lostHostsOf(ctx context.Context, group Group) (map[string]st
 	return r.lostHosts(ctx, cluster.Spec, group.Observed)
 }
 
-// onTroubledHost tells whether there is something about the host of a member that is not done with it.
+// onTroubledHost reports whether there is something about the host of a member that is not done with it.
 func onTroubledHost(o domain.Observed) bool {
 	return o.HostTrouble != "" && o.State != domain.StateCompleted && o.State != domain.StateStopped
 }
 
-// inPlace returns the observed members without the troubles of hosts that keep their members, such as one that is paused.
+// inPlace returns the observed members without the troubles of hosts that keep their members, such as one that is
+// paused.
 func inPlace(observed []domain.Observed, lost map[string]string) []domain.Observed {
 	seen := slices.Clone(observed)
 	for i := range seen {
@@ -104,8 +106,8 @@ func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string)
 	return stranded, moving
 }
 
-// move places members anew that have lost their hosts, and returns the decision as it is stored then. A group that restarts
-// as a whole does so, in its present attempt: it is not to blame for its hosts.
+// move places members anew that have lost their hosts, and returns the decision as it is stored then. A group that
+// restarts as a whole does so, in its present attempt: it is not to blame for its hosts.
 func (r Reconciler) move(ctx context.Context, group Group, members []string, lost map[string]string) (d Decision, err error) {
 	err = r.asking(ctx, group.Document.Spec, func(by *told) error {
 		d, err = r.moveBy(ctx, by, group, members, lost)

@@ -15,7 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestKeepMoves looks at a group of ps-0, worker-0 (the chief) and worker-1 on host a, which is lost, in run 3, a minute after its start.
+// TestKeepMoves looks at a group of ps-0, worker-0 (the chief) and worker-1 on host a, which is lost, in run 3, a
+// minute after its start.
 func TestKeepMoves(t *testing.T) {
 	const ps, w0, w1 = 0, 1, 2
 	elsewhere := func(doc *domain.GroupDocument) {
@@ -297,7 +298,8 @@ func TestLookingForLostHosts(t *testing.T) {
 	}
 }
 
-// TestPendingWithoutInventory: where the hosts can't be read, groups that need nothing of them are seen to all the same.
+// TestPendingWithoutInventory: where the hosts can't be read, groups that need nothing of them are seen to all the
+// same.
 func TestPendingWithoutInventory(t *testing.T) {
 	f, r := applied(t, group(1, 1))
 	must(t, r.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" })))
@@ -317,7 +319,8 @@ func TestPendingWithoutInventory(t *testing.T) {
 	}
 }
 
-// TestHostLostDuringApply: the apply moves the members itself, as it holds the group's lock, and goes on as the same apply.
+// TestHostLostDuringApply: the apply moves the members itself, as it holds the group's lock, and goes on as the same
+// apply.
 func TestHostLostDuringApply(t *testing.T) {
 	f := newFake()
 	f.traits.MemberAddress = addressed

@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestOutage: the engine's events are lost, and then it does not answer for a while, as when a manager restarts. A wait outlasts that; what
-// does not pass ends it.
+// TestOutage: the engine's events are lost, and then it does not answer for a while, as when a manager restarts. A wait
+// outlasts that; what does not pass ends it.
 func TestOutage(t *testing.T) {
 	away := fmt.Errorf("the manager: %w", engine.ErrUnreachable)
 	for name, test := range map[string]struct {
@@ -94,8 +94,8 @@ func (l losing) Lock(ctx context.Context, name string, holder engine.Holder) (fu
 	}, nil
 }
 
-// TestOutageOfTenMinutes: a network that is down for ten minutes ends no wait, though a lock does not outlast that; who gives up
-// before is told why nothing is known of the members.
+// TestOutageOfTenMinutes: a network that is down for ten minutes ends no wait, though a lock does not outlast that; who
+// gives up before is told why nothing is known of the members.
 func TestOutageOfTenMinutes(t *testing.T) {
 	down := fmt.Errorf("the hosts: %w", engine.ErrUnreachable)
 	for name, test := range map[string]struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// PolicyExistsError is returned where a policy that should be created is for a role that has another one. From begins its
-// import ID, see [engine.Traits].
+// PolicyExistsError is returned where a policy that should be created is for a role that has another one. From begins
+// its import ID, see [engine.Traits].
 type PolicyExistsError struct{ Cluster, Group, Role, From string }
 
 // Error says what to do about it.
@@ -35,8 +35,9 @@ func (r Reconciler) Policy(ctx context.Context, group, role string) (domain.Auto
 	return doc, nil
 }
 
-// PutPolicy makes the policy of a role be as specified, and sees to it that the cluster's controller is there to keep to it. A new one must not be there
-// yet, but as specified (adopted is true then), or on its end, else it is a [*PolicyExistsError].
+// PutPolicy makes the policy of a role be as specified, and sees to it that the cluster's controller is there to keep
+// to it. A new one must not be there yet, but as specified (adopted is true then), or on its end, else it is a
+// [*PolicyExistsError].
 func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool) (adopted bool, err error) {
 	if _, err := engine.Cluster(ctx, r.Engine); err != nil {
 		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
@@ -66,7 +67,8 @@ func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy
 	return adopted, err
 }
 
-// storePolicy stores the document of a policy for a role that has this count. One that is stored as specified is left alone.
+// storePolicy stores the document of a policy for a role that has this count. One that is stored as specified is left
+// alone.
 func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool, count int) (adopted bool, err error) {
 	stored, err := r.Policy(ctx, spec.Group, spec.Role)
 	found := err == nil
@@ -90,9 +92,10 @@ func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPoli
 	return false, r.dropModels(ctx, spec.Key(), spec.Models())
 }
 
-// EndPolicy ends the policy of a role: it decides no more, the count is brought to what the policy says of its end, and its document is removed.
-// Where that count can't be had the policy ends all the same, and left says why; where somebody else is at work on the group it is an
-// [*engine.LockedError], and the end is to be repeated. Without a policy it does nothing.
+// EndPolicy ends the policy of a role: it decides no more, the count is brought to what the policy says of its end, and
+// its document is removed. Where that count can't be had the policy ends all the same, and left says why; where
+// somebody else is at work on the group it is an [*engine.LockedError], and the end is to be repeated. Without a policy
+// it does nothing.
 func (r Reconciler) EndPolicy(ctx context.Context, group, role string) (left string, err error) {
 	doc, err := r.markEnding(ctx, group, role)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -127,7 +130,8 @@ func (r Reconciler) markEnding(ctx context.Context, group, role string) (domain.
 	}
 }
 
-// settleCount brings the count of a role to what its policy, which decides no more, says of its end. Left says why that can't be had.
+// settleCount brings the count of a role to what its policy, which decides no more, says of its end. Left says why that
+// can't be had.
 func (r Reconciler) settleCount(ctx context.Context, doc domain.AutoscalingPolicyDocument) (left string, err error) {
 	for {
 		group, err := engine.Get[domain.GroupDocument](ctx, r.Engine, doc.Spec.Group)
@@ -191,7 +195,8 @@ func (r Reconciler) settleSize(ctx context.Context, doc domain.AutoscalingPolicy
 	}
 }
 
-// countAtEnd is the count that a role has once its policy has ended: the present one where the policy is not to change it, or can't.
+// countAtEnd is the count that a role has once its policy has ended: the present one where the policy is not to change
+// it, or can't.
 func countAtEnd(doc domain.AutoscalingPolicyDocument, group domain.GroupDocument) int {
 	role, found := group.Spec.Roles[doc.Spec.Role]
 	switch rule := doc.Spec.EndRule(); {
@@ -204,7 +209,8 @@ func countAtEnd(doc domain.AutoscalingPolicyDocument, group domain.GroupDocument
 	return group.Counts[doc.Spec.Role]
 }
 
-// deletePolicies removes the policies for roles of a group: without it they have nothing to decide about, whoever declared them.
+// deletePolicies removes the policies for roles of a group: without it they have nothing to decide about, whoever
+// declared them.
 func (r Reconciler) deletePolicies(ctx context.Context, group string) error {
 	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
 	if err != nil {

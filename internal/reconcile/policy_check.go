@@ -199,8 +199,8 @@ func (c *policyCheck) requested(at domain.Path, what, attribute string, given bo
 	}
 }
 
-// CheckRoom warns of a policy whose largest count could not be placed though nothing else were in the cluster, and of one that is to have as many as there is place for
-// and could give none of that back.
+// CheckRoom warns of a policy whose largest count could not be placed though nothing else were in the cluster, and of
+// one that is to have as many as there is place for and could give none of that back.
 func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) (problems domain.Problems) {
 	if p.FillsRoom() {
 		if view.scattered(group, p.Role) {

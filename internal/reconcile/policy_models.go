@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// PolicyModels returns a policy with the texts of its models, as they are stored. One that is not there is [engine.ErrNotFound].
+// PolicyModels returns a policy with the texts of its models, as they are stored. One that is not there is
+// [engine.ErrNotFound].
 func (r Reconciler) PolicyModels(ctx context.Context, spec domain.AutoscalingPolicy) (domain.AutoscalingPolicy, error) {
 	texts := map[string]string{}
 	for digest := range spec.Models() {

@@ -42,7 +42,8 @@ func (f *fake) wantModels(t *testing.T, when string, want map[string][]string) {
 	}
 }
 
-// TestPolicyModels: a policy's models are stored apart from its document, which only refers to them, are there as long as it does, and go with its group.
+// TestPolicyModels: a policy's models are stored apart from its document, which only refers to them, are there as long
+// as it does, and go with its group.
 func TestPolicyModels(t *testing.T) {
 	f, r := applied(t, group(1, 1, uncounted))
 	put := func(models map[string]string, created bool) {
@@ -92,8 +93,8 @@ func TestPolicyModels(t *testing.T) {
 	f.wantModels(t, "without the group", map[string][]string{"mnist-2/chief": {"other"}})
 }
 
-// TestPolicyModelsAfterDeaths: whoever stores or ends a policy may die after any of its calls. A document never refers to a model that is not there, and the
-// next apply, or the end, leaves none that nobody needs.
+// TestPolicyModelsAfterDeaths: whoever stores or ends a policy may die after any of its calls. A document never refers
+// to a model that is not there, and the next apply, or the end, leaves none that nobody needs.
 func TestPolicyModelsAfterDeaths(t *testing.T) {
 	died := errors.New("died")
 	old, changed := policy(asking(map[string]string{"rate": "one"})), policy(asking(map[string]string{"rate": "two"}))

@@ -386,7 +386,8 @@ func TestEndPolicyWithoutItsRole(t *testing.T) {
 	}
 }
 
-// Whoever ends a policy may die after any of its calls, and the next one comes to the end, though another run changes the policy meanwhile.
+// Whoever ends a policy may die after any of its calls, and the next one comes to the end, though another run changes
+// the policy meanwhile.
 func TestEndPolicyDiesBetweenCalls(t *testing.T) {
 	died := errors.New("died")
 	for _, rule := range []domain.OnDestroy{domain.OnDestroyKeep, domain.OnDestroyMin} {

@@ -25,7 +25,8 @@ type Reconciler struct {
 	Controller bool
 	// Secrets are the contents of the secrets of the group that is applied.
 	Secrets domain.SecretValues
-	// Planned are the hosts and devices that a plan showed for members of the group that is applied: they get those and no others.
+	// Planned are the hosts and devices that a plan showed for members of the group that is applied: they get those and
+	// no others.
 	Planned map[string]domain.Assignment
 	// Arriving are the folders of files that a plan brings to hosts before the group or sweep that is planned.
 	Arriving []string
@@ -59,8 +60,8 @@ func (r Reconciler) Read(ctx context.Context, name string) (Group, error) {
 // settledLooks bounds how often a group is read anew because a count was changed meanwhile.
 const settledLooks = 10
 
-// ReadSettled returns a group as Read does, whose members are those of its document where nobody but a policy has changed any: while a count is
-// changed, the document may be older than what is seen of the members.
+// ReadSettled returns a group as Read does, whose members are those of its document where nobody but a policy has
+// changed any: while a count is changed, the document may be older than what is seen of the members.
 func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, err error) {
 	for range settledLooks {
 		if group, err = r.Read(ctx, name); err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
@@ -74,7 +75,8 @@ func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, 
 	return group, nil
 }
 
-// Amiss tells whether an apply would have something to do about the group as it was read. What a change of a count has yet to do is none of that.
+// Amiss reports whether an apply would have something to do about the group as it was read. What a change of a count
+// has yet to do is none of that.
 func (g Group) Amiss() bool {
 	return g.Document.Applying || !g.Document.Scaling && len(Diff(g.atRest(), g.Observed)) > 0
 }
@@ -85,8 +87,8 @@ func (g *Group) see(observed []domain.Observed) {
 	g.Progress = Progress(g.Decision, g.Observed)
 }
 
-// Refresh returns a group as Read does. Where nothing of it is to be changed, and none of its GPUs is in trouble, that is told by the members'
-// specifications alone: then nothing is known of their states, nor of the group's progress.
+// Refresh returns a group as Read does. Where nothing of it is to be changed, and none of its GPUs is in trouble, that
+// is told by the members' specifications alone: then nothing is known of their states, nor of the group's progress.
 func (r Reconciler) Refresh(ctx context.Context, name string) (Group, error) {
 	group, err := r.stored(ctx, name)
 	if err != nil {
@@ -150,8 +152,8 @@ func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group doma
 	return view, err
 }
 
-// Preflight returns what would keep the members of a decision from being started, asked about one member of each role on each
-// host. Members that are kept as they are, whether they run or have ended, need nothing any more.
+// Preflight returns what would keep the members of a decision from being started, asked about one member of each role
+// on each host. Members that are kept as they are, whether they run or have ended, need nothing any more.
 func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]bool) (domain.Problems, error) {
 	var specs []domain.MemberSpec
 	var problems domain.Problems
@@ -177,8 +179,8 @@ func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]b
 }
 
 const (
-	// lockPatience is how long an apply waits for a holder that needs a lock only briefly, unless that one says how long it may take. It may
-	// stand in a line of many.
+	// lockPatience is how long an apply waits for a holder that needs a lock only briefly, unless that one says how
+	// long it may take. It may stand in a line of many.
 	lockPatience = 45 * time.Second
 	lockRetry    = 20 * time.Millisecond
 	// lockDoubt is how soon to ask again about a holder that may be dead.

@@ -23,9 +23,10 @@ type Sizing struct {
 	Why     string
 }
 
-// Resize has members of a role that are started from now on have another size, and restarts none for it. Members that run get it with their next start, be it
-// one by the engine itself, where that takes a specification without restarting a member ([engine.Traits.HandsOver]). A size that the members' hosts have no room for
-// is refused ([*HeldError]), as is any while an apply holds the group ([*engine.LockedError]), but for the declared one, which is always possible.
+// Resize has members of a role that are started from now on have another size, and restarts none for it. Members that
+// run get it with their next start, be it one by the engine itself, where that takes a specification without restarting
+// a member ([engine.Traits.HandsOver]). A size that the members' hosts have no room for is refused ([*HeldError]), as
+// is any while an apply holds the group ([*engine.LockedError]), but for the declared one, which is always possible.
 //
 // It hands over what is stored already, too: whoever stored that may have died before.
 func (r Reconciler) Resize(ctx context.Context, s Sizing) (err error) {
@@ -89,7 +90,8 @@ func (r Reconciler) storeSize(ctx context.Context, s Sizing, group Group) (d Dec
 	return Current(r.Engine.Traits(), document.Spec.Hosts, next), nil
 }
 
-// roomFor returns a [*HeldError] where members that have a place would have to leave it for their next size, and else holds the allocation until it is released.
+// roomFor returns a [*HeldError] where members that have a place would have to leave it for their next size, and else
+// holds the allocation until it is released.
 func (r Reconciler) roomFor(ctx context.Context, group Group, next domain.GroupDocument) (release func() error, err error) {
 	document, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// requesting has each worker request so many processors, of which it is limited to twice as many, and go on when others come or go.
+// requesting has each worker request so many processors, of which it is limited to twice as many, and go on when others
+// come or go.
 func requesting(cpus float64) func(g *domain.Group) {
 	return role("worker", func(r *domain.Role) {
 		r.Resources, r.OnScale = domain.ResourceRequirements{CPUs: cpus, MemoryMiB: 1000, Limits: domain.Resources{CPUs: 2 * cpus}}, domain.OnScaleNone
@@ -56,8 +57,8 @@ func of(cpus, limit float64, mib int64) domain.ResourceRequirements {
 	return domain.ResourceRequirements{CPUs: cpus, MemoryMiB: mib, Limits: domain.Resources{CPUs: limit, MemoryMiB: mib}}
 }
 
-// TestResize: another size is handed over without restarting anybody, where the engine can, and else is that of members that start later; it is no drift, outlives other
-// changes of the group, and gives way to what is declared anew.
+// TestResize: another size is handed over without restarting anybody, where the engine can, and else is that of members
+// that start later; it is no drift, outlives other changes of the group, and gives way to what is declared anew.
 func TestResize(t *testing.T) {
 	for name, prepare := range map[string]func(f *fake){"handed over": handsOver, "with the next start": func(*fake) {}} {
 		t.Run(name, func(t *testing.T) {
@@ -117,7 +118,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestResizeRoom: members whose hosts have no room for another size keep the one that they have, and others are placed by the size that is stored.
+// TestResizeRoom: members whose hosts have no room for another size keep the one that they have, and others are placed
+// by the size that is stored.
 func TestResizeRoom(t *testing.T) {
 	f := following(t, group(1, 2, requesting(20)), handsOver)
 	var refused *reconcile.HeldError
@@ -139,7 +141,8 @@ func TestResizeRoom(t *testing.T) {
 	must(t, reconcile.Reconciler{Engine: f}.Update(within(t), other))
 }
 
-// TestResizeHeld: while an apply holds the group, or one that was cut short has yet to be finished, there is no other size, but for the declared one.
+// TestResizeHeld: while an apply holds the group, or one that was cut short has yet to be finished, there is no other
+// size, but for the declared one.
 func TestResizeHeld(t *testing.T) {
 	f := following(t, group(1, 2, requesting(1)), handsOver)
 	must(t, resize(t, f, 3, 2000))

@@ -11,8 +11,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// rolling returns the members that get another specification in their turn: some of their role at a time. Members that have to
-// start for another reason do so at once, as do those whose hosts are in trouble. How the members of a pool are updated is the engine's to see to.
+// rolling returns the members that get another specification in their turn: some of their role at a time. Members that
+// have to start for another reason do so at once, as do those whose hosts are in trouble. How the members of a pool are
+// updated is the engine's to see to.
 func (d Decision) rolling(observed []domain.Observed) map[string]bool {
 	named := byName(observed)
 	rolling := map[string]bool{}
@@ -29,8 +30,8 @@ func (d Decision) rolling(observed []domain.Observed) map[string]bool {
 // update says how a change comes to the members of a role.
 func (d Decision) update(role string) domain.Update { return d.Document.Spec.Roles[role].Update }
 
-// turn returns the changes of the members whose turn it is, and their role; none where all have had theirs. Those whose failure is put up
-// with make room for others.
+// turn returns the changes of the members whose turn it is, and their role; none where all have had theirs. Those whose
+// failure is put up with make room for others.
 func (d Decision) turn(observed []domain.Observed, failed map[string]bool) (changes []Change, role string) {
 	rolling := d.rolling(observed)
 	away := map[string]int{} // of each role, for having had their turn
@@ -54,14 +55,14 @@ func (d Decision) turn(observed []domain.Observed, failed map[string]bool) (chan
 	return changes, role
 }
 
-// arriving tells whether a member was just started, and is in no trouble.
+// arriving reports whether a member was just started, and is in no trouble.
 func arriving(o domain.Observed) bool {
 	return o.State == domain.StatePending && o.Restarts == 0 && o.LastError == "" && o.HostTrouble == ""
 }
 
-// roll has the members get their specification that wait for their turn: the roles one after the other, and of each as many members at a
-// time as its update says, in the order of their indexes. The next one follows when one of them runs, or the next ones after a pause, when
-// all do. It goes on where an earlier apply died.
+// roll has the members get their specification that wait for their turn: the roles one after the other, and of each as
+// many members at a time as its update says, in the order of their indexes. The next one follows when one of them runs,
+// or the next ones after a pause, when all do. It goes on where an earlier apply died.
 func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Observed) (_ Decision, err error) {
 	if len(d.rolling(observed)) == 0 {
 		return d, nil
@@ -100,8 +101,9 @@ func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Obse
 	}
 }
 
-// inTurn regards members that wait for their turn as they are, though with another specification than they should have, and those
-// whose failure is put up with as if they ran. So it does those that were just started, as long as others can follow.
+// inTurn regards members that wait for their turn as they are, though with another specification than they should have,
+// and those whose failure is put up with as if they ran. So it does those that were just started, as long as others can
+// follow.
 func inTurn(d Decision, observed []domain.Observed, failed map[string]bool) []domain.Observed {
 	rolling := d.rolling(observed)
 	hashes := make(map[string]string, len(d.Members))
@@ -137,7 +139,7 @@ func pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// goesBack tells whether a group is to be what it was before, for a failure of one of its members.
+// goesBack reports whether a group is to be what it was before, for a failure of one of its members.
 func goesBack(d Decision, err error) bool {
 	failure, is := errors.AsType[*MemberError](err)
 	return is && d.update(failure.Member.Role).OnFailure == domain.UpdateRollback

@@ -166,8 +166,8 @@ func TestUpdateInTurns(t *testing.T) {
 	}
 }
 
-// TestUpdateGoesOn: an apply that dies between two turns is taken up by the next one where it ended, and what it goes back to is
-// what ran before the first of them.
+// TestUpdateGoesOn: an apply that dies between two turns is taken up by the next one where it ended, and what it goes
+// back to is what ran before the first of them.
 func TestUpdateGoesOn(t *testing.T) {
 	for _, last := range []play{lasts, {exits(127)}} {
 		f := newFake()

@@ -18,7 +18,8 @@ import (
 // Claim is what somebody who waits for room is to get.
 type Claim struct {
 	Request domain.RoomRequest
-	// Decision is the group with its places, Warnings are about it, and Gone are the members that have yet to go for it, by the keys of their policies.
+	// Decision is the group with its places, Warnings are about it, and Gone are the members that have yet to go for
+	// it, by the keys of their policies.
 	Decision Decision
 	Warnings domain.Problems
 	Gone     map[string][]string
@@ -44,7 +45,8 @@ func (v View) without(roles []elastic, gone map[string]bool) View {
 	return v
 }
 
-// settled returns the view as it is once the members are gone that are being removed: their places are still theirs until then.
+// settled returns the view as it is once the members are gone that are being removed: their places are still theirs
+// until then.
 func (v View) settled() View {
 	groups := maps.Clone(v.Groups)
 	for name, doc := range groups {
@@ -81,7 +83,8 @@ func (v View) WithClaims(claims []Claim) View {
 	return v
 }
 
-// Claims returns what those who wait are to get, in their turn, and who goes for that: no more than it takes, and nobody for what can't be had.
+// Claims returns what those who wait are to get, in their turn, and who goes for that: no more than it takes, and
+// nobody for what can't be had.
 func (v View) Claims(requests []domain.RoomRequest, y Yielders) []Claim {
 	v = v.settled()
 	roles, gone := v.elastics(y), map[string]bool{}
@@ -152,8 +155,8 @@ func (v View) yield(request domain.RoomRequest, roles []elastic, gone map[string
 	return next, true
 }
 
-// Hint says which roles would have room for a group that has none, and don't give way: those that are as important, or can't at the moment; "" where that
-// would not help, either.
+// Hint says which roles would have room for a group that has none, and don't give way: those that are as important, or
+// can't at the moment; "" where that would not help, either.
 func (v View) Hint(request domain.RoomRequest, y Yielders) string {
 	v = v.settled()
 	spec := request.Spec
@@ -237,8 +240,9 @@ func (c Claim) Yields(view View) string {
 	return strings.Join(said, ", ")
 }
 
-// Share decides who gives way to those who wait for room, and returns what each is to get, with the counts of roles, by the keys of their policies. Stays are
-// the roles that can't do without some members, beside those of groups that can't be changed at present.
+// Share decides who gives way to those who wait for room, and returns what each is to get, with the counts of roles, by
+// the keys of their policies. Stays are the roles that can't do without some members, beside those of groups that can't
+// be changed at present.
 func (r Reconciler) Share(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]Stay) (claims []Claim, counts map[string]int, err error) {
 	if len(requests) == 0 {
 		return nil, nil, nil
@@ -298,8 +302,8 @@ func (c Claim) answer(view View, y Yielders) string {
 	return "nobody gives way: there would be no room even so"
 }
 
-// claimsBefore returns what those are to get who wait for room and come before a group: they are more important, or as important and have waited for longer. One that
-// does not wait itself comes after all of its priority.
+// claimsBefore returns what those are to get who wait for room and come before a group: they are more important, or as
+// important and have waited for longer. One that does not wait itself comes after all of its priority.
 func (r Reconciler) claimsBefore(ctx context.Context, view View, group domain.Group) ([]Claim, error) {
 	requests, err := engine.List[domain.RoomRequest](ctx, r.Engine)
 	if err != nil || len(requests) == 0 {
@@ -351,8 +355,8 @@ func claimed(reason string, claims []Claim) string {
 	return fmt.Sprintf("%s (%s, waits for room, too, and comes first)", reason, claimants(claims))
 }
 
-// Room returns for how many more members of a role there is room, up to so many, beside what those wait for who are no less important, and what is in the
-// way of more; "" where nothing is.
+// Room returns for how many more members of a role there is room, up to so many, beside what those wait for who are no
+// less important, and what is in the way of more; "" where nothing is.
 func (r Reconciler) Room(ctx context.Context, group, role string, most int) (more int, short string, err error) {
 	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, group)
 	if err != nil {
@@ -390,7 +394,8 @@ func summaryOf(err error) string {
 	return problems[0].Summary
 }
 
-// viewOfMore is what the choice of places for further members of a role needs to know, with what others are to get before it.
+// viewOfMore is what the choice of places for further members of a role needs to know, with what others are to get
+// before it.
 func (r Reconciler) viewOfMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster, found map[string]domain.HostGPUs) (view View, claims []Claim, err error) {
 	if view, err = r.View(ctx, cluster, spec); err != nil {
 		return view, nil, err

@@ -66,7 +66,8 @@ func (m *market) count(name string) int {
 	return documents[domain.GroupDocument](m.fake)[name].Counts["worker"]
 }
 
-// decide has a role decide as a policy with the algorithm idle_room does, and carries that out; it returns what changed.
+// decide has a role decide as a policy with the algorithm idle_room does, and carries that out; it returns what
+// changed.
 func (m *market) decide(name string) int {
 	m.Helper()
 	role, r, count := m.roles[name], reconcile.Reconciler{Engine: m.fake}, m.count(name)
@@ -112,7 +113,7 @@ func (m *market) ready(priority int) (names []string) {
 	return names
 }
 
-// outranked tells whether somebody waits who is more important.
+// outranked reports whether somebody waits who is more important.
 func (m *market) outranked(priority int) bool {
 	for _, request := range m.waiting {
 		if request.Spec.Priority > priority {
@@ -166,8 +167,9 @@ func (m *market) withdraw(name string) {
 	must(m.T, engine.Delete[domain.RoomRequest](m.Context(), m.fake, name))
 }
 
-// Whatever comes and goes, in whatever order it is decided: no role goes below min, none shrinks but for somebody more important, those that give way do so enough, and
-// once nobody waits all settle: roles of one priority never take room from each other, and no room is left that one could have.
+// Whatever comes and goes, in whatever order it is decided: no role goes below min, none shrinks but for somebody more
+// important, those that give way do so enough, and once nobody waits all settle: roles of one priority never take room
+// from each other, and no room is left that one could have.
 func TestSharedRoomProperty(t *testing.T) {
 	gaveWay := 0
 	for seed := range uint64(60) {

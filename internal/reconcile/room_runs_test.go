@@ -61,8 +61,8 @@ type noKeeper struct{}
 func (noKeeper) Batch(string) int                                         { return 1 }
 func (noKeeper) KeepStarts(context.Context, []reconcile.StartedRun) error { return nil }
 
-// A sweep asks for room as long as runs of it wait for some that roles could give. Neither they nor applies that come after it get what it is to have, and it says
-// what it waits for.
+// A sweep asks for room as long as runs of it wait for some that roles could give. Neither they nor applies that come
+// after it get what it is to have, and it says what it waits for.
 func TestRunsAskForRoom(t *testing.T) {
 	f := crowded(4)
 	f.shares(t, 0, 3, 1, "low")
@@ -126,8 +126,8 @@ func TestRunsAskForRoom(t *testing.T) {
 	}
 }
 
-// What nobody asks for any more is taken back: without policies none can be given, and what is left of a sweep that has gone, or waits no more, is of no use. That
-// of a sweep that an apply changes stays.
+// What nobody asks for any more is taken back: without policies none can be given, and what is left of a sweep that has
+// gone, or waits no more, is of no use. That of a sweep that an apply changes stays.
 func TestRunsAskNoMore(t *testing.T) {
 	f := crowded(4)
 	group, gone, changed := asks("urgent", 1, 1), runsAsk("gone", 0, 1), runsAsk("changed", 0, 1)

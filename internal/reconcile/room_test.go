@@ -218,7 +218,8 @@ func TestShareOfHosts(t *testing.T) {
 	}
 }
 
-// Where the engine chooses who goes, members of one host alone give way: of several, another one than is needed may be freed.
+// Where the engine chooses who goes, members of one host alone give way: of several, another one than is needed may be
+// freed.
 func TestShareOfScattered(t *testing.T) {
 	const stays = `urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: the engine chooses which of its members go, and may free another host`
 	for name, test := range map[string]struct {
@@ -253,7 +254,8 @@ func TestShareOfScattered(t *testing.T) {
 	}
 }
 
-// An apply waits for those who give way, tells them so by its request, and takes that back once it has the room. Nobody takes the room meanwhile.
+// An apply waits for those who give way, tells them so by its request, and takes that back once it has the room. Nobody
+// takes the room meanwhile.
 func TestApplyWaitsForRoom(t *testing.T) {
 	f := crowded(4)
 	f.shares(t, 0, 4, 1, "low")
@@ -278,7 +280,8 @@ func TestApplyWaitsForRoom(t *testing.T) {
 	}
 }
 
-// While somebody waits, neither a policy nor an apply that comes after it takes the room that was made: an apply waits behind it.
+// While somebody waits, neither a policy nor an apply that comes after it takes the room that was made: an apply waits
+// behind it.
 func TestRoomIsKeptForWhoWaits(t *testing.T) {
 	f := crowded(4)
 	f.shares(t, 0, 4, 1, "low")

@@ -38,8 +38,8 @@ func (e *RoomError) Error() string {
 // Unwrap returns what ended the wait.
 func (e *RoomError) Unwrap() error { return e.Cause }
 
-// claimFor returns what a group is to get that lacks room, once those have given way who are less important, and what those get who come before it. Its Refusal
-// has the reason why it can't be had, with what would help.
+// claimFor returns what a group is to get that lacks room, once those have given way who are less important, and what
+// those get who come before it. Its Refusal has the reason why it can't be had, with what would help.
 func (r Reconciler) claimFor(ctx context.Context, view View, group domain.Group, lacks domain.Problems) (claim Claim, before []Claim, err error) {
 	y, err := r.Yielders(ctx)
 	if err != nil || len(y.Policies) == 0 {
@@ -70,8 +70,8 @@ func (r Reconciler) claimFor(ctx context.Context, view View, group domain.Group,
 	return claim, before, nil
 }
 
-// PlanRoom is [Reconciler.Decide] for a plan: a group that has no room is decided as it will be once roles of lower priority have given way. Who gives way
-// is among what it is to get, which is nothing for one that has room.
+// PlanRoom is [Reconciler.Decide] for a plan: a group that has no room is decided as it will be once roles of lower
+// priority have given way. Who gives way is among what it is to get, which is nothing for one that has room.
 func (r Reconciler) PlanRoom(ctx context.Context, view View, spec domain.Group) (decision Decision, claim Claim, problems domain.Problems, err error) {
 	decision, problems, err = r.Decide(ctx, view, spec)
 	if err != nil || problems.Err() == nil {
@@ -90,8 +90,9 @@ func (r Reconciler) PlanRoom(ctx context.Context, view View, spec domain.Group) 
 	return claim.Decision, claim, claim.Warnings, nil
 }
 
-// allocate decides about the group and stores the decision, while nobody else allocates in this cluster. Where the group goes
-// back to an earlier document, that one takes the place of the one that is stored. One that has no room waits for it where roles of lower priority can give it.
+// allocate decides about the group and stores the decision, while nobody else allocates in this cluster. Where the
+// group goes back to an earlier document, that one takes the place of the one that is stored. One that has no room
+// waits for it where roles of lower priority can give it.
 func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
 	decision, observed, err = r.allocateNow(ctx, spec, back)
 	lacks, refused := errors.AsType[domain.Problems](err)
@@ -143,7 +144,8 @@ func (r Reconciler) newRoomWait(ctx context.Context, spec domain.Group, lacks do
 	return w, err
 }
 
-// putRequest stores a request for room, whatever is left of an earlier one, and returns it with what was answered so far.
+// putRequest stores a request for room, whatever is left of an earlier one, and returns it with what was answered so
+// far.
 func (r Reconciler) putRequest(ctx context.Context, request domain.RoomRequest) (domain.RoomRequest, error) {
 	for {
 		stored, err := engine.Get[domain.RoomRequest](ctx, r.Engine, request.Spec.Name)
@@ -172,7 +174,8 @@ func (w *roomWait) end(ctx context.Context) error {
 	return engine.Delete[domain.RoomRequest](ctx, w.Engine, w.request.Spec.Name)
 }
 
-// allocate is [Reconciler.allocateNow], again and again until there is room. The lock of the group is held meanwhile, and keeps the controller from seeing to it.
+// allocate is [Reconciler.allocateNow], again and again until there is room. The lock of the group is held meanwhile,
+// and keeps the controller from seeing to it.
 func (w *roomWait) allocate(ctx context.Context) (decision Decision, observed []domain.Observed, err error) {
 	spec := w.request.Spec
 	err = w.watch(ctx, spec.Name, func([]domain.Observed) (bool, time.Time, error) {
@@ -216,8 +219,9 @@ func (w *roomWait) keep(ctx context.Context) error {
 	return err
 }
 
-// behindClaims decides again about a group of which some members are new, so that these take nothing that those are to get who wait and come before it. Where
-// members move, too, the decision stays as it is: they have to find a place before anybody gets another one.
+// behindClaims decides again about a group of which some members are new, so that these take nothing that those are to
+// get who wait and come before it. Where members move, too, the decision stays as it is: they have to find a place
+// before anybody gets another one.
 func (r Reconciler) behindClaims(ctx context.Context, view View, decision Decision, by *told) (Decision, error) {
 	before, stored := view.Groups[decision.Document.Spec.Name], decision.Document
 	added := false
@@ -248,7 +252,8 @@ func (r Reconciler) behindClaims(ctx context.Context, view View, decision Decisi
 	return decision, refused
 }
 
-// Abandoned removes requests for room that nobody waits for any more, as the apply has died: nobody holds the group then.
+// Abandoned removes requests for room that nobody waits for any more, as the apply has died: nobody holds the group
+// then.
 func (r Reconciler) Abandoned(ctx context.Context, request domain.RoomRequest) (removed bool, err error) {
 	release, free, err := r.tryLock(ctx, GroupLock(request.Spec.Name), "removal of a request for room of group "+request.Spec.Name)
 	if err != nil || !free {

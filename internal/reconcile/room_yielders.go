@@ -55,7 +55,8 @@ type elastic struct {
 	stay  Stay
 }
 
-// elastics are the roles under policies that have more members than they can't do without, or than their policies' least count.
+// elastics are the roles under policies that have more members than they can't do without, or than their policies'
+// least count.
 func (v View) elastics(y Yielders) []elastic {
 	var found []elastic
 	for _, key := range slices.Sorted(maps.Keys(y.Policies)) {
@@ -83,7 +84,8 @@ func (v View) elastics(y Yielders) []elastic {
 	return found
 }
 
-// scattered reports whether the engine chooses which members of a role go, of several hosts: whose room that frees can't be told before.
+// scattered reports whether the engine chooses which members of a role go, of several hosts: whose room that frees
+// can't be told before.
 func (v View) scattered(group domain.Group, role string) bool {
 	hosts := 0
 	for name, host := range v.Inventory.Hosts {
@@ -94,7 +96,8 @@ func (v View) scattered(group domain.Group, role string) bool {
 	return hosts > 1 && SchedulingOf(v.Traits, group, role) == domain.SchedulingEngine
 }
 
-// goInOrder reports whether only the members with the highest indexes of a role can go. In other roles, those go whose room is needed.
+// goInOrder reports whether only the members with the highest indexes of a role can go. In other roles, those go whose
+// room is needed.
 func (v View) goInOrder(doc domain.GroupDocument, policy domain.AutoscalingPolicy) bool {
 	return topology.HasIdentity(doc.Spec, policy.Role) || SchedulingOf(v.Traits, doc.Spec, policy.Role) == domain.SchedulingEngine || policy.Guards.Remove == domain.RemoveHighestIndex
 }

@@ -21,8 +21,9 @@ type Scaling struct {
 	Group, Role string
 	// From is the count by which it was decided, and To the one that is asked for.
 	From, To int
-	// Remove are members in the order in which they are to go where some are removed; those with the highest indexes go first where it is
-	// empty, or has too few. Members with an identity, and those that the engine distributes, always go by their indexes.
+	// Remove are members in the order in which they are to go where some are removed; those with the highest indexes go
+	// first where it is empty, or has too few. Members with an identity, and those that the engine distributes, always
+	// go by their indexes.
 	Remove []string
 	At     time.Time
 	Why    string
@@ -47,12 +48,13 @@ func (e *HeldError) Error() string { return e.Why }
 
 func held(format string, args ...any) error { return &HeldError{fmt.Sprintf(format, args...)} }
 
-// Scale changes the count of a role whose replicas are not declared, and returns what was done when members were started or are gone; it does
-// not wait for them to run. It comes as near to the count that is asked for as is possible without moving a member; short says what is in the
-// way of more, or of fewer, and is "" where nothing is.
+// Scale changes the count of a role whose replicas are not declared, and returns what was done when members were
+// started or are gone; it does not wait for them to run. It comes as near to the count that is asked for as is possible
+// without moving a member; short says what is in the way of more, or of fewer, and is "" where nothing is.
 //
-// Nothing is changed where an apply holds the group ([*engine.LockedError]), where it has another count ([*CountError]), and where it is not to
-// be scaled at present ([*HeldError]). Any other error may come with what is stored already: the controller carries that out, see [Keep].
+// Nothing is changed where an apply holds the group ([*engine.LockedError]), where it has another count
+// ([*CountError]), and where it is not to be scaled at present ([*HeldError]). Any other error may come with what is
+// stored already: the controller carries that out, see [Keep].
 func (r Reconciler) Scale(ctx context.Context, s Scaling) (done domain.Scaled, short string, err error) {
 	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, s.Group)
 	if err != nil {
@@ -92,8 +94,8 @@ func longestGrace(g domain.Group) time.Duration {
 	return time.Duration(longest)
 }
 
-// scalable returns the group, which is locked, with its cluster, or why it must not be scaled. A change of a count that was not carried out to its
-// end comes first.
+// scalable returns the group, which is locked, with its cluster, or why it must not be scaled. A change of a count that
+// was not carried out to its end comes first.
 func (r Reconciler) scalable(ctx context.Context, s Scaling) (group Group, cluster domain.Cluster, err error) {
 	if group, err = r.Read(ctx, s.Group); err == nil && group.Document.Scaling {
 		if err = r.settle(ctx, group.Decision, group.Observed); err == nil {
@@ -165,8 +167,8 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 	return nil
 }
 
-// recount decides about the group with another count, and stores that as what is to be carried out; where nothing is possible that comes nearer to
-// what is asked for, nothing is stored.
+// recount decides about the group with another count, and stores that as what is to be carried out; where nothing is
+// possible that comes nearer to what is asked for, nothing is stored.
 func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster domain.Cluster) (d Decision, short string, err error) {
 	view := View{Traits: r.Engine.Traits(), Inventory: engine.Inventory{Hosts: cluster.Hosts}}
 	var claims []Claim
@@ -211,8 +213,8 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 	return d, short, err
 }
 
-// viewForMore is what the choice of places for further members of a role needs to know, and holds the allocation until it is released. Agents are asked for
-// their GPUs before, which may take them a while.
+// viewForMore is what the choice of places for further members of a role needs to know, and holds the allocation until
+// it is released. Agents are asked for their GPUs before, which may take them a while.
 func (r Reconciler) viewForMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster) (view View, claims []Claim, release func() error, err error) {
 	var found map[string]domain.HostGPUs
 	if spec.Roles[s.Role].GPUs != nil {
@@ -229,7 +231,8 @@ func (r Reconciler) viewForMore(ctx context.Context, s Scaling, spec domain.Grou
 	return view, claims, release, nil
 }
 
-// settle carries out a stored change of a count, and stores that it is. What somebody else changed of members is left to the next apply.
+// settle carries out a stored change of a count, and stores that it is. What somebody else changed of members is left
+// to the next apply.
 func (r Reconciler) settle(ctx context.Context, d Decision, observed []domain.Observed) error {
 	changes := slices.DeleteFunc(Diff(d, observed), func(c Change) bool { return c.Action == ActionMend })
 	if err := r.carryOut(ctx, d, changes); err != nil {
@@ -247,8 +250,8 @@ func (r Reconciler) settle(ctx context.Context, d Decision, observed []domain.Ob
 // leavingRetry is when to look again at members that were asked to go.
 const leavingRetry = 500 * time.Millisecond
 
-// resumeScaling goes on with a change of a count whose controller died. Members that are to go are asked to, and not waited for: other groups may
-// need something meanwhile.
+// resumeScaling goes on with a change of a count whose controller died. Members that are to go are asked to, and not
+// waited for: other groups may need something meanwhile.
 func (r Reconciler) resumeScaling(ctx context.Context, group Group) (next time.Time, err error) {
 	var leaving []string
 	for _, change := range Diff(group.Decision, group.Observed) {

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestScaleDies has the controller die after each of its calls while it scales a group out and in: the next one finishes that, as does an apply, and
-// nothing is left over. What was not decided yet is not done.
+// TestScaleDies has the controller die after each of its calls while it scales a group out and in: the next one
+// finishes that, as does an apply, and nothing is left over. What was not decided yet is not done.
 func TestScaleDies(t *testing.T) {
 	inPeace := role("worker", func(r *domain.Role) { r.OnScale = domain.OnScaleNone })
 	for name, c := range map[string]struct {

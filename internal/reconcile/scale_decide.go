@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// nearest returns the decision for the count that is asked for, or for the nearest to it for which there is one, where one for fewer
-// changes is possible whenever that for more is; and why not what is asked for.
+// nearest returns the decision for the count that is asked for, or for the nearest to it for which there is one, where
+// one for fewer changes is possible whenever that for more is; and why not what is asked for.
 func nearest(from, to int, decide func(count int) (Decision, error)) (d Decision, count int, refusal error) {
 	if d, refusal = decide(to); refusal == nil {
 		return d, to, nil
@@ -29,7 +29,8 @@ func nearest(from, to int, decide func(count int) (Decision, error)) (d Decision
 	return d, possible, refusal
 }
 
-// decide returns what the group should be with another count of the role. Members that go keep what they were assigned until they are gone.
+// decide returns what the group should be with another count of the role. Members that go keep what they were assigned
+// until they are gone.
 func (s Scaling) decide(view View, previous domain.GroupDocument, count int) (d Decision, err error) {
 	next := previous
 	next.Counts, next.Absent = maps.Clone(previous.Counts), maps.Clone(previous.Absent)
@@ -85,7 +86,8 @@ func SchedulingOf(traits engine.Traits, spec domain.Group, role string) domain.S
 	return domain.SchedulingPinned
 }
 
-// order returns the indexes of the role's members in the order in which they go. Without its chief a group would never complete.
+// order returns the indexes of the role's members in the order in which they go. Without its chief a group would never
+// complete.
 func (s Scaling) order(traits engine.Traits, doc domain.GroupDocument, indexes []int) []int {
 	order := slices.Sorted(slices.Values(indexes))
 	slices.Reverse(order)
@@ -107,7 +109,7 @@ func (s Scaling) order(traits engine.Traits, doc domain.GroupDocument, indexes [
 	return order
 }
 
-// restarts tells whether members have to start again that the decision before it has already.
+// restarts reports whether members have to start again that the decision before it has already.
 func (d Decision) restarts(before Decision) bool {
 	kept := d.Kept(before)
 	return slices.ContainsFunc(before.Members, func(m domain.Member) bool {

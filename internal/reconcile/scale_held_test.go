@@ -187,7 +187,8 @@ func TestScaleAsksForGPUsFirst(t *testing.T) {
 	calls.expectUnchanged(t, f, before)
 }
 
-// TestApplyWaitsForAScaling: an apply waits as long as members may take to end, and the controller's other work does not.
+// TestApplyWaitsForAScaling: an apply waits as long as members may take to end, and the controller's other work does
+// not.
 func TestApplyWaitsForAScaling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := role("worker", func(r *domain.Role) { r.GracePeriod = duration(10 * time.Minute) })

@@ -18,8 +18,8 @@ import (
 // undeclared leaves the number of workers to a policy.
 var undeclared = role("worker", func(r *domain.Role) { r.Replicas = nil })
 
-// following returns an engine in which a group runs, the number of whose workers a policy may change from what it is. prepare sets the
-// engine up.
+// following returns an engine in which a group runs, the number of whose workers a policy may change from what it is.
+// prepare sets the engine up.
 func following(t *testing.T, spec domain.Group, prepare ...func(f *fake)) *fake {
 	t.Helper()
 	f := newFake()
@@ -93,7 +93,8 @@ func TestScale(t *testing.T) {
 		spec    domain.Group
 		prepare func(f *fake)
 		scale   []reconcile.Scaling
-		// want are the indexes of the workers, done the count that is reported last, and restarted are members that were started again.
+		// want are the indexes of the workers, done the count that is reported last, and restarted are members that
+		// were started again.
 		want      string
 		done      int
 		restarted string
@@ -245,7 +246,8 @@ func completes(role string) func(g *domain.Group) {
 	}
 }
 
-// expectScaled fails unless the document of the group is as before, but for what was done to the number of workers, and for further members.
+// expectScaled fails unless the document of the group is as before, but for what was done to the number of workers, and
+// for further members.
 func (f *fake) expectScaled(t *testing.T, before domain.GroupDocument, done domain.Scaled) {
 	t.Helper()
 	doc := f.document(t, "mnist")
@@ -295,7 +297,8 @@ func TestScaleKeepsTheStart(t *testing.T) {
 	}
 }
 
-// TestScaleMendsNothing: what somebody else changed of members that go on is for a plan to show, and for an apply to mend.
+// TestScaleMendsNothing: what somebody else changed of members that go on is for a plan to show, and for an apply to
+// mend.
 func TestScaleMendsNothing(t *testing.T) {
 	f := following(t, farm(2))
 	f.put("mnist-worker-0", func(o *domain.Observed) { o.Replicas = new(3) })
@@ -306,8 +309,8 @@ func TestScaleMendsNothing(t *testing.T) {
 	}
 }
 
-// TestDeclaredReplicasTakeOver: a role whose count was a policy's has the replicas that it declares, with indexes that count up, and keeps its
-// count once it declares none.
+// TestDeclaredReplicasTakeOver: a role whose count was a policy's has the replicas that it declares, with indexes that
+// count up, and keeps its count once it declares none.
 func TestDeclaredReplicasTakeOver(t *testing.T) {
 	f := following(t, farm(4))
 	_, _, err := reconcile.Reconciler{Engine: f, Controller: true}.Scale(within(t), scaling(4, 2, "mnist-worker-0", "mnist-worker-2"))
@@ -336,8 +339,8 @@ func TestPoolsHaveNoGaps(t *testing.T) {
 	}
 }
 
-// TestGoingBackKeepsTheCount: an apply that fails and is rolled back leaves the count to the policy, also where it was scaled since the apply
-// before.
+// TestGoingBackKeepsTheCount: an apply that fails and is rolled back leaves the count to the policy, also where it was
+// scaled since the apply before.
 func TestGoingBackKeepsTheCount(t *testing.T) {
 	back := role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: 1, OnFailure: domain.UpdateRollback} })
 	f := following(t, farm(4, back))

@@ -26,8 +26,8 @@ type Scene struct {
 	stances map[string]func() stance
 }
 
-// Scene returns what is known of the groups, in a constant number of engine calls. What could not be read of single groups is left out, and reported
-// in the error.
+// Scene returns what is known of the groups, in a constant number of engine calls. What could not be read of single
+// groups is left out, and reported in the error.
 func (r Reconciler) Scene(ctx context.Context) (Scene, error) {
 	scene := Scene{traits: r.Engine.Traits()}
 	var err error

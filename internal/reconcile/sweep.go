@@ -176,7 +176,8 @@ func siteOf(view View) sweep.Cluster {
 	}
 }
 
-// preflightSweep asks the engine about one run on each host that may have it, as all others differ in their environment alone.
+// preflightSweep asks the engine about one run on each host that may have it, as all others differ in their environment
+// alone.
 func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.Sweep) (domain.Problems, error) {
 	if len(view.Inventory.Hosts) == 0 {
 		return nil, nil // which is said by Fits
@@ -336,8 +337,8 @@ func (e *UnsuccessfulError) Error() string {
 // Collect takes what the runs of a sweep left, which have ended, before it goes.
 type Collect func(ctx context.Context, found Sweep) error
 
-// DeleteSweep ends a sweep's runs, and forgets it with all that is remembered of them. Without one it does nothing. Where
-// collect is not nil, it is called in between.
+// DeleteSweep ends a sweep's runs, and forgets it with all that is remembered of them. Without one it does nothing.
+// Where collect is not nil, it is called in between.
 func (r Reconciler) DeleteSweep(ctx context.Context, name string, collect Collect) (err error) {
 	release, err := r.lock(ctx, SweepLock(name), "destroy of sweep "+name)
 	if errors.Is(err, engine.ErrNotFound) {

@@ -24,8 +24,8 @@ func (r Reconciler) ResultsPlace(name, key string, run domain.Run) string {
 	return r.Engine.Traits().FolderPlace(folder)
 }
 
-// LostResults returns the keys of runs that succeeded and whose results are gone, sorted. What is remembered of the runs
-// is read, unless it was.
+// LostResults returns the keys of runs that succeeded and whose results are gone, sorted. What is remembered of the
+// runs is read, unless it was.
 func (r Reconciler) LostResults(ctx context.Context, found Sweep) (lost []string, err error) {
 	if found.Document.Spec.Results == nil || found.Document.Ending {
 		return nil, nil
@@ -81,8 +81,8 @@ func (r Reconciler) resultsOf(ctx context.Context, doc domain.SweepDocument) (fo
 	return folders, nil
 }
 
-// KeptResults returns where the results of a sweep's runs are that stay when it is destroyed, sorted: none where they are
-// removed.
+// KeptResults returns where the results of a sweep's runs are that stay when it is destroyed, sorted: none where they
+// are removed.
 func (r Reconciler) KeptResults(ctx context.Context, name string) (places []string, err error) {
 	doc, err := engine.Get[domain.SweepDocument](ctx, r.Engine, name)
 	if errors.Is(err, engine.ErrNotFound) || err == nil && (doc.Spec.Results == nil || doc.Spec.Results.OnDestroy == domain.DeleteResults) {
@@ -98,8 +98,8 @@ func (r Reconciler) KeptResults(ctx context.Context, name string) (places []stri
 	return places, err
 }
 
-// ArchiveSweep writes what runs left to an archive, see [Reconciler.ArchiveResults]. It returns how many had left something,
-// and the keys of the others.
+// ArchiveSweep writes what runs left to an archive, see [Reconciler.ArchiveResults]. It returns how many had left
+// something, and the keys of the others.
 func (r Reconciler) ArchiveSweep(
 	ctx context.Context, found Sweep, keys []string, to io.Writer,
 ) (with int, without []string, err error) {

@@ -86,7 +86,8 @@ func (v View) give(request domain.RoomRequest) (Decision, domain.Problems) {
 	return Decide(v, request.Spec)
 }
 
-// giveRuns has placement find room for the runs of a sweep that wait, as it does when they start, beside those that are on.
+// giveRuns has placement find room for the runs of a sweep that wait, as it does when they start, beside those that are
+// on.
 func (v View) giveRuns(request domain.RoomRequest) (Decision, domain.Problems) {
 	name := request.Spec.Name
 	members := make([]domain.Member, request.Runs())
@@ -113,8 +114,8 @@ func (v View) giveRuns(request domain.RoomRequest) (Decision, domain.Problems) {
 	return Decision{Document: doc}, nil
 }
 
-// requestRoom has sweeps ask for room whose runs lack it, while there are policies whose roles may give some or take it, and takes back what no other asks
-// for. News tells that one asks for something else than before.
+// requestRoom has sweeps ask for room whose runs lack it, while there are policies whose roles may give some or take
+// it, and takes back what no other asks for. News tells that one asks for something else than before.
 func (r Reconciler) requestRoom(ctx context.Context, queues []sweep.Queue, wanted map[string]domain.RoomRequest) (news bool, err error) {
 	if len(wanted) > 0 {
 		policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)

@@ -18,8 +18,8 @@ type Upkeep struct {
 	// Stop are members to be stopped, for Reason.
 	Stop   []string
 	Reason domain.StopReason
-	// Restart is true where the whole group has to be restarted, and Resume where that, or another count of a role, was decided, but not
-	// carried out by whoever decided it.
+	// Restart is true where the whole group has to be restarted, and Resume where that, or another count of a role, was
+	// decided, but not carried out by whoever decided it.
 	Restart, Resume bool
 	// Move are members whose hosts are lost, to be placed anew.
 	Move []string
@@ -63,7 +63,7 @@ func Keep(d Decision, observed []domain.Observed, lost map[string]string, now ti
 	return keep
 }
 
-// restartUnfinished tells whether a group that is restarted as a whole has members that are not: whoever restarts it
+// restartUnfinished reports whether a group that is restarted as a whole has members that are not: whoever restarts it
 // died before it came to them.
 func restartUnfinished(d Decision, observed []domain.Observed) bool {
 	restarted := d.Document.GroupRestarts > 0 || d.Document.StartedAt != nil
@@ -96,7 +96,8 @@ func runsOf(names []string, observed []domain.Observed) map[string]int {
 	return runs
 }
 
-// clocksApart is how far clocks of hosts are allowed to be apart. An end that is later than that is told by a clock that is wrong.
+// clocksApart is how far clocks of hosts are allowed to be apart. An end that is later than that is told by a clock
+// that is wrong.
 const clocksApart = time.Minute
 
 func groupRestartDue(doc domain.GroupDocument, observed []domain.Observed, now time.Time) (time.Time, bool) {
@@ -141,8 +142,8 @@ type Due struct {
 	Due   time.Time
 }
 
-// Pending returns the groups of the cluster that need something now or later. It takes a constant number of engine calls.
-// Groups that can't be observed are left out, and reported in the error.
+// Pending returns the groups of the cluster that need something now or later. It takes a constant number of engine
+// calls. Groups that can't be observed are left out, and reported in the error.
 func (r Reconciler) Pending(ctx context.Context, now time.Time) ([]Due, error) {
 	scene, unread := r.Scene(ctx)
 	var pending []Due

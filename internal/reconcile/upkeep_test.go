@@ -24,8 +24,8 @@ func fail(o *domain.Observed, code int, after time.Duration) {
 	o.State, o.ExitCode, o.FinishedAt, o.LastError = domain.StateFailed, &code, &finished, "it broke"
 }
 
-// TestProgressOfAGroup is about what the members of a group as a whole count for: ps-0, worker-0 (the chief) and worker-1,
-// of a group that was restarted once, and runs since run 3.
+// TestProgressOfAGroup is about what the members of a group as a whole count for: ps-0, worker-0 (the chief) and
+// worker-1, of a group that was restarted once, and runs since run 3.
 func TestProgressOfAGroup(t *testing.T) {
 	failed := domain.Progress{Phase: domain.PhaseFailed, Reason: "failed: mnist-worker-0: it broke"}
 	for name, c := range map[string]struct {

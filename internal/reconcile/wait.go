@@ -46,9 +46,9 @@ func (e *MemberError) Error() string {
 	return b.String()
 }
 
-// await returns when the group runs or has completed, whichever phase is asked for, and returns the decision as it is by then; a
-// group that should run may have completed already. A completed group is waited for until its rest is stopped, too. A
-// member that failed for good ends the wait with a [*MemberError]. What is observed counts as regarded.
+// await returns when the group runs or has completed, whichever phase is asked for, and returns the decision as it is
+// by then; a group that should run may have completed already. A completed group is waited for until its rest is
+// stopped, too. A member that failed for good ends the wait with a [*MemberError]. What is observed counts as regarded.
 func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, regarded func(Decision, []domain.Observed) []domain.Observed) (Decision, error) {
 	var last domain.Progress
 	var trouble string
@@ -115,7 +115,8 @@ func waitsFor(observed []domain.Observed) string {
 	return ""
 }
 
-// hopeless returns a member for which the group will not get into the phase that is waited for, from the one that it is in.
+// hopeless returns a member for which the group will not get into the phase that is waited for, from the one that it is
+// in.
 func hopeless(d Decision, observed []domain.Observed, wanted, present domain.Phase) (domain.Observed, bool) {
 	if present != domain.PhaseFailed && wanted != domain.PhaseRunning {
 		return domain.Observed{}, false
@@ -137,7 +138,7 @@ func hopeless(d Decision, observed []domain.Observed, wanted, present domain.Pha
 	return domain.Observed{}, false
 }
 
-// settled tells whether nothing more is to come in a completed group: its rest has been stopped.
+// settled reports whether nothing more is to come in a completed group: its rest has been stopped.
 func settled(d Decision, observed []domain.Observed) bool {
 	return len(stopRest(d.Rule(), observed, domain.StopCompleted).Stop) == 0
 }
@@ -170,11 +171,12 @@ func (r Reconciler) memberError(ctx context.Context, o domain.Observed) error {
 	return failure
 }
 
-// look looks at the members of a group for something, and returns when to look again at the latest: the zero time where any event will do.
+// look looks at the members of a group for something, and returns when to look again at the latest: the zero time where
+// any event will do.
 type look func([]domain.Observed) (seen bool, next time.Time, err error)
 
-// watch observes a group, and again after each change and at the moments that look returns, until look tells that it has seen
-// what it looks for. It outlasts that the engine can't be asked for a while: a training goes on without it.
+// watch observes a group, and again after each change and at the moments that look returns, until look tells that it
+// has seen what it looks for. It outlasts that the engine can't be asked for a while: a training goes on without it.
 func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 	var since time.Time // when the engine was first found not to answer
 	var outage error    // why it did not answer last; nil while it does
@@ -225,7 +227,7 @@ func Passes(err error) bool {
 	return false
 }
 
-// watchUntilLost is one attempt to watch; answered tells whether the engine answered all that a look asks.
+// watchUntilLost is one attempt to watch; answered reports whether the engine answered all that a look asks.
 func (r Reconciler) watchUntilLost(ctx context.Context, group string, look look) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -16,10 +16,10 @@
 // when it broke. It ends with the last use: the last stream or hold, or the last command. Nothing but the SSH server is
 // needed on the other side, and no program on this one.
 //
-// A server allows some ten sessions a connection (MaxSessions): a command is one, a stream to a socket is none. No more than
-// eight logins are under way at once, whatever the clients; a server that has shown its key gets as long again to let us in.
-// A connection whose other side does not answer for half a minute is closed: what it carries fails, and the next use makes
-// another.
+// A server allows some ten sessions a connection (MaxSessions): a command is one, a stream to a socket is none. No more
+// than eight logins are under way at once, whatever the clients; a server that has shown its key gets as long again to
+// let us in. A connection whose other side does not answer for half a minute is closed: what it carries fails, and the
+// next use makes another.
 //
 // # Keys
 //

@@ -100,7 +100,8 @@ func NetDial(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// connectFailure says why there is no connection to an address, which is a host and port or the path of a socket or pipe.
+// connectFailure says why there is no connection to an address, which is a host and port or the path of a socket or
+// pipe.
 func connectFailure(address string, err error) *Failure {
 	var errno syscall.Errno
 	var unresolved *net.DNSError

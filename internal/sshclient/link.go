@@ -112,8 +112,8 @@ func (c *Client) logIn(ctx context.Context) (*ssh.Client, error) {
 	}
 }
 
-// errTurnedAway is for a server that closes the connection before it says who it is, as one does to which many log in at
-// the moment: not all of them may be of this process.
+// errTurnedAway is for a server that closes the connection before it says who it is, as one does to which many log in
+// at the moment: not all of them may be of this process.
 var errTurnedAway = errors.New("turned away")
 
 // firstPause is how long after it was turned away somebody tries again; each further pause is twice as long, up to the

@@ -115,8 +115,8 @@ func TestGivenUpInLine(t *testing.T) {
 	}
 }
 
-// TestTurnedAway: a server to which many log in at the moment turns some away, who try again; one that always does is an
-// error after a while.
+// TestTurnedAway: a server to which many log in at the moment turns some away, who try again; one that always does is
+// an error after a while.
 func TestTurnedAway(t *testing.T) {
 	for turnedAway, ok := range map[int]bool{3: true, 1000: false} {
 		tries := 0

@@ -18,7 +18,8 @@ type steps struct {
 	timer *time.Timer
 }
 
-// inSteps returns a context that ends with a failure of its own where a step takes longer than a limit, 30 s where that is
+// inSteps returns a context that ends with a failure of its own where a step takes longer than a limit, 30 s where that
+// is
 // 0. The first one begins, and says [noAnswer]. They have to end.
 func inSteps(ctx context.Context, limit time.Duration) (context.Context, *steps) {
 	ctx, fail := context.WithCancelCause(ctx)

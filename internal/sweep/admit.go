@@ -44,7 +44,8 @@ type Claim struct {
 	Document domain.GroupDocument
 }
 
-// precedes reports whether the group comes before a sweep: it is more important, or as important and has waited for longer.
+// precedes reports whether the group comes before a sweep: it is more important, or as important and has waited for
+// longer.
 func (c Claim) precedes(q Queue) bool {
 	return cmp.Or(cmp.Compare(q.Spec.Priority, c.Request.Spec.Priority), c.Request.Since.Compare(q.Document.Since)) < 0
 }

@@ -44,8 +44,8 @@ func pathOf(r *domain.Results) string {
 	return r.Path
 }
 
-// CheckResults checks where runs leave files against what an engine can keep of them: folders of members' own, or, where
-// at.WorkDir is nil, volumes and mounts.
+// CheckResults checks where runs leave files against what an engine can keep of them: folders of members' own, or,
+// where at.WorkDir is nil, volumes and mounts.
 func CheckResults(s domain.Sweep, at Site, engine string) (ps domain.Problems) {
 	if s.Results == nil {
 		return nil

@@ -15,8 +15,8 @@ import (
 //
 // where p(n) is what the n runs of a place make together, and b the best number so far. That is marginal_gain's measure
 // of members, and its threshold means the same. As runs differ, and come and go, p(n) ÷ p(b) is not what all of them
-// make, but n ÷ b times how much faster or slower the very same runs are at n. Of runs too short for that, all that were
-// measured at n are compared with all at b.
+// make, but n ÷ b times how much faster or slower the very same runs are at n. Of runs too short for that, all that
+// were measured at n are compared with all at b.
 //
 // Where runs hardly slow one another, the level doubles, and where that went too far, those between are tried. A level
 // rises as soon as it is clear that it pays. That it does not is believed only after a longer look, and after the best
@@ -40,8 +40,8 @@ type trial struct {
 	// attempts are those on places that have so many runs, and measured the runs whose attempts were, by key.
 	attempts map[Attempt]*watched
 	measured map[string]measure
-	// ended counts the attempts that have ended, told is true once any wrote of its progress, and trouble says why a log
-	// was no use.
+	// ended counts the attempts that have ended, told is true once any wrote of its progress, and trouble says why a
+	// log was no use.
 	ended   int
 	told    bool
 	trouble string

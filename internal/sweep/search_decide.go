@@ -78,8 +78,9 @@ func (s *Search) gain(makes float64) (gain, slope float64) {
 	return (first + second) / 2, slope / 2
 }
 
-// gainOver returns what each further run of a higher level brings, as a share of what one brings at a lower level, where
-// all runs together make so many times as much, and the slope of that over the logarithm of the times. See [Search].
+// gainOver returns what each further run of a higher level brings, as a share of what one brings at a lower level,
+// where all runs together make so many times as much, and the slope of that over the logarithm of the times. See
+// [Search].
 func gainOver(lower, higher int, times float64) (gain, slope float64) {
 	each := float64(lower) / float64(higher-lower)
 	return (times - 1) * each, times * each
@@ -153,8 +154,9 @@ func (s *Search) silent(now time.Time) bool {
 	return true
 }
 
-// rates returns how many steps a second the runs make that were measured at the present level, by key, for how long each
-// of those was in the mean that are on, and by which share times are off as it is seen late that a run has gone on.
+// rates returns how many steps a second the runs make that were measured at the present level, by key, for how long
+// each of those was in the mean that are on, and by which share times are off as it is seen late that a run has gone
+// on.
 func (s *Search) rates() (rates map[string]float64, each time.Duration, late float64) {
 	all := maps.Clone(s.measured)
 	for a, w := range s.attempts {

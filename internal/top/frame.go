@@ -123,7 +123,8 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// sorted returns the names of things by a value of theirs, the largest first and those that are not known last, or else as less has them.
+// sorted returns the names of things by a value of theirs, the largest first and those that are not known last, or else
+// as less has them.
 func sorted[T any](things map[string]T, value func(T) *float64, order func(a, b string) int) []string {
 	return slices.SortedFunc(maps.Keys(things), func(a, b string) int {
 		if value != nil {

@@ -26,7 +26,8 @@ type span struct {
 	tone tone
 }
 
-// line is what is shown in a row of the screen, or in a cell of a table. A character of it takes a column of the screen.
+// line is what is shown in a row of the screen, or in a cell of a table. A character of it takes a column of the
+// screen.
 type line []span
 
 // text returns a line in one tone.

@@ -77,8 +77,8 @@ func (s *source) read(ctx context.Context) (r reading, err error) {
 	return r, nil
 }
 
-// known returns what stays the same of GPUs, which is asked for where there is one that was not seen before. It is no more than their
-// names: where it can't be told, they are shown without.
+// known returns what stays the same of GPUs, which is asked for where there is one that was not seen before. It is no
+// more than their names: where it can't be told, they are shown without.
 func (s *source) known(ctx context.Context, e engine.Telemetry, used map[string]engine.GPUUsage) map[string]domain.GPU {
 	for uuid := range used {
 		if _, seen := s.devices[uuid]; seen {

@@ -7,7 +7,8 @@ type column struct {
 	title string
 	// right puts what is in it at its right end.
 	right bool
-	// rank is when the column gives way to others where there is no room for all: those of the highest rank first, and those of 0 never.
+	// rank is when the column gives way to others where there is no room for all: those of the highest rank first, and
+	// those of 0 never.
 	rank int
 }
 
@@ -18,7 +19,8 @@ const (
 	shortestName = 12
 )
 
-// table returns rows as lines under the titles of their columns, with those columns for which there is room; a width of 0 sets no bound.
+// table returns rows as lines under the titles of their columns, with those columns for which there is room; a width of
+// 0 sets no bound.
 func table(columns []column, rows [][]line, width int) []line {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
@@ -46,8 +48,8 @@ func table(columns []column, rows [][]line, width int) []line {
 	return lines
 }
 
-// fit returns the numbers of the columns for which there is room, and shortens the first one where there would be too little for the
-// others.
+// fit returns the numbers of the columns for which there is room, and shortens the first one where there would be too
+// little for the others.
 func fit(columns []column, widths []int, width int) []int {
 	var shown []int
 	for i := range columns {

@@ -1,7 +1,7 @@
 // Package top shows in a terminal what the hosts, GPUs and members of a cluster do, again and again.
 //
-// An engine is read (reading.go), what was read becomes the lines of a frame (frame.go, table.go, bar.go), and a frame is shown
-// (view.go), or printed. Only the view knows a terminal: all else is text.
+// An engine is read (reading.go), what was read becomes the lines of a frame (frame.go, table.go, bar.go), and a frame
+// is shown (view.go), or printed. Only the view knows a terminal: all else is text.
 package top
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Run shows the cluster that the arguments choose, until it is told to quit, or ctx is done. Where out is no terminal, one frame is
-// written to it as plain text.
+// Run shows the cluster that the arguments choose, until it is told to quit, or ctx is done. Where out is no terminal,
+// one frame is written to it as plain text.
 func Run(ctx context.Context, args []string, engines engine.Registry, out *os.File) error {
 	options, err := parse(args, engines)
 	if errors.Is(err, flag.ErrHelp) {

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 
-// newCluster returns the state directory of a cluster "lab", whose residents are run from a program, and which runs a group "job": its chief until the file is there, and eight
-// workers that wait.
+// newCluster returns the state directory of a cluster "lab", whose residents are run from a program, and which runs a
+// group "job": its chief until the file is there, and eight workers that wait.
 func newCluster(t *testing.T, program string) (stateDir, file string) {
 	t.Helper()
 	stateDir, file = t.TempDir(), filepath.Join(t.TempDir(), "enough")

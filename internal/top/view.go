@@ -26,7 +26,8 @@ type answer struct {
 	err     error
 }
 
-// live shows the cluster on the terminal, and reads it again after each interval, until it is told to quit or ctx is done.
+// live shows the cluster on the terminal, and reads it again after each interval, until it is told to quit or ctx is
+// done.
 func live(ctx context.Context, source *source, shown state, interval time.Duration) error {
 	// What else a terminal can do is not asked for: an answer that takes long would be taken for keys.
 	screen, err := tcell.NewScreen(tcell.OptNegotiation(false))
@@ -81,7 +82,7 @@ func live(ctx context.Context, source *source, shown state, interval time.Durati
 	}
 }
 
-// handle does what an event asks for, and tells whether that is to quit.
+// handle does what an event asks for, and reports whether that is to quit.
 func (v *view) handle(event tcell.Event) (quit bool, err error) {
 	switch e := event.(type) {
 	case *tcell.EventResize:
@@ -94,7 +95,7 @@ func (v *view) handle(event tcell.Event) (quit bool, err error) {
 	return false, nil
 }
 
-// key does what a key asks for, and tells whether that is to quit.
+// key does what a key asks for, and reports whether that is to quit.
 func (v *view) key(e *tcell.EventKey) (quit bool) {
 	switch e.Key() {
 	case tcell.KeyCtrlC:

@@ -44,7 +44,7 @@ func Rule(g domain.Group, members []domain.Member) domain.CompletionRule {
 	return rule
 }
 
-// completes tells whether the members of a role count for the completion of the group.
+// completes reports whether the members of a role count for the completion of the group.
 func completes(g domain.Group, f framework, role string) bool {
 	if len(g.Completion.Roles) > 0 {
 		return slices.Contains(g.Completion.Roles, role)

@@ -21,8 +21,9 @@ func TestEnvironment(t *testing.T) {
 		index     int
 		want      map[string]string
 	}{
-		// tf.distribute.cluster_resolver.TFConfigClusterResolver and tf.contrib.distribute.run_standard_tensorflow_server
-		// give this cluster of 3 workers and 2 parameter servers, seen from worker 1.
+		// tf.distribute.cluster_resolver.TFConfigClusterResolver and
+		// tf.contrib.distribute.run_standard_tensorflow_server give this cluster of 3 workers and 2 parameter servers,
+		// seen from worker 1.
 		"tensorflow: parameter servers": {"tensorflow", map[string]int{"worker": 3, "ps": 2}, "worker", 1, map[string]string{
 			"TF_CONFIG": `{"cluster":{"ps":["ps0:2222","ps1:2222"],"worker":["worker0:2222","worker1:2222","worker2:2222"]},"task":{"type":"worker","index":1}}`,
 		}},
@@ -30,7 +31,8 @@ func TestEnvironment(t *testing.T) {
 		"tensorflow: chief": {"tensorflow", map[string]int{"chief": 1, "worker": 1, "ps": 1}, "chief", 0, map[string]string{
 			"TF_CONFIG": `{"cluster":{"chief":["chief0:2222"],"ps":["ps0:2222"],"worker":["worker0:2222"]},"task":{"type":"chief","index":0}}`,
 		}},
-		// AI Platform, "TF_CONFIG and distributed training": the cluster has no key evaluator, the evaluator's task has the type.
+		// AI Platform, "TF_CONFIG and distributed training": the cluster has no key evaluator, the evaluator's task has
+		// the type.
 		"tensorflow: evaluator": {"tensorflow", map[string]int{"chief": 1, "evaluator": 1}, "evaluator", 0, map[string]string{
 			"TF_CONFIG": `{"cluster":{"chief":["chief0:2222"]},"task":{"type":"evaluator","index":0}}`,
 		}},
@@ -58,7 +60,8 @@ func TestEnvironment(t *testing.T) {
 			"PET_MASTER_ADDR": "worker0", "PET_MASTER_PORT": "2222", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1",
 			"PYTHONUNBUFFERED": "1",
 		}},
-		// "Introduction to multi-controller JAX": the coordinator is process 0, and the processes are numbered from there.
+		// "Introduction to multi-controller JAX": the coordinator is process 0, and the processes are numbered from
+		// there.
 		"jax: coordinator": {"jax", map[string]int{"worker": 3}, "worker", 0, map[string]string{
 			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "0", "PYTHONUNBUFFERED": "1",
 		}},

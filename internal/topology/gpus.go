@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// The variables by which a member is told its devices: the first is heeded by NVIDIA's container runtime, which lets a container have
-// those and no others, the second by CUDA. Both take UUIDs.
+// The variables by which a member is told its devices: the first is heeded by NVIDIA's container runtime, which lets a
+// container have those and no others, the second by CUDA. Both take UUIDs.
 const (
 	nvidiaDevices = "NVIDIA_VISIBLE_DEVICES"
 	cudaDevices   = "CUDA_VISIBLE_DEVICES"
@@ -18,7 +18,7 @@ const (
 	gpuMemoryVariable = domain.ReservedPrefix + "GPU_MEMORY_MIB"
 )
 
-// usesGPUs tells whether any role of the group asks for GPUs.
+// usesGPUs reports whether any role of the group asks for GPUs.
 func (l *Layout) usesGPUs() bool {
 	for _, r := range l.group.Roles {
 		if r.GPUs != nil {

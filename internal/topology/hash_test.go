@@ -173,7 +173,8 @@ func TestHashIsAsItWas(t *testing.T) {
 	}
 }
 
-// TestHashAndOnScale: members come and go in a role whose scaling restarts nobody; what else there is to know of others still counts.
+// TestHashAndOnScale: members come and go in a role whose scaling restarts nobody; what else there is to know of others
+// still counts.
 func TestHashAndOnScale(t *testing.T) {
 	const nobody, everybody = "", "mnist-"
 	inPeace := hashed()

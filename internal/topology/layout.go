@@ -50,7 +50,8 @@ func NewLayout(g domain.Group, members []domain.Member, filesDir func(member, im
 	return l
 }
 
-// Sized has members be rendered with the sizes of their roles. Their hashes are those of what is declared: another size is no reason to start a member again.
+// Sized has members be rendered with the sizes of their roles. Their hashes are those of what is declared: another size
+// is no reason to start a member again.
 func (l *Layout) Sized(sizes map[string]domain.Size) *Layout {
 	l.sizes = sizes
 	return l
@@ -86,8 +87,8 @@ func (l *Layout) ClusterSpec() map[string]string {
 	return spec
 }
 
-// Spec renders the specification of member i; Run is the caller's to set. Where the group restarts as a whole, its restart rule never restarts it alone: the controller
-// restarts the group.
+// Spec renders the specification of member i; Run is the caller's to set. Where the group restarts as a whole, its
+// restart rule never restarts it alone: the controller restarts the group.
 func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
 	m := l.members[i]
 	r, known := l.group.Roles[m.Role]

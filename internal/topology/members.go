@@ -24,20 +24,21 @@ func Counts(g domain.Group, current map[string]int) map[string]int {
 	return counts
 }
 
-// Scalable tells whether the number of members of a role may change without an apply: the role leaves it out, and the framework takes more than one.
+// Scalable reports whether the number of members of a role may change without an apply: the role leaves it out, and the
+// framework takes more than one.
 func Scalable(g domain.Group, role string) bool {
 	f, _ := lookup(g.Framework)
 	r, found := g.Roles[role]
 	return found && r.Replicas == nil && f.role(role).most != 1
 }
 
-// AnyScalable tells whether a group has a role whose number of members may change without an apply.
+// AnyScalable reports whether a group has a role whose number of members may change without an apply.
 func AnyScalable(g domain.Group) bool {
 	return slices.ContainsFunc(g.RoleNames(), func(role string) bool { return Scalable(g, role) })
 }
 
-// Absent returns the indexes that members of roles do not have though higher ones do, given those that are stored: none of a role that
-// declares its replicas, nor of one whose members have an identity.
+// Absent returns the indexes that members of roles do not have though higher ones do, given those that are stored: none
+// of a role that declares its replicas, nor of one whose members have an identity.
 func Absent(g domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
 	var absent map[string][]int
 	for name, indexes := range stored {
@@ -54,8 +55,8 @@ func Absent(g domain.Group, counts map[string]int, stored map[string][]int) map[
 	return absent
 }
 
-// Expand returns the group's members, without those that are absent, in the order of the names of their roles and then of their indexes.
-// They have no host and no address yet.
+// Expand returns the group's members, without those that are absent, in the order of the names of their roles and then
+// of their indexes. They have no host and no address yet.
 func Expand(g domain.Group, counts map[string]int, absent map[string][]int) []domain.Member {
 	total := 0
 	for name := range g.Roles {
@@ -70,15 +71,15 @@ func Expand(g domain.Group, counts map[string]int, absent map[string][]int) []do
 	return members
 }
 
-// HasIdentity tells whether others may depend on which member of a role is where. Those of other roles are all the same but for devices
-// that they may have.
+// HasIdentity reports whether others may depend on which member of a role is where. Those of other roles are all the
+// same but for devices that they may have.
 func HasIdentity(g domain.Group, role string) bool {
 	f, _ := lookup(g.Framework)
 	return !f.role(role).interchangeable
 }
 
-// Interchangeable tells whether the members of a role have no identity: nobody depends on where one of them is, and none has
-// devices of its own.
+// Interchangeable reports whether the members of a role have no identity: nobody depends on where one of them is, and
+// none has devices of its own.
 func Interchangeable(g domain.Group, role string) bool {
 	return !HasIdentity(g, role) && g.Roles[role].GPUs == nil
 }

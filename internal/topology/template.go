@@ -66,7 +66,7 @@ func compile(l *Layout, name string) (program, domain.Problems) {
 	return p, problems
 }
 
-// static tells whether the program is the same for all members.
+// static reports whether the program is the same for all members.
 func (p program) static() bool {
 	isTemplate := func(t text) bool { return t.parsed != nil }
 	if slices.ContainsFunc(p.command, isTemplate) || slices.ContainsFunc(p.args, isTemplate) {

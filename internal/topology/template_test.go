@@ -31,7 +31,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// A role's own variables go before the group's, and one that is missing is told of, unless it may be that it is not known yet.
+// A role's own variables go before the group's, and one that is missing is told of, unless it may be that it is not
+// known yet.
 func TestTemplatesOfVariables(t *testing.T) {
 	g := group("none", map[string]int{"a": 1, "b": 1})
 	g.Args, g.Env = []string{"{{ .Env.LR }}"}, map[string]string{"LR": "1"}

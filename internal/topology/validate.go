@@ -37,8 +37,8 @@ func Check(g domain.Group) (members []domain.Member, ps domain.Problems) {
 	return members, ps
 }
 
-// ValidateCounts returns what keeps a valid group from having these numbers of members, though it declares no others: a framework that needs
-// more or takes fewer of them, and templates that can't be rendered for all of them.
+// ValidateCounts returns what keeps a valid group from having these numbers of members, though it declares no others: a
+// framework that needs more or takes fewer of them, and templates that can't be rendered for all of them.
 func ValidateCounts(g domain.Group, counts map[string]int, absent map[string][]int) domain.Problems {
 	var ps domain.Problems
 	f, _ := lookup(g.Framework)
@@ -57,7 +57,7 @@ func unknownFramework(name string) domain.Problem {
 	}
 }
 
-// validateRoles checks the roles as a set, and tells whether members can be made of them.
+// validateRoles checks the roles as a set, and reports whether members can be made of them.
 func validateRoles(ps *domain.Problems, g domain.Group, f framework) bool {
 	counts, total := Counts(g, nil), 0
 	if !validateCounts(ps, g, f, counts) {
@@ -95,7 +95,7 @@ func countInputs(g domain.Group) []domain.Path {
 	return inputs
 }
 
-// validateCounts checks the numbers of members, each for itself, and tells whether members can be made of them.
+// validateCounts checks the numbers of members, each for itself, and reports whether members can be made of them.
 func validateCounts(ps *domain.Problems, g domain.Group, f framework, counts map[string]int) bool {
 	for _, name := range g.RoleNames() {
 		at := domain.Path{"roles", domain.Key(name), "replicas"}

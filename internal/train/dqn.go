@@ -11,11 +11,11 @@ import (
 type Algorithm string
 
 const (
-	// DQN takes the largest value that the target network has for the next state: V. Mnih et al., "Human-level control through deep
-	// reinforcement learning" (2015).
+	// DQN takes the largest value that the target network has for the next state: V. Mnih et al., "Human-level control
+	// through deep reinforcement learning" (2015).
 	DQN Algorithm = qmodel.DQN
-	// DoubleDQN takes the target network's value of the action that the network itself would choose, which overestimates less: H. van Hasselt
-	// et al., "Deep Reinforcement Learning with Double Q-learning" (2016).
+	// DoubleDQN takes the target network's value of the action that the network itself would choose, which
+	// overestimates less: H. van Hasselt et al., "Deep Reinforcement Learning with Double Q-learning" (2016).
 	DoubleDQN Algorithm = qmodel.DoubleDQN
 )
 
@@ -61,7 +61,8 @@ type Environment interface {
 	Features() int
 	// Begin begins an episode at a random place.
 	Begin(random *rand.Rand)
-	// Next has one decision be made, and returns the reward up to the next one, and whether there is one in this episode. It may decide by itself.
+	// Next has one decision be made, and returns the reward up to the next one, and whether there is one in this
+	// episode. It may decide by itself.
 	Next(act func(*Observation) int) (reward float64, more bool)
 }
 
@@ -69,7 +70,8 @@ type Environment interface {
 type Settings struct {
 	Algorithm Algorithm
 	Seed      uint64
-	// Updates is the number of changes of the weights, each by so many transitions as Batch says, of the last ones as Replay says.
+	// Updates is the number of changes of the weights, each by so many transitions as Batch says, of the last ones as
+	// Replay says.
 	Updates, Batch, Replay int
 	// Hidden are the sizes of the hidden layers.
 	Hidden []int
@@ -79,8 +81,8 @@ type Settings struct {
 	Discount float64
 	// Target is after how many updates the target network becomes that which is trained.
 	Target int
-	// Warmup is how many transitions are made at random before the first update. Explore is the share of the updates during which the share of
-	// random actions falls from 1 to Random, where it stays.
+	// Warmup is how many transitions are made at random before the first update. Explore is the share of the updates
+	// during which the share of random actions falls from 1 to Random, where it stays.
 	Warmup  int
 	Explore float64
 	Random  float64
@@ -153,7 +155,8 @@ func (t *Trainer) Network() *Network { return t.network.clone() }
 // Mean returns the mean of the networks after the last updates, whose policy is steadier than that of the last one.
 func (t *Trainer) Mean() *Network { return t.mean.clone() }
 
-// ignore has an input that is always 0 be without a say, whatever it is once the network is used: what is 0 learns nothing.
+// ignore has an input that is always 0 be without a say, whatever it is once the network is used: what is 0 learns
+// nothing.
 func (t *Trainer) ignore(input int) {
 	for _, n := range []*Network{t.network, t.target, t.mean} {
 		weights, biases := n.Layer(0)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// ladder is a small problem whose optimum is known: seven rungs, of which the last one pays 1, and the first one 0.2 a step. The way up from
-// the middle costs a little, and takes longer than the way down. From rung 2 on it is worth it.
+// ladder is a small problem whose optimum is known: seven rungs, of which the last one pays 1, and the first one 0.2 a
+// step. The way up from the middle costs a little, and takes longer than the way down. From rung 2 on it is worth it.
 type ladder struct {
 	rung, steps int
 	forbidden   int // taken although it was not allowed
@@ -83,7 +83,8 @@ func small(algorithm Algorithm, seed uint64) Settings {
 	return s
 }
 
-// Both algorithms find the optimum of a small problem, from several seeds, and never take an action that is not allowed.
+// Both algorithms find the optimum of a small problem, from several seeds, and never take an action that is not
+// allowed.
 func TestFindsTheOptimum(t *testing.T) {
 	want := ladderOptimum(0.9)
 	for _, algorithm := range Algorithms {

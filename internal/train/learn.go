@@ -10,8 +10,8 @@ import (
 // Point is a point of a learning curve.
 type Point struct {
 	Updates int
-	// Cost is what the policy costs an hour by then over the whole trace, without random actions, and Error the mean error of the values, in intervals with
-	// too few members.
+	// Cost is what the policy costs an hour by then over the whole trace, without random actions, and Error the mean
+	// error of the values, in intervals with too few members.
 	Cost, Error float64
 }
 
@@ -29,7 +29,8 @@ type Learned struct {
 // points is how many points a curve has, without the one before the first update.
 const points = 25
 
-// Learn learns a problem. It tells of each point of the curve as soon as it is known, and of progress in between. The seed is all that is random.
+// Learn learns a problem. It tells of each point of the curve as soon as it is known, and of progress in between. The
+// seed is all that is random.
 func Learn(ctx context.Context, p Problem, s Settings, digest string, tell func(done int, newest Point)) (Learned, error) {
 	normal, err := measure(p, s.Seed)
 	if err != nil {

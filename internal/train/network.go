@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Network is a multilayer perceptron: ReLU after each layer but the last one. All products are rounded before they are added, so that it
-// computes the same on every architecture.
+// Network is a multilayer perceptron: ReLU after each layer but the last one. All products are rounded before they are
+// added, so that it computes the same on every architecture.
 type Network struct {
 	// Sizes are the numbers of units, from the inputs to the outputs.
 	Sizes []int
@@ -98,7 +98,8 @@ func nonzero(indexes []int, values []float32) []int {
 	return indexes
 }
 
-// addRows adds to y the rows of a matrix, each as many times as x says, four at a time so that y is read and written less often.
+// addRows adds to y the rows of a matrix, each as many times as x says, four at a time so that y is read and written
+// less often.
 func addRows(y, x, rows []float32, active []int) {
 	n := len(y)
 	for len(active) >= 4 {
@@ -119,8 +120,8 @@ func addRows(y, x, rows []float32, active []int) {
 	}
 }
 
-// backward adds to the gradients, which are laid out as the weights, those of a loss whose derivatives by the outputs of the last evaluation
-// are in p.deltas.
+// backward adds to the gradients, which are laid out as the weights, those of a loss whose derivatives by the outputs
+// of the last evaluation are in p.deltas.
 func (n *Network) backward(p *pass, gradients []float32) {
 	end := len(n.Weights)
 	for l := n.Layers() - 1; l >= 0; l-- {
@@ -155,7 +156,8 @@ func (n *Network) backward(p *pass, gradients []float32) {
 	}
 }
 
-// huber is the derivative of the Huber loss with a threshold of 1: that of the squared error near 0, and of the absolute one beyond.
+// huber is the derivative of the Huber loss with a threshold of 1: that of the squared error near 0, and of the
+// absolute one beyond.
 func huber(off float32) float32 { return min(max(off, -1), 1) }
 
 // adam changes weights by their gradients, after D. Kingma and J. Ba (2015).

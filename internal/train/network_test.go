@@ -22,7 +22,8 @@ func TestGradients(t *testing.T) {
 		for i := range goals {
 			goals[i] = float32(3 * random.NormFloat64())
 		}
-		// Half of the errors are beyond the threshold of the Huber loss. The last output has no say, as actions that were not taken.
+		// Half of the errors are beyond the threshold of the Huber loss. The last output has no say, as actions that
+		// were not taken.
 		loss := func() (sum float64) {
 			for i, y := range exactly(n, inputs)[:2] {
 				if off := math.Abs(y - float64(goals[i])); off > 1 {

@@ -12,15 +12,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// Prices say what things cost, in one unit of your choice. The reward of a decision is what the time up to the next one costs, below 0:
+// Prices say what things cost, in one unit of your choice. The reward of a decision is what the time up to the next one
+// costs, below 0:
 //
 //	reward = −(member-hours × Member) − (hours with more load than the members carry × Under) − (changes of the count × Change)
 type Prices struct {
-	// Member is the price of a member-hour, Under of an hour in which there are too few members, and Change of one change of the count.
+	// Member is the price of a member-hour, Under of an hour in which there are too few members, and Change of one
+	// change of the count.
 	Member, Under, Change float64
 }
 
-// DefaultPrices have a member-hour for their unit: an hour with too few members is as bad as 100 of them, and a change as bad as 36 seconds of one.
+// DefaultPrices have a member-hour for their unit: an hour with too few members is as bad as 100 of them, and a change
+// as bad as 36 seconds of one.
 var DefaultPrices = Prices{Member: 1, Under: 100, Change: 0.01}
 
 // Cost is what all of it costs.
@@ -121,8 +124,8 @@ func (p Problem) rehearsal() (*autoscale.Rehearsal, error) {
 // episode is how many decisions an episode has at most.
 const episode = 500
 
-// scaling is the environment of a problem: episodes that begin anywhere in the trace, with any count, so that nothing but what is seen can be learned
-// by heart.
+// scaling is the environment of a problem: episodes that begin anywhere in the trace, with any count, so that nothing
+// but what is seen can be learned by heart.
 type scaling struct {
 	problem   Problem
 	rehearsal *autoscale.Rehearsal
@@ -162,8 +165,9 @@ func (s *scaling) Next(act func(*Observation) int) (reward float64, more bool) {
 	return (-cost + s.discount*s.potential() - before) / s.unit, s.left > 0 && !s.rehearsal.Ended()
 }
 
-// potential is what members that are missing cost, below 0: too few members for as long as it takes to add them one by one. Rewards are shaped by its
-// differences, which leaves the best policy what it is (A. Ng et al., 1999): each member that is ordered pays at once, and not once the last one is there.
+// potential is what members that are missing cost, below 0: too few members for as long as it takes to add them one by
+// one. Rewards are shaped by its differences, which leaves the best policy what it is (A. Ng et al., 1999): each member
+// that is ordered pays at once, and not once the last one is there.
 func (s *scaling) potential() float64 {
 	p := &s.problem
 	load, count := s.rehearsal.Now()
@@ -188,9 +192,9 @@ func (n normal) apply(features []float32, state qmodel.State) {
 // measureDecisions is the number of decisions at random by which features are normalised.
 const measureDecisions = 5000
 
-// measure decides half at random and half for the count that the load needs, and returns how the features of the states are distributed that had a
-// choice: most are such as a good policy sees. Those that never change are left out, and
-// so are those which need another metric.
+// measure decides half at random and half for the count that the load needs, and returns how the features of the states
+// are distributed that had a choice: most are such as a good policy sees. Those that never change are left out, and so
+// are those which need another metric.
 func measure(p Problem, seed uint64) (normal, error) {
 	s, err := newScaling(p, normal{}, 0)
 	if err != nil {

@@ -31,7 +31,8 @@ func trace(t *testing.T, load func(i int) float64) string {
 
 func waves(i int) float64 { return 20 - 9*math.Cos(float64(i)/20) }
 
-// The command writes a model that can be read, a learning curve, and lines of progress where there is no terminal; twice the same.
+// The command writes a model that can be read, a learning curve, and lines of progress where there is no terminal;
+// twice the same.
 func TestTrain(t *testing.T) {
 	load, folder := trace(t, waves), t.TempDir()
 	var files [2][]byte

@@ -11,7 +11,8 @@ const (
 )
 
 // network is a view of a flat vector of parameterCount numbers (parameters, or a gradient in them) as the layers of a
-// neural network: 64 pixels → 64 tanh units → softmax over 10 digits. Being flat, the vector can be cut into shards anywhere.
+// neural network: 64 pixels → 64 tanh units → softmax over 10 digits. Being flat, the vector can be cut into shards
+// anywhere.
 type network struct {
 	hiddenWeights []float64 // [hiddenCount][pixelCount]
 	hiddenBias    []float64 // [hiddenCount]

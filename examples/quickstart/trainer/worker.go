@@ -55,7 +55,8 @@ func trainAlone(ctx context.Context, opts options, data dataset, log *slog.Logge
 	return errors.Join(err, <-served)
 }
 
-// trainSteps pulls, computes and pushes for each mini-batch. Progress lines give the mean over the steps since the last.
+// trainSteps pulls, computes and pushes for each mini-batch. Progress lines give the mean over the steps since the
+// last.
 func trainSteps(
 	ctx context.Context, client *parameterClient, samples *sampler, opts options, log *slog.Logger,
 ) error {

@@ -18,9 +18,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Spark's own page keeps members while an application runs, and while it can't be read; another one tells how many are needed; a metric without an
-// algorithm is observed. Of a guard that has never had a value, people are warned. A controller that is killed while a guard holds members, and the one after
-// it, change nothing.
+// Spark's own page keeps members while an application runs, and while it can't be read; another one tells how many are
+// needed; a metric without an algorithm is observed. Of a guard that has never had a value, people are warned. A
+// controller that is killed while a guard holds members, and the one after it, change nothing.
 func TestAccScalingGuards(t *testing.T) {
 	l := newFollowLab(t)
 	wanted, needed, seen := newDial(t, 3), newDial(t, 1), newDial(t, 812)

@@ -20,13 +20,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// mover is a program of the user's that moves data between members, and takes its time for it: how far it is, a test says.
+// mover is a program of the user's that moves data between members, and takes its time for it: how far it is, a test
+// says.
 type mover struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// told are the changes that it was told of, each time, looks how often it was asked how it gets on, and progress is what it says then, by hooks; "" once it is
-	// done.
+	// told are the changes that it was told of, each time, looks how often it was asked how it gets on, and progress is
+	// what it says then, by hooks; "" once it is done.
 	told     []moved
 	looks    int
 	progress map[string]string
@@ -87,8 +88,8 @@ func (m *mover) awaitLooks(t *testing.T) {
 	acctest.Eventually(t, "the hook to be asked how it gets on", func() bool { _, looks := m.heard(); return looks >= before+2 })
 }
 
-// Hooks that take their time are waited for: before members go, and after they came. A controller that is killed meanwhile is followed by one that goes on with the
-// same change.
+// Hooks that take their time are waited for: before members go, and after they came. A controller that is killed
+// meanwhile is followed by one that goes on with the same change.
 func TestAccScalingWaitsForHooks(t *testing.T) {
 	l := newFollowLab(t)
 	d, m := newDial(t, 1), newMover(t)

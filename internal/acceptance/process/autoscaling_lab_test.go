@@ -23,8 +23,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// followLab is a lab in which a policy scales the role "worker" of the group "job". Terraform and the provider run as people run them, beside a
-// controller and a supervisor that may be killed.
+// followLab is a lab in which a policy scales the role "worker" of the group "job". Terraform and the provider run as
+// people run them, beside a controller and a supervisor that may be killed.
 type followLab struct {
 	*lab
 	workspace *acctest.Workspace
@@ -36,7 +36,8 @@ func newFollowLab(t *testing.T) *followLab {
 	return newFollowLabOf(t, "")
 }
 
-// newFollowLabOf returns a lab of this provider's program, or of the one of most tests where it is empty. What was decided is logged at the end.
+// newFollowLabOf returns a lab of this provider's program, or of the one of most tests where it is empty. What was
+// decided is logged at the end.
 func newFollowLabOf(t *testing.T, provider string) *followLab {
 	t.Helper()
 	l := &lab{T: t, provider: provider, port: freePorts(t)}
@@ -60,7 +61,8 @@ func (l *followLab) configure(parts ...string) {
 	l.workspace.Write("main.tf", "terraform {\n  required_providers {\n    trainyard = { source = \"trainyard/trainyard\" }\n  }\n}\n"+l.config(parts...))
 }
 
-// follows returns the configuration of a policy for the workers of the group "job" that decides every second, with these attributes.
+// follows returns the configuration of a policy for the workers of the group "job" that decides every second, with
+// these attributes.
 func follows(attributes string) string { return acceptance.Follows("job", attributes) }
 
 // read returns the group as it is.
@@ -85,8 +87,8 @@ func (l *followLab) await(what string, holds func(group reconcile.Group) bool) {
 	}
 }
 
-// awaitAtLeast waits until there are to be so many workers, and awaitAtMost until there are to be no more: a count on the way to another one may be over
-// before it is seen.
+// awaitAtLeast waits until there are to be so many workers, and awaitAtMost until there are to be no more: a count on
+// the way to another one may be over before it is seen.
 func (l *followLab) awaitAtLeast(count int) {
 	l.Helper()
 	l.await(fmt.Sprintf("a count of %d or more", count), func(group reconcile.Group) bool { return group.Document.Counts["worker"] >= count })
@@ -106,7 +108,8 @@ func (l *followLab) awaitWorkers(count int) {
 	})
 }
 
-// awaitMeasured waits until all workers have run, and have been measured, for so long: they count as ready by what they take of the processors then.
+// awaitMeasured waits until all workers have run, and have been measured, for so long: they count as ready by what they
+// take of the processors then.
 func (l *followLab) awaitMeasured(window time.Duration) {
 	l.Helper()
 	acctest.Eventually(l, "the workers to be measured", func() bool {
@@ -144,13 +147,15 @@ func (l *followLab) awaitHistory(what string, is func(e autoscale.Entry) bool) {
 	acctest.Eventually(l, "the history to tell of "+what, func() bool { return slices.ContainsFunc(l.history(), is) })
 }
 
-// expectCounts fails unless the history says that there were these counts, one after the other, and no others: each change is told once.
+// expectCounts fails unless the history says that there were these counts, one after the other, and no others: each
+// change is told once.
 func (l *followLab) expectCounts(counts ...int) {
 	l.Helper()
 	expectCounts(l.T, l.history(), counts...)
 }
 
-// expectCounts fails unless a history says that there were these counts, one after the other, and no others: each change is told once.
+// expectCounts fails unless a history says that there were these counts, one after the other, and no others: each
+// change is told once.
 func expectCounts(t *testing.T, entries []autoscale.Entry, counts ...int) {
 	t.Helper()
 	var got, want []string

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// A policy that keeps a risk has at least as many members as the load takes, while the controller is killed and its source fails: what it has learned outlives the
-// one, and nobody goes while nothing is known. Each change is made once.
+// A policy that keeps a risk has at least as many members as the load takes, while the controller is killed and its
+// source fails: what it has learned outlives the one, and nobody goes while nothing is known. Each change is made once.
 func TestAccScalingKeepsRisk(t *testing.T) {
 	l := newFollowLab(t)
 	d := newDial(t, 2)

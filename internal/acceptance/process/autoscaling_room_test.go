@@ -33,7 +33,8 @@ func takesProcessors(name, attributes, role string) string {
 	return group(name, attributes+"\n  "+waiting(`resources = { cpus = 1 }, on_scale = "none", `+role))
 }
 
-// A role fills its host, gives way to a group that is more important and whose apply waits for it, fills the host again, and gives way to a sweep.
+// A role fills its host, gives way to a group that is more important and whose apply waits for it, fills the host
+// again, and gives way to a sweep.
 func TestAccScalingSharesRoom(t *testing.T) {
 	l := newFollowLab(t)
 	busy := newDial(t, 0)

@@ -27,8 +27,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// The role follows the memory that its members hold, up and down again, while the controller and the supervisor are killed: each change is made
-// once, and told once.
+// The role follows the memory that its members hold, up and down again, while the controller and the supervisor are
+// killed: each change is made once, and told once.
 func TestAccScalingFollowsLoad(t *testing.T) {
 	l := newFollowLab(t)
 	load := acceptance.NewLoad(t)
@@ -72,7 +72,8 @@ func TestAccScalingFollowsLoad(t *testing.T) {
 // quiet is the group "job" of workers that go on when others come or go.
 var quiet = group("job", waiting(`on_scale = "none"`))
 
-// What Terraform says of a policy takes effect at once, and not with its next decision: other bounds, a pause, and its end.
+// What Terraform says of a policy takes effect at once, and not with its next decision: other bounds, a pause, and its
+// end.
 func TestAccScalingObeysApplies(t *testing.T) {
 	l := newFollowLab(t)
 	d := newDial(t, 1)
@@ -119,8 +120,8 @@ func TestAccScalingObeysApplies(t *testing.T) {
 	}
 }
 
-// An apply that comes in the middle of a scaling, and a scaling that comes in the middle of an apply, both end with the count of the policy and the
-// members of the configuration.
+// An apply that comes in the middle of a scaling, and a scaling that comes in the middle of an apply, both end with the
+// count of the policy and the members of the configuration.
 func TestAccScalingMeetsApply(t *testing.T) {
 	l := newFollowLab(t)
 	d := newDial(t, 2)
@@ -162,7 +163,8 @@ func TestAccScalingMeetsApply(t *testing.T) {
 	l.expectCounts(1, 2, 4, 1)
 }
 
-// Members work a queue off: they come with it, go when it is empty, down to none, and come again. No item is lost or done twice.
+// Members work a queue off: they come with it, go when it is empty, down to none, and come again. No item is lost or
+// done twice.
 func TestAccScalingWorksQueueOff(t *testing.T) {
 	l := newFollowLab(t)
 	redis := acctest.StartRedis(t)
@@ -203,7 +205,8 @@ func TestAccScalingWorksQueueOff(t *testing.T) {
 	l.workspace.ExpectNoChange("with all work done")
 }
 
-// Two policies want more GPUs than their pool has: they get what there is, say so, and no GPU has two owners; what one gives back is the other's.
+// Two policies want more GPUs than their pool has: they get what there is, say so, and no GPU has two owners; what one
+// gives back is the other's.
 func TestAccScalingSharesGPUs(t *testing.T) {
 	devices := make([]fakenvml.Device, 4)
 	for i := range devices {
@@ -314,7 +317,8 @@ func (h *hook) awaitAsked(t *testing.T) {
 	acctest.Eventually(t, "the hook to be asked some times", func() bool { return len(h.questions()) >= until })
 }
 
-// A program of the user's decides, a query says that members work, and a hook hears of those that go: what fails changes nothing, and has them stay.
+// A program of the user's decides, a query says that members work, and a hook hears of those that go: what fails
+// changes nothing, and has them stay.
 func TestAccScalingAsksUsersPrograms(t *testing.T) {
 	l := newFollowLab(t)
 	var works atomic.Bool

@@ -52,8 +52,9 @@ func (l verticalLab) recommended(what string, least, most float64) autoscale.Ent
 	return found
 }
 
-// A policy with nothing but vertical leaves the count alone, and recommends what members use, with a margin and within its bounds: also a controller that goes on
-// after another one. It is in the history, and explained, and no difference to a plan.
+// A policy with nothing but vertical leaves the count alone, and recommends what members use, with a margin and within
+// its bounds: also a controller that goes on after another one. It is in the history, and explained, and no difference
+// to a plan.
 func TestAccVerticalRecommend(t *testing.T) {
 	l := newVerticalLab(t)
 	l.load.Set(200)
@@ -130,8 +131,9 @@ func (l verticalLab) awaitNext(least, most int64) {
 	})
 }
 
-// What is recommended is what members request that are started from then on: those that the engine starts again by itself, and those that are added. It restarts none, is no
-// difference to a plan, stays through other changes of the group, gives way to what somebody declares anew, and ends with its policy.
+// What is recommended is what members request that are started from then on: those that the engine starts again by
+// itself, and those that are added. It restarts none, is no difference to a plan, stays through other changes of the
+// group, gives way to what somebody declares anew, and ends with its policy.
 func TestAccVerticalAtStart(t *testing.T) {
 	if ok, why := limits.Available(); !ok {
 		t.Skip("no limits: " + why)
@@ -158,7 +160,8 @@ func TestAccVerticalAtStart(t *testing.T) {
 	l.awaitWorkers(2)
 	l.awaitLimit("job-worker-1", sized, sized)
 	before := l.state("job-worker-0").Instance
-	// From here on the policy leaves the size as it is: it would go on by what it was told before, between the changes of one apply.
+	// From here on the policy leaves the size as it is: it would go on by what it was told before, between the changes
+	// of one apply.
 	l.apply(theCluster, l.holding(declared+"\n env = { CHANGED = \"1\" }"), policy(2, `learn_for = "720h"`))
 	if l.state("job-worker-0").Instance == before || l.awaitLimit("job-worker-0", sized, sized) != sized {
 		t.Error("a change of the group does not start members with their size")
@@ -195,7 +198,8 @@ func TestAccVerticalOutOfMemory(t *testing.T) {
 	l.load.Set(0)
 }
 
-// Members that run have more memory, and other processors, at once, and are not started again for it; less memory they have with their next start.
+// Members that run have more memory, and other processors, at once, and are not started again for it; less memory they
+// have with their next start.
 func TestAccVerticalInPlace(t *testing.T) {
 	if ok, why := limits.Available(); !ok {
 		t.Skip("no limits: " + why)

@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestAccChecks has the example "checks" judge a group with a GPU that is idle, works, and loses its member: the first is a warning, the
-// last an error unless the group has changes to come.
+// TestAccChecks has the example "checks" judge a group with a GPU that is idle, works, and loses its member: the first
+// is a warning, the last an error unless the group has changes to come.
 func TestAccChecks(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 1)...)
 	w.files.Cluster = "checked-lab"

@@ -59,8 +59,8 @@ func (h *webhook) taken() []string {
 	return texts
 }
 
-// patrol looks for drift as one of the services does, and fails unless the exit code is this one and the one message, if
-// any, has these texts.
+// patrol looks for drift as one of the services does, and fails unless the exit code is this one and the one message,
+// if any, has these texts.
 func (p *project) patrol(job pipeline, hook *webhook, code int, texts ...string) string {
 	p.Helper()
 	got, output := p.wait(p.start(job))

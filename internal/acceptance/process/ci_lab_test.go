@@ -31,8 +31,8 @@ const (
 	ciExamples = acceptance.Examples + "/ci"
 )
 
-// project is a repository with an example of "ci" in a folder, whose pipelines run as GitHub and GitLab have them run: each
-// in a checkout of its own, with the state at an HTTP backend and the provider from a mirror.
+// project is a repository with an example of "ci" in a folder, whose pipelines run as GitHub and GitLab have them run:
+// each in a checkout of its own, with the state at an HTTP backend and the provider from a mirror.
 type project struct {
 	*lab
 	repository, folder string

@@ -75,7 +75,8 @@ func TestAccServiceOutlivesTerraformAndState(t *testing.T) {
 	l.check(l.expectAlive(2))
 }
 
-// Two groups of one cluster can be applied at once, from anywhere. One group can't: one of the two is told who is at it.
+// Two groups of one cluster can be applied at once, from anywhere. One group can't: one of the two is told who is at
+// it.
 func TestAccTwoAppliesAtOnce(t *testing.T) {
 	first, l := newWorkspace(t)
 	second := first.Another()

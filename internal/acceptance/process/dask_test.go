@@ -27,8 +27,8 @@ type daskLine struct {
 	Workers map[string]int `json:"workers"`
 }
 
-// A real Dask trains on a scheduler and two workers, and ends with the training. In a second one a worker is killed, and
-// a third one comes: they find work, nobody else is restarted, and the weights are those of the first training.
+// A real Dask trains on a scheduler and two workers, and ends with the training. In a second one a worker is killed,
+// and a third one comes: they find work, nobody else is restarted, and the weights are those of the first training.
 func TestSystemDask(t *testing.T) {
 	const rounds = 20 // as the example has
 	programs := acceptance.Python(t, "dask")

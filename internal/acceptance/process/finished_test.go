@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// TestAccFinishedNeedsNothing completes a job and deletes its program: a plan finds nothing to do, since nothing of it is
-// to be started, and nothing to complain about.
+// TestAccFinishedNeedsNothing completes a job and deletes its program: a plan finds nothing to do, since nothing of it
+// is to be started, and nothing to complain about.
 func TestAccFinishedNeedsNothing(t *testing.T) {
 	k := newKilled(t)
 	program, err := os.ReadFile(k.member)

@@ -28,8 +28,8 @@ type frameworkCase struct {
 	roles map[string]int
 	// variables are the names of the variables that members print, in the order of the values wanted.
 	variables []string
-	// want are the values by role and index ("worker-1"). In them <role-index> stands for an address, <role-index:port> for
-	// its port, and <files> for the folder of the member's files.
+	// want are the values by role and index ("worker-1"). In them <role-index> stands for an address, <role-index:port>
+	// for its port, and <files> for the folder of the member's files.
 	want map[string][]string
 }
 
@@ -116,8 +116,8 @@ var frameworkCases = []frameworkCase{
 	},
 }
 
-// group returns the configuration of the case's group, named as its framework. All members print and end, so that the logs
-// are complete when the group is.
+// group returns the configuration of the case's group, named as its framework. All members print and end, so that the
+// logs are complete when the group is.
 func (c frameworkCase) group() string {
 	steps := make([]string, len(c.variables))
 	for i, variable := range c.variables {

@@ -16,8 +16,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestAccGPUsOfConcurrentApplies has twenty runs of Terraform at the same time ask for one of eight devices each: no device gets two
-// owners, and whoever gets none has made nothing. What is left is had by those who try again, by now with a plan that knows.
+// TestAccGPUsOfConcurrentApplies has twenty runs of Terraform at the same time ask for one of eight devices each: no
+// device gets two owners, and whoever gets none has made nothing. What is left is had by those who try again, by now
+// with a plan that knows.
 func TestAccGPUsOfConcurrentApplies(t *testing.T) {
 	acceptance.Test(t)
 	const runs, devices = 20, 8

@@ -41,7 +41,8 @@ func (w *ward) apply(parts ...string) {
 	w.terraform.Must("apply", "-auto-approve")
 }
 
-// expectDrift has Terraform plan the configuration as it is, which has to find changes and say this. It returns all that it says.
+// expectDrift has Terraform plan the configuration as it is, which has to find changes and say this. It returns all
+// that it says.
 func (w *ward) expectDrift(phrases ...string) string {
 	w.Helper()
 	output, err := w.terraform.Run("plan", "-detailed-exitcode")
@@ -53,13 +54,14 @@ func (w *ward) expectDrift(phrases ...string) string {
 	return output
 }
 
-// expect tells whether Terraform has said this, in any order and however its lines are wrapped.
+// expect reports whether Terraform has said this, in any order and however its lines are wrapped.
 func (w *ward) expect(output string, phrases ...string) {
 	w.Helper()
 	acceptance.ExpectSaid(w.T, output, phrases...)
 }
 
-// suffers has a device fail or recover, and returns when the document of its pool says so; why is "" for one that recovered.
+// suffers has a device fail or recover, and returns when the document of its pool says so; why is "" for one that
+// recovered.
 func (w *ward) suffers(n int, change func(), why string) {
 	w.Helper()
 	change()
@@ -99,8 +101,8 @@ func (w *ward) progress() domain.Progress {
 	return group.Progress
 }
 
-// restartAgent kills the agent of the machine, and returns when another one has looked at the GPUs, and the controller after that: it notes what
-// becomes of one that nobody has.
+// restartAgent kills the agent of the machine, and returns when another one has looked at the GPUs, and the controller
+// after that: it notes what becomes of one that nobody has.
 func (w *ward) restartAgent(other int) {
 	w.Helper()
 	w.devices[1-other].XIDs = nil // each agent would be told of it
@@ -135,8 +137,8 @@ data "trainyard_group" "job" {
 `
 }
 
-// TestAccGPUHealth has a GPU fail in each way, and recover: a plan shows it, an apply moves the member to the spare one, and the plan is
-// empty once it works again.
+// TestAccGPUHealth has a GPU fail in each way, and recover: a plan shows it, an apply moves the member to the spare
+// one, and the plan is empty once it works again.
 func TestAccGPUHealth(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	spared := acceptance.Pool("p", w.named(0, 1))
@@ -208,7 +210,8 @@ func TestAccGPUHealth(t *testing.T) {
 	w.check(w.changes("~job-worker-0", "+job-worker-1")) // each knows of the other
 }
 
-// TestAccGPUNeedsReset has a GPU fail in a way that calls for a reset: it stays drift, whatever becomes of the agent, until there is a sign of one.
+// TestAccGPUNeedsReset has a GPU fail in a way that calls for a reset: it stays drift, whatever becomes of the agent,
+// until there is a sign of one.
 func TestAccGPUNeedsReset(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	w.apply(acceptance.Pool("p", w.named(0, 1)), trainees(1))
@@ -240,8 +243,8 @@ func TestAccGPUNeedsReset(t *testing.T) {
 	}
 }
 
-// TestAccGPUHealthWithoutSpare has a GPU fail for which there is no other: the plan goes on, and says who has the others. Once there is one
-// the member moves.
+// TestAccGPUHealthWithoutSpare has a GPU fail for which there is no other: the plan goes on, and says who has the
+// others. Once there is one the member moves.
 func TestAccGPUHealthWithoutSpare(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	both := acceptance.Pool("p", w.named(0, 1))
@@ -268,8 +271,8 @@ func TestAccGPUHealthWithoutSpare(t *testing.T) {
 	w.terraform.ExpectNoChange("without the GPU that failed")
 }
 
-// TestAccGPUHealthBetweenPlanAndApply has a GPU fail, or recover, after the plan was made: the apply does what was planned, whether that is a
-// change of the member that has it or not.
+// TestAccGPUHealthBetweenPlanAndApply has a GPU fail, or recover, after the plan was made: the apply does what was
+// planned, whether that is a change of the member that has it or not.
 func TestAccGPUHealthBetweenPlanAndApply(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 3)...)
 	all := acceptance.Pool("p", w.named(0, 1, 2))

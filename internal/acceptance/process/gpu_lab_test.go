@@ -12,7 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// gpuLab is a lab on a machine with GPUs: an agent that is built as it is released finds those that a fake of NVIDIA's library shows.
+// gpuLab is a lab on a machine with GPUs: an agent that is built as it is released finds those that a fake of NVIDIA's
+// library shows.
 type gpuLab struct {
 	*lab
 	nvml    *fakenvml.Control

@@ -27,7 +27,8 @@ func textList(texts ...string) knownvalue.Check {
 	return knownvalue.ListExact(checks)
 }
 
-// A pool is created with its cluster, changed in place, made anew when it is gone, and imported; the plan after each step is empty.
+// A pool is created with its cluster, changed in place, made anew when it is gone, and imported; the plan after each
+// step is empty.
 func TestAccGPUPool(t *testing.T) {
 	l := newGPULab(t, append(fakenvml.V100s("dgx", 8), acceptance.A40())...)
 	known := func(name string, check knownvalue.Check) statecheck.StateCheck {

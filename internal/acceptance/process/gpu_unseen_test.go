@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestAccGPUsOfWhatLeaves plans that members leave GPUs which are in use, and no agent sees by which processes: they can be had again, by the
-// same group or by another.
+// TestAccGPUsOfWhatLeaves plans that members leave GPUs which are in use, and no agent sees by which processes: they
+// can be had again, by the same group or by another.
 func TestAccGPUsOfWhatLeaves(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	both := acceptance.Pool("p", w.named(0, 1))
@@ -33,7 +33,8 @@ func TestAccGPUsOfWhatLeaves(t *testing.T) {
 	w.configure(w.terraform, theCluster, both)
 }
 
-// TestAccGPUsUnreadable has the driver be gone under a member: once the agent has said so for a while that is drift, until the driver is back.
+// TestAccGPUsUnreadable has the driver be gone under a member: once the agent has said so for a while that is drift,
+// until the driver is back.
 func TestAccGPUsUnreadable(t *testing.T) {
 	const why = "NVIDIA's driver is not loaded: load it (modprobe nvidia; nvidia-smi tells more), and give a container its devices"
 	w := newWard(t, fakenvml.V100s("dgx", 1)...)

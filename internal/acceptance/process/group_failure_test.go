@@ -87,7 +87,8 @@ func TestAccGroupUpdateFails(t *testing.T) {
 // An apply that waits for the members to run fails where one can't be started, and the next one gets there.
 func TestAccGroupMemberDoesNotStart(t *testing.T) {
 	l := newLab(t)
-	// Each member has a program of its own, and the second one's is not there. Only the first of a role is looked at before.
+	// Each member has a program of its own, and the second one's is not there. Only the first of a role is looked at
+	// before.
 	programs := t.TempDir()
 	install := func(program string) {
 		l.must(os.Symlink(acctest.Build(l, acctest.Member), filepath.Join(programs, program)))

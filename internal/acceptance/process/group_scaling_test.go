@@ -57,8 +57,8 @@ func (m meanwhile) CheckPlan(context.Context, plancheck.CheckPlanRequest, *planc
 	m()
 }
 
-// A count that a policy changes makes no difference in any plan; an apply that has another reason takes the group as it has become since the plan,
-// which it was made from as a file.
+// A count that a policy changes makes no difference in any plan; an apply that has another reason takes the group as it
+// has become since the plan, which it was made from as a file.
 func TestAccGroupScaledBetweenPlans(t *testing.T) {
 	for name, roles := range map[string]string{
 		"known to all":    `{ ps = { replicas = 1, port = local.port + 10 }, worker = { port = local.port } }`,
@@ -102,7 +102,8 @@ func TestAccGroupScaledBetweenPlans(t *testing.T) {
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: append(open, meanwhile(func() { l.scale(3, 1) }))},
 					Check:            resource.ComposeTestCheckFunc(l.expectWorkers(1), resource.TestCheckResourceAttr(acceptance.TheJob, "members.%", "2")),
 				},
-				// The group does not change, and its count does while another one is applied: Terraform plans all of them once more then.
+				// The group does not change, and its count does while another one is applied: Terraform plans all of
+				// them once more then.
 				resource.TestStep{
 					Config: config("3", "2"),
 					ConfigPlanChecks: acceptance.Planned(

@@ -13,7 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// invalid is a configuration that has to fail at plan, and what the error says: the attribute, the value, what is allowed.
+// invalid is a configuration that has to fail at plan, and what the error says: the attribute, the value, what is
+// allowed.
 type invalid struct {
 	config string
 	says   []string
@@ -111,7 +112,8 @@ func TestAccInvalid(t *testing.T) {
 	})...)
 }
 
-// What takes a look at the hosts fails at plan, too: on a cluster that is there, and on one that is created in the same apply.
+// What takes a look at the hosts fails at plan, too: on a cluster that is there, and on one that is created in the same
+// apply.
 func TestAccImpossible(t *testing.T) {
 	l := newLab(t)
 	listener, err := net.Listen("tcp", l.address(19))

@@ -35,7 +35,8 @@ type jaxLine struct {
 	Checksum int64 `json:"checksum"`
 }
 
-// Three processes of a real JAX train one model. Each of them dies in turn, the coordinator among them, and all start anew.
+// Three processes of a real JAX train one model. Each of them dies in turn, the coordinator among them, and all start
+// anew.
 func TestSystemJAX(t *testing.T) {
 	python := filepath.Join(acceptance.Python(t, "jax"), "python3")
 	w, l := newWorkspace(t)

@@ -176,8 +176,8 @@ func TestSweepProviderKilled(t *testing.T) {
 	})
 }
 
-// dieAfter prepares, and runs Terraform with a provider that dies after a number of changes, and then with one that does
-// not. It ends with the first that survives.
+// dieAfter prepares, and runs Terraform with a provider that dies after a number of changes, and then with one that
+// does not. It ends with the first that survives.
 func (k killed) dieAfter(changes iter.Seq[int], workers int, prepare func(), args ...string) {
 	k.Helper()
 	for last := range changes {

@@ -34,8 +34,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 
-// lab is what an acceptance test works with: a state directory with the cluster "lab", and ports of its own. At the end of
-// the test nothing may be left in it.
+// lab is what an acceptance test works with: a state directory with the cluster "lab", and ports of its own. At the end
+// of the test nothing may be left in it.
 type lab struct {
 	*testing.T
 	files statedir.Dir
@@ -189,7 +189,8 @@ func (l *lab) instances() map[string]string {
 	return instances
 }
 
-// changes returns a check that since the last one these members came (+), were started anew (~), or went (-), and no others.
+// changes returns a check that since the last one these members came (+), were started anew (~), or went (-), and no
+// others.
 func (l *lab) changes(want ...string) resource.TestCheckFunc {
 	return acceptance.Changes(&l.seen, l.instances, want)
 }
@@ -240,8 +241,8 @@ func (l *lab) expectAlive(want int) resource.TestCheckFunc {
 	}
 }
 
-// create creates a group past Terraform, of its specification as it is stored; PORT stands for the first port of the lab,
-// and MEMBER for the program of members.
+// create creates a group past Terraform, of its specification as it is stored; PORT stands for the first port of the
+// lab, and MEMBER for the program of members.
 func (l *lab) create(specification string) error {
 	l.Helper()
 	specification = strings.NewReplacer("PORT", strconv.Itoa(l.port), "MEMBER", acctest.Build(l, acctest.Member)).Replace(specification)

@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// TestModulesAreDocumented: the tables of each module's README tell of its inputs with their defaults, and of its outputs, in
-// the order of the code.
+// TestModulesAreDocumented: the tables of each module's README tell of its inputs with their defaults, and of its
+// outputs, in the order of the code.
 func TestModulesAreDocumented(t *testing.T) {
 	for _, name := range modules(t) {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,8 @@ func declared(t *testing.T, folder, file, kind string) []declaration {
 	return all
 }
 
-// expectTable fails unless the table under a heading has a row for each declaration, with its default in a column, or in none.
+// expectTable fails unless the table under a heading has a row for each declaration, with its default in a column, or
+// in none.
 func expectTable(t *testing.T, readme, heading string, column int, want []declaration) {
 	t.Helper()
 	_, section, _ := strings.Cut(readme, "\n## "+heading+"\n")

@@ -49,8 +49,8 @@ func TestExperimentsParameters(t *testing.T) {
 	}
 }
 
-// TestExperimentsImage: the Dockerfile of the module can be built as far as that is told without Docker, and has the NumPy
-// that the program is tested with.
+// TestExperimentsImage: the Dockerfile of the module can be built as far as that is told without Docker, and has the
+// NumPy that the program is tested with.
 func TestExperimentsImage(t *testing.T) {
 	folder := filepath.Join(acceptance.Modules, "experiments", "train")
 	build := imagesource.Build{Context: folder, Dockerfile: "Dockerfile"}

@@ -37,8 +37,8 @@ type mpiLine struct {
 	Checksum int64 `json:"checksum"`
 }
 
-// Three ranks of a real MPI train one model, one in each worker, without SSH. A worker dies, and then the launcher: each
-// time all start anew.
+// Three ranks of a real MPI train one model, one in each worker, without SSH. A worker dies, and then the launcher:
+// each time all start anew.
 func TestSystemMPI(t *testing.T) {
 	programs := acceptance.Python(t, "mpi")
 	w, l := newWorkspace(t)
@@ -86,7 +86,8 @@ resource "trainyard_group" "digits" {
 	w.ExpectNobody("after destroy")
 }
 
-// awaitMPI waits until so many ranks train together: all are past their first epoch since they were started for this time.
+// awaitMPI waits until so many ranks train together: all are past their first epoch since they were started for this
+// time.
 func (l *lab) awaitMPI(start, ranks int) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("%d ranks that train, after start %d", ranks, start), func() bool {

@@ -23,7 +23,8 @@ exec("\n".join(code[:-1]))
 print(eval(code[-1]))
 `
 
-// What the notebook became trains as well as the notebook, goes on from its checkpoint, and is not drift when it is done.
+// What the notebook became trains as well as the notebook, goes on from its checkpoint, and is not drift when it is
+// done.
 func TestSystemNotebook(t *testing.T) {
 	python := filepath.Join(acceptance.Python(t, "jax"), "python3")
 	w, l := newWorkspace(t)

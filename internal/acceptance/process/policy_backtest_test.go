@@ -73,7 +73,8 @@ func TestAccPolicyBacktest(t *testing.T) {
 		ConfigStateChecks: []statecheck.StateCheck{known("under_provisioned_percent", knownvalue.NotNull())},
 	}
 	l.test(
-		// Each of 4 members is at 50 % before the rush; 16 are in it, in two steps of 100 %, and 6 five minutes after it.
+		// Each of 4 members is at 50 % before the rush; 16 are in it, in two steps of 100 %, and 6 five minutes after
+		// it.
 		resource.TestStep{
 			Config: l.config(backtest(hpa, rush, fifty)),
 			ConfigStateChecks: []statecheck.StateCheck{

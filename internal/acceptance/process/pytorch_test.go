@@ -39,8 +39,8 @@ func (l *lab) torchLines(member string) (lines []torchLine) {
 	return lines
 }
 
-// Two ranks of a real PyTorch train one model on a machine with eight cards of which they may use two: each has its own. That
-// PyTorch is one without CUDA, so that it finds their names, and computes on processors.
+// Two ranks of a real PyTorch train one model on a machine with eight cards of which they may use two: each has its
+// own. That PyTorch is one without CUDA, so that it finds their names, and computes on processors.
 func TestSystemPyTorchGPUs(t *testing.T) {
 	python := acceptance.Torch(t)
 	acceptance.Test(t)
@@ -142,7 +142,8 @@ func (l *lab) lastEpoch(members []string) (last int) {
 	return last
 }
 
-// awaitElastic waits until these members, and nobody else, train together past an epoch. It returns the epoch that they are at.
+// awaitElastic waits until these members, and nobody else, train together past an epoch. It returns the epoch that they
+// are at.
 func (l *lab) awaitElastic(members []string, past int) (epoch int) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("%d members that train together past epoch %d", len(members), past), func() bool {

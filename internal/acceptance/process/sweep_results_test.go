@@ -91,8 +91,8 @@ func TestAccSweepResults(t *testing.T) {
 	}
 }
 
-// A destroy collects what the runs have left, and that of one that it has to end, before it deletes it. Where it can't, nothing
-// is lost, and the next destroy does.
+// A destroy collects what the runs have left, and that of one that it has to end, before it deletes it. Where it can't,
+// nothing is lost, and the next destroy does.
 func TestAccSweepResultsCollected(t *testing.T) {
 	w, l := newWorkspace(t)
 	folder := filepath.Join(t.TempDir(), "a file", "results")

@@ -309,8 +309,8 @@ func TestAccSweepAgentsKilled(t *testing.T) {
 	})})
 }
 
-// The hook of a sweep is told of each attempt, also when it fails at first, and of one that is cancelled; not of a run that
-// was cancelled before it was started.
+// The hook of a sweep is told of each attempt, also when it fails at first, and of one that is cancelled; not of a run
+// that was cancelled before it was started.
 func TestAccSweepOnFinish(t *testing.T) {
 	l := newLab(t)
 	var mutex sync.Mutex

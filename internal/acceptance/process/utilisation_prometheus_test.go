@@ -31,7 +31,8 @@ data "trainyard_utilisation" "now" {
 `
 }
 
-// The utilisation comes from a real Prometheus that scrapes what node_exporter, cAdvisor and dcgm-exporter tell of this host.
+// The utilisation comes from a real Prometheus that scrapes what node_exporter, cAdvisor and dcgm-exporter tell of this
+// host.
 func TestAccUtilisationFromPrometheus(t *testing.T) {
 	l := newLab(t)
 	address := acctest.StartPrometheus(t,

@@ -59,8 +59,8 @@ func (l *Lab) use(n int, processes ...fakenvml.Process) {
 	l.nvml.Set(l.devices...)
 }
 
-// awaitSample returns when the utilisation shows the devices as they are by now: the agent tells of the last sample that it took, and that
-// holds what was found when the devices were last looked at.
+// awaitSample returns when the utilisation shows the devices as they are by now: the agent tells of the last sample
+// that it took, and that holds what was found when the devices were last looked at.
 func (l *Lab) awaitSample() {
 	l.Helper()
 	changed := time.Now()

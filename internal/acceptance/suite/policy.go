@@ -52,8 +52,8 @@ func (l *Lab) expectPolicy(want string) resource.TestCheckFunc {
 	}
 }
 
-// A policy is created with its group, changed in place, made anew when it is gone, and shown as it is where somebody else has changed it.
-// The group's members take no notice.
+// A policy is created with its group, changed in place, made anew when it is gone, and shown as it is where somebody
+// else has changed it. The group's members take no notice.
 func aPolicy(l *Lab) {
 	config := func(most int) string {
 		return l.job(waiting("")) + scaling(fmt.Sprintf("  min = 1\n  max = %d\n  interval = \"10s\"\n  scale_in = { stabilisation_window = \"60s\" }%s", most, idle))
@@ -112,8 +112,8 @@ func aPolicy(l *Lab) {
 	)
 }
 
-// The role follows the memory that its members hold, up and down again, and no plan finds anything to do. What was decided
-// is told later.
+// The role follows the memory that its members hold, up and down again, and no plan finds anything to do. What was
+// decided is told later.
 func policyFollowsLoad(l *Lab) {
 	load := acceptance.NewLoad(l.T)
 	config := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)), acceptance.Follows("job", `min = 1
@@ -163,7 +163,8 @@ func (l *Lab) expectModels(want int) resource.TestCheckFunc {
 	}
 }
 
-// A model has the role get a further member under load, and gives it up again. It is kept apart, replaced by another one in place, and gone with the policy.
+// A model has the role get a further member under load, and gives it up again. It is kept apart, replaced by another
+// one in place, and gone with the policy.
 func policyFollowsModel(l *Lab) {
 	load := acceptance.NewLoad(l.T)
 	job := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)))

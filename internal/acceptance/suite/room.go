@@ -18,7 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// haveGPUs returns a check that waits until these members run, and no others, and each has a device that nobody else has.
+// haveGPUs returns a check that waits until these members run, and no others, and each has a device that nobody else
+// has.
 func (l *Lab) haveGPUs(members ...string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		acctest.Eventually(l, fmt.Sprintf("%v to have a device each", members), func() bool {
@@ -66,8 +67,8 @@ func (l *Lab) gpuOwners() (members []string) {
 	return members
 }
 
-// A role has all devices of a pool that are idle, gives way to a group and to a sweep that are more important, to the latter for as many runs as may be on at a
-// time, and has the devices again.
+// A role has all devices of a pool that are idle, gives way to a group and to a sweep that are more important, to the
+// latter for as many runs as may be on at a time, and has the devices again.
 func sharedGPUs(l *Lab) {
 	base := l.config(
 		acceptance.Pool("p", l.named(0, 1, 2)),

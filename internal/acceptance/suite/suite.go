@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package suite holds the acceptance tests that every engine on plain hosts passes, as a table: what a user of Terraform sees is
-// the same, wherever members run.
+// Package suite holds the acceptance tests that every engine on plain hosts passes, as a table: what a user of
+// Terraform sees is the same, wherever members run.
 package suite
 
 import (
@@ -106,7 +106,8 @@ func (l *Lab) test(steps ...resource.TestStep) {
 	resource.Test(l.T, resource.TestCase{ProtoV6ProviderFactories: acceptance.Providers(l.Engines), Steps: steps})
 }
 
-// config returns a configuration of the cluster and these parts. It may refer to the program of members and the first port of the lab.
+// config returns a configuration of the cluster and these parts. It may refer to the program of members and the first
+// port of the lab.
 func (l *Lab) config(parts ...string) string {
 	l.Helper()
 	locals := fmt.Sprintf("\nlocals {\n  member = %q\n  port = %d\n}\n", acctest.Build(l, acctest.Member), l.Port)
@@ -177,7 +178,8 @@ func (l *Lab) instances() map[string]string {
 	return marks
 }
 
-// changes returns a check that since the last one these members came (+), were started anew (~), or went (-), and no others.
+// changes returns a check that since the last one these members came (+), were started anew (~), or went (-), and no
+// others.
 func (l *Lab) changes(want ...string) resource.TestCheckFunc {
 	return acceptance.Changes(&l.seen, l.instances, want)
 }

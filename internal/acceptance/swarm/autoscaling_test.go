@@ -106,7 +106,8 @@ func (l *swarmLab) logController() {
 	}
 }
 
-// awaitAtLeast waits until a group of the cluster is to have so many workers: a count on the way to another one may be over before it is seen.
+// awaitAtLeast waits until a group of the cluster is to have so many workers: a count on the way to another one may be
+// over before it is seen.
 func (l *swarmLab) awaitAtLeast(group string, count int) {
 	l.Helper()
 	e := l.engine()
@@ -130,9 +131,9 @@ func (l *swarmLab) history(group string) []autoscale.Entry {
 	return slices.DeleteFunc(acceptance.Recorded(l.T, l.engine()), func(e autoscale.Entry) bool { return e.Policy != group+"/worker" })
 }
 
-// A group follows the load of its members, by what their agents measure, and keeps a risk by what a Prometheus of the cluster knows, while the controller is
-// killed, a node dies, Prometheus is killed, and the controller once more: there are more members whatever is missing, and fewer only when all is known; nobody
-// who stays takes notice.
+// A group follows the load of its members, by what their agents measure, and keeps a risk by what a Prometheus of the
+// cluster knows, while the controller is killed, a node dies, Prometheus is killed, and the controller once more: there
+// are more members whatever is missing, and fewer only when all is known; nobody who stays takes notice.
 func TestAccSwarmScalingFollowsLoad(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))
@@ -268,8 +269,9 @@ module "monitoring" {
 		decided(func(e autoscale.Entry) bool { return e.Scaled() && e.To < e.From }).Sub(back).Round(time.Millisecond))
 }
 
-// expectUpAndDown fails unless a history says that the count went from one to the largest, and from there to the last, and never the other way: each
-// change is told once. What comes after is not looked at: members that start and end are a load, too.
+// expectUpAndDown fails unless a history says that the count went from one to the largest, and from there to the last,
+// and never the other way: each change is told once. What comes after is not looked at: members that start and end are
+// a load, too.
 func expectUpAndDown(t *testing.T, entries []autoscale.Entry, first, largest, last int) {
 	t.Helper()
 	counts := []int{first}

@@ -74,8 +74,8 @@ func (w *swarmWorkspace) plan(file string, wantCode int) *tfjson.Plan {
 	return &plan
 }
 
-// difference returns what a plan would change, a line each: an attribute of a resource with its value before and after. Attributes
-// that become known in the apply are left out where they are known from it alone.
+// difference returns what a plan would change, a line each: an attribute of a resource with its value before and after.
+// Attributes that become known in the apply are left out where they are known from it alone.
 func difference(plan *tfjson.Plan) []string {
 	var lines []string
 	for _, r := range plan.ResourceChanges {
@@ -140,8 +140,8 @@ type drift struct {
 	by func()
 	// shown is what the plan shows, see [difference]; nothing where there is nothing to mend.
 	shown []string
-	// mended are the members that an apply changes then, see [swarmLab.changes], and until tells when it has, where that is up to
-	// the cluster's controller.
+	// mended are the members that an apply changes then, see [swarmLab.changes], and until tells when it has, where
+	// that is up to the cluster's controller.
 	mended []string
 	until  func() bool
 	// as checks what can be seen of it elsewhere.
@@ -218,8 +218,8 @@ func (w *swarmWorkspace) meet(d drift, t *table) {
 	t.add(d.what, code, map[bool]string{true: "no changes", false: "drift"}[none], d.mended, d.shown)
 }
 
-// What somebody else changed of members shows in the plan at the attribute that declares it, and is mended without touching
-// what is as it should be.
+// What somebody else changed of members shows in the plan at the attribute that declares it, and is mended without
+// touching what is as it should be.
 func TestAccSwarmDriftOfMembers(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.WriteOnlyAttributes)

@@ -35,8 +35,8 @@ func (c credentials) set(w *swarmWorkspace) (declarations string) {
 	return declarations
 }
 
-// hidden runs Terraform, which has to succeed, with all that it logs, and fails where one of the credentials is to be seen: in the log, in what
-// it prints, in the state, or in a saved plan.
+// hidden runs Terraform, which has to succeed, with all that it logs, and fails where one of the credentials is to be
+// seen: in the log, in what it prints, in the state, or in a saved plan.
 func (c credentials) hidden(w *swarmWorkspace, args ...string) {
 	w.swarmLab.Helper()
 	logs := filepath.Join(w.Dir, "trace.log")
@@ -128,8 +128,8 @@ func (l *swarmLab) reached(addresses map[string]string, config string) string {
 	return config
 }
 
-// A Swarm is formed of hosts that are reached over SSH, with a key that is to be seen nowhere, and a group runs on it. A host whose key is
-// unknown or another one is not talked to, which costs nothing of the state.
+// A Swarm is formed of hosts that are reached over SSH, with a key that is to be seen nowhere, and a group runs on it.
+// A host whose key is unknown or another one is not talked to, which costs nothing of the state.
 func TestAccSwarmOverSSH(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.EphemeralValues)
@@ -199,8 +199,8 @@ func TestAccSwarmOverSSH(t *testing.T) {
 	secrets.hidden(w, "destroy", "-auto-approve")
 }
 
-// A Swarm is formed of hosts that are reached over TLS, with a key that is to be seen nowhere. An engine that somebody else has signed for is
-// not talked to.
+// A Swarm is formed of hosts that are reached over TLS, with a key that is to be seen nowhere. An engine that somebody
+// else has signed for is not talked to.
 func TestAccSwarmOverTLS(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.EphemeralValues)
@@ -249,7 +249,8 @@ func TestAccSwarmOverTLS(t *testing.T) {
 	secrets.hidden(w, "destroy", "-auto-approve")
 }
 
-// dockerContext makes a folder of Docker's configuration in which the present context leads to an endpoint, and returns the folder.
+// dockerContext makes a folder of Docker's configuration in which the present context leads to an endpoint, and returns
+// the folder.
 func dockerContext(l *swarmLab, host string) (folder string) {
 	l.Helper()
 	folder = l.TempDir()
@@ -265,8 +266,8 @@ func dockerContext(l *swarmLab, host string) (folder string) {
 	return folder
 }
 
-// Where no endpoint is given, it is DOCKER_HOST's, else that of the present context. When that leads to another Swarm, nothing leaves the state,
-// and nothing is changed there.
+// Where no endpoint is given, it is DOCKER_HOST's, else that of the present context. When that leads to another Swarm,
+// nothing leaves the state, and nothing is changed there.
 func TestAccSwarmElsewhere(t *testing.T) {
 	acceptance.Test(t)
 	one := testbed.Options{Nodes: 1, Managers: 1}

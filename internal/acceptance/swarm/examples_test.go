@@ -42,8 +42,8 @@ func exampleVariables(t *testing.T) map[string]string {
 // exampleHost is the address of a host in the examples: gpu1, gpu2, ….
 var exampleHost = regexp.MustCompile(`ssh://ops@gpu(\d+)`)
 
-// Every example plans. The Docker Engines of a bed stand in for the hosts that examples reach over SSH, to have them form a Swarm;
-// and those that adopt the Swarm that docker would talk to find another bed's.
+// Every example plans. The Docker Engines of a bed stand in for the hosts that examples reach over SSH, to have them
+// form a Swarm; and those that adopt the Swarm that docker would talk to find another bed's.
 func TestAccExamples(t *testing.T) {
 	acceptance.Test(t)
 	adopted := sharedBed(t).Nodes[0].Host()

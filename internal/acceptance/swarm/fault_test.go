@@ -70,7 +70,7 @@ func (l *swarmLab) await(node *testbed.Node, what string, holds func(group recon
 	}
 }
 
-// runsOn returns what tells whether so many members run, none of them on some hosts.
+// runsOn returns what reports whether so many members run, none of them on some hosts.
 func runsOn(members int, except ...string) func(reconcile.Group) bool {
 	return func(group reconcile.Group) bool {
 		for _, o := range group.Observed {
@@ -82,7 +82,8 @@ func runsOn(members int, except ...string) func(reconcile.Group) bool {
 	}
 }
 
-// containers returns the names of the members of the group of which containers run on the nodes that answer, each as often as it does.
+// containers returns the names of the members of the group of which containers run on the nodes that answer, each as
+// often as it does.
 func (l *swarmLab) containers(nodes ...*testbed.Node) []string {
 	l.Helper()
 	return l.containersOf(l.name, nodes...)
@@ -163,8 +164,8 @@ func (w *swarmWorkspace) background(args ...string) (wait func() (string, error)
 	}
 }
 
-// A worker node dies in the middle of a training of 12 members: the others take its members over, under their names, and the job
-// ends. With the node still down there is nothing to plan.
+// A worker node dies in the middle of a training of 12 members: the others take its members over, under their names,
+// and the job ends. With the node still down there is nothing to plan.
 func TestAccSwarmNodeDiesInTraining(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)
@@ -253,8 +254,8 @@ func TestAccSwarmControllerDies(t *testing.T) {
 	w.ExpectNoChange("with the manager back")
 }
 
-// A node that is cut off the network, and a Docker Engine that is killed, come back to no member running twice, and to nothing to
-// plan.
+// A node that is cut off the network, and a Docker Engine that is killed, come back to no member running twice, and to
+// nothing to plan.
 func TestAccSwarmNodeComesBack(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)
@@ -289,8 +290,8 @@ func TestAccSwarmNodeComesBack(t *testing.T) {
 	w.ExpectNoChange("with the Engine back")
 }
 
-// The only manager dies while an apply waits for a training on another node, and is back some seconds later: the training goes on, and so does
-// the wait.
+// The only manager dies while an apply waits for a training on another node, and is back some seconds later: the
+// training goes on, and so does the wait.
 func TestAccSwarmManagerRestarts(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, testbed.Options{Nodes: 2, Managers: 1})
@@ -326,8 +327,8 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 	w.ExpectNoChange("after the manager's restart")
 }
 
-// Of five managers two die, which changes nothing, but that none of the others may go; and a third, which has every plan fail, and nothing leave
-// the state, until it is back.
+// Of five managers two die, which changes nothing, but that none of the others may go; and a third, which has every
+// plan fail, and nothing leave the state, until it is back.
 func TestAccSwarmQuorumIsLost(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, testbed.Options{Nodes: 5, Managers: 5})
@@ -384,8 +385,8 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	l.must(acceptance.Differences(applied, services()))
 }
 
-// A member that is killed is started again by its rule, after a while that doubles, until its attempts are over; then the apply that
-// waits for it tells what became of it.
+// A member that is killed is started again by its rule, after a while that doubles, until its attempts are over; then
+// the apply that waits for it tells what became of it.
 func TestAccSwarmMemberIsKilled(t *testing.T) {
 	acceptance.Test(t)
 	const delay = 500 * time.Millisecond

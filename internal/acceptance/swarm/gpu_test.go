@@ -99,8 +99,8 @@ data "trainyard_gpus" "now" {
 	const address, found = "trainyard_gpu_pool.v100", "data.trainyard_gpus.now"
 	steps := []resource.TestStep{
 		{
-			// Its own image, made of the program beside it and the C library of this machine, runs on hosts without a GPU, too. The agents are
-			// asked as soon as they have been started.
+			// Its own image, made of the program beside it and the C library of this machine, runs on hosts without a
+			// GPU, too. The agents are asked as soon as they have been started.
 			Config: l.config(cluster(""), gpus),
 			Check: resource.ComposeAggregateTestCheckFunc(
 				resource.TestCheckResourceAttr(found, "hosts.%", "3"),
@@ -168,8 +168,8 @@ data "trainyard_gpus" "now" {
 			),
 		},
 	}
-	// A GPU fails in one way after the other, which the controller hears of by way of another agent: its member moves to the one that is free by
-	// then, and back when that one fails.
+	// A GPU fails in one way after the other, which the controller hears of by way of another agent: its member moves
+	// to the one that is free by then, and back when that one fails.
 	three := config(v100s(all), spark("replicas = 3"), cards, sweep(2))
 	for i, fault := range []struct {
 		change func(d *fakenvml.Device) // nil where the GPU is gone

@@ -23,7 +23,8 @@ func workers(replicas int, steps ...string) string {
   roles = { worker = { replicas = %d } }`, memberImage, acceptance.List(steps...), replicas)
 }
 
-// lodger returns the configuration of a group in a cluster that another workspace manages, which is reached at an endpoint.
+// lodger returns the configuration of a group in a cluster that another workspace manages, which is reached at an
+// endpoint.
 func (l *swarmLab) lodger(endpoint, name, attributes string) string {
 	return fmt.Sprintf(`
 resource "trainyard_group" "job" {
@@ -101,9 +102,9 @@ type deadly struct {
 	check, gone func()
 }
 
-// Terraform's provider is killed after calls to the engine that change something, on a real Swarm: what it has changed so far is
-// found by the next apply, which gets there, with no member missing or twice, and nothing is left after a destroy. The
-// locks of the dead are taken over at once: otherwise the next apply would be refused.
+// Terraform's provider is killed after calls to the engine that change something, on a real Swarm: what it has changed
+// so far is found by the next apply, which gets there, with no member missing or twice, and nothing is left after a
+// destroy. The locks of the dead are taken over at once: otherwise the next apply would be refused.
 func TestAccSwarmProviderKilled(t *testing.T) {
 	acceptance.Test(t)
 	bed := sharedBed(t)
@@ -181,8 +182,8 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 	})
 }
 
-// dieAfter has the provider die after a number of calls that change something, and shows that those who come after get there. It
-// returns the calls that were made.
+// dieAfter has the provider die after a number of calls that change something, and shows that those who come after get
+// there. It returns the calls that were made.
 func (d deadly) dieAfter(l *swarmLab, changes int) []string {
 	l.Helper()
 	apply, destroy := []string{"apply", "-auto-approve"}, []string{"destroy", "-auto-approve"}

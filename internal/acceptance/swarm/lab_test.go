@@ -92,7 +92,8 @@ func onEngines(t *testing.T, run func(t *testing.T, engine string)) {
 	})
 }
 
-// onEnginesAtNight runs an acceptance test on this machine's Engine, and every night on each: what of it depends on the Engine is in the conformance suite, too.
+// onEnginesAtNight runs an acceptance test on this machine's Engine, and every night on each: what of it depends on the
+// Engine is in the conformance suite, too.
 func onEnginesAtNight(t *testing.T, run func(t *testing.T, engine string)) {
 	t.Helper()
 	if acctest.AllKills() {
@@ -110,8 +111,8 @@ func loadMembers(t *testing.T, bed *testbed.Bed) {
 	}
 }
 
-// swarmLab is what an acceptance test on a Swarm works with: a bed, and a cluster of a name of its own, with a group of that
-// name, as the names of services are those of the whole Swarm.
+// swarmLab is what an acceptance test on a Swarm works with: a bed, and a cluster of a name of its own, with a group of
+// that name, as the names of services are those of the whole Swarm.
 type swarmLab struct {
 	*testing.T
 	bed *testbed.Bed
@@ -234,8 +235,8 @@ func (l *swarmLab) imageID(name string) string {
 	return inspected.ID
 }
 
-// tasks returns the tasks that run for members of the cluster, by member; those that share a service are told apart by their
-// slots, from 1.
+// tasks returns the tasks that run for members of the cluster, by member; those that share a service are told apart by
+// their slots, from 1.
 func (l *swarmLab) tasks() map[string]string {
 	l.Helper()
 	docker := l.bed.Nodes[0].Client()
@@ -257,8 +258,8 @@ func (l *swarmLab) tasks() map[string]string {
 	return running
 }
 
-// changes returns a check that since the last one the tasks of these members came (+), were replaced (~), or went (-), and no
-// others.
+// changes returns a check that since the last one the tasks of these members came (+), were replaced (~), or went (-),
+// and no others.
 func (l *swarmLab) changes(want ...string) resource.TestCheckFunc {
 	return acceptance.Changes(&l.seen, l.tasks, want)
 }
@@ -271,8 +272,8 @@ func (l *swarmLab) service(name string) dockerswarm.Service {
 	return service
 }
 
-// orderAgain is when tasks are ordered anew that are not as their service: a Swarm loses the removal of a task whose state
-// changes in the same moment, and starts none again that could not be started.
+// orderAgain is when tasks are ordered anew that are not as their service: a Swarm loses the removal of a task whose
+// state changes in the same moment, and starts none again that could not be started.
 const orderAgain = 30 * time.Second
 
 // updateService changes a service by hand, and waits until its tasks are as it is then.

@@ -26,8 +26,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// expectNodes returns a check that the nodes of the Swarm, as the first one tells, are in these roles; without any, that no engine of
-// the bed is in a Swarm.
+// expectNodes returns a check that the nodes of the Swarm, as the first one tells, are in these roles; without any,
+// that no engine of the bed is in a Swarm.
 func (l *swarmLab) expectNodes(want map[string]dockerswarm.NodeRole) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		got := map[string]dockerswarm.NodeRole{}
@@ -58,8 +58,8 @@ func (l *swarmLab) inSwarm(node *testbed.Node) dockerswarm.LocalNodeState {
 	return info.Swarm.LocalNodeState
 }
 
-// Bare engines form a Swarm, and a group runs on it, in one apply; the group is changed, lost and found again; and in the end the engines are
-// as they were.
+// Bare engines form a Swarm, and a group runs on it, in one apply; the group is changed, lost and found again; and in
+// the end the engines are as they were.
 func TestAccSwarmFormed(t *testing.T) { onEnginesAtNight(t, testAccSwarmFormed) }
 
 func testAccSwarmFormed(t *testing.T, engine string) {
@@ -221,8 +221,8 @@ func (w *swarmWorkspace) attributes() map[string]map[string]any {
 	return attributes
 }
 
-// A Swarm that is there is adopted as it is, at the endpoint of any of its managers, and outlives the cluster. Its network is made as
-// it is specified, and made anew where that changes.
+// A Swarm that is there is adopted as it is, at the endpoint of any of its managers, and outlives the cluster. Its
+// network is made as it is specified, and made anew where that changes.
 func TestAccSwarmAdopted(t *testing.T) {
 	acceptance.Test(t)
 	l := newSwarmLab(t, sharedBed(t), "adopted")

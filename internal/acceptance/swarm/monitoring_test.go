@@ -116,7 +116,8 @@ func dashboards(t *testing.T) map[string][]string {
 	return found
 }
 
-// TestAccSwarmMonitoring: a real Prometheus, run by the module, finds the agents of all hosts, and tells what members use by their names.
+// TestAccSwarmMonitoring: a real Prometheus, run by the module, finds the agents of all hosts, and tells what members
+// use by their names.
 func TestAccSwarmMonitoring(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))
@@ -171,7 +172,8 @@ output "host" {
 		return up == 5 && len(targets) == up
 	})
 
-	// Each member is told of by its name, on its host: what agents tell of a container, and the controller of whose it is.
+	// Each member is told of by its name, on its host: what agents tell of a container, and the controller of whose it
+	// is.
 	const busy, named = "trainyard_member_cpus_busy", " * on (id) group_left (cluster, group, role, member) " +
 		"max by (id, cluster, group, role, member) (trainyard_member_info{%s})"
 	for i := range w.bed.Nodes {

@@ -17,10 +17,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// renewing tells whether a call to an engine renews a lock, which happens as time passes.
+// renewing reports whether a call to an engine renews a lock, which happens as time passes.
 var renewing = testbed.Matching(http.MethodPost, "/configs/*/update")
 
-// writing tells whether a call to an engine may change something, other than a lock.
+// writing reports whether a call to an engine may change something, other than a lock.
 func writing(call testbed.Call) bool {
 	return call.Method != http.MethodGet && call.Method != http.MethodHead && !renewing(call)
 }
@@ -46,8 +46,8 @@ var mishaps = []struct {
 	{name: "takes a second", do: testbed.Delay(time.Second), harmless: true},
 }
 
-// One call that writes meets with a mishap, each in turn of the first apply of a cluster, and of a group. Whatever comes of it, the next
-// apply gets there, and nothing is left after a destroy.
+// One call that writes meets with a mishap, each in turn of the first apply of a cluster, and of a group. Whatever
+// comes of it, the next apply gets there, and nothing is left after a destroy.
 func TestAccSwarmCallFails(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.WriteOnlyAttributes)

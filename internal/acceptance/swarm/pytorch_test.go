@@ -19,7 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// torchVariable names the docker-archive of the image in which TestAccPyTorch trains, as internal/tools/torch.sh makes it.
+// torchVariable names the docker-archive of the image in which TestAccPyTorch trains, as internal/tools/torch.sh makes
+// it.
 const torchVariable = "TRAINYARD_TEST_TORCH"
 
 // What is in the example "pytorch".

@@ -20,8 +20,8 @@ import (
 // leastAccuracy is what the quickstart's model reads rightly, at least. It is about 0.97.
 const leastAccuracy = 0.9
 
-// The quickstart on a Swarm of three nodes is the same configuration with another engine: it completes, finds nothing to do then, has
-// logs of each member and what hosts use, and its workers are spread.
+// The quickstart on a Swarm of three nodes is the same configuration with another engine: it completes, finds nothing
+// to do then, has logs of each member and what hosts use, and its workers are spread.
 func TestAccQuickstartOnSwarm(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)

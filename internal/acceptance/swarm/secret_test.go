@@ -22,8 +22,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// The contents of secrets, and the tokens by which hosts join, reach the members, and are to be seen nowhere else. Another
-// content takes another version.
+// The contents of secrets, and the tokens by which hosts join, reach the members, and are to be seen nowhere else.
+// Another content takes another version.
 func TestAccSwarmSecrets(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.WriteOnlyAttributes)

@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// A host dies with runs of a sweep on it: they are queued again, which uses up no attempt, and run elsewhere. What has ended leaves no service behind, and the
-// plan is empty at each moment.
+// A host dies with runs of a sweep on it: they are queued again, which uses up no attempt, and run elsewhere. What has
+// ended leaves no service behind, and the plan is empty at each moment.
 func TestAccSwarmSweep(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)

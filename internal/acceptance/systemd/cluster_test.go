@@ -95,8 +95,8 @@ func TestAccHosts(t *testing.T) {
 	)
 }
 
-// A member that somebody stops is started again, and is no drift; a supervisor that somebody removes is brought back by the next
-// apply, and its members go on meanwhile.
+// A member that somebody stops is started again, and is no drift; a supervisor that somebody removes is brought back by
+// the next apply, and its members go on meanwhile.
 func TestAccHandsOnHosts(t *testing.T) {
 	l := newLab(t, 1, 2)
 	one, two := l.hosts[0], l.hosts[1]

@@ -142,7 +142,8 @@ func TestAccContainers(t *testing.T) {
 	)
 }
 
-// Files that were brought, configs of runs and folders for results are found in containers, too, and what is left there is fetched.
+// Files that were brought, configs of runs and folders for results are found in containers, too, and what is left there
+// is fetched.
 func TestAccContainerFiles(t *testing.T) {
 	acceptance.Test(t)
 	l := openLab(t, dockerBed(t), acctest.Build(t, acctest.Provider), 1, 0)
@@ -203,8 +204,8 @@ resource "trainyard_files" "code" {
 	}
 }
 
-// What a host lacks for containers is said at plan, of a cluster that is to be and of one that is there: a Docker Engine, and
-// NVIDIA's container toolkit, by which GPUs come into containers.
+// What a host lacks for containers is said at plan, of a cluster that is to be and of one that is there: a Docker
+// Engine, and NVIDIA's container toolkit, by which GPUs come into containers.
 func TestAccContainersLack(t *testing.T) {
 	acceptance.Test(t)
 	bed, control := dockerBed(t), fakenvml.New(t)

@@ -25,8 +25,8 @@ type deadly struct {
 	*acctest.Workspace
 }
 
-// Terraform's provider is killed after changes of an apply, and of a destroy. The locks of the dead end by themselves, and then
-// the next one gets there: each member was started once, and after a destroy nothing is left.
+// Terraform's provider is killed after changes of an apply, and of a destroy. The locks of the dead end by themselves,
+// and then the next one gets there: each member was started once, and after a destroy nothing is left.
 func TestAccProviderKilled(t *testing.T) {
 	acceptance.Test(t)
 	bed, provider, mortal := sharedBed(t), acctest.Build(t, acctest.Provider), acctest.Build(t, acctest.Mortal)
@@ -90,7 +90,8 @@ func (d deadly) configure(says string, workers int) {
 	d.Write("main.tf", required+d.config(d.cluster(d.hosts...), strings.ReplaceAll(waiting(workers), "hello", says)))
 }
 
-// locked has the run made again at once, which is told who has the lock, unless that has ended, and returns when it has.
+// locked has the run made again at once, which is told who has the lock, unless that has ended, and returns when it
+// has.
 func (d deadly) locked(run []string) {
 	d.Helper()
 	dead := time.Now()

@@ -45,7 +45,8 @@ func TestMain(m *testing.M) {
 	acctest.Main(m, testbed.CloseShared, fakenvml.Remove, func() error { return os.RemoveAll(shared) })
 }
 
-// lab is a cluster of its own on hosts of a bed that all tests share. At the end of the test nothing of it may be left there.
+// lab is a cluster of its own on hosts of a bed that all tests share. At the end of the test nothing of it may be left
+// there.
 type lab struct {
 	*testing.T
 	bed      *testbed.Hosts
@@ -226,8 +227,8 @@ func (l *lab) expectMembers(want ...int) resource.TestCheckFunc {
 	}
 }
 
-// left is a shell script that prints what is left of a cluster on a host: files, units, and lines that let its controller in.
-// systemd may remember a unit without a file, which does nothing, until somebody has it reload.
+// left is a shell script that prints what is left of a cluster on a host: files, units, and lines that let its
+// controller in. systemd may remember a unit without a file, which does nothing, until somebody has it reload.
 const left = `command -v docker >/dev/null && docker ps --all --filter label=trainyard.cluster=%[1]s --format '{{.Names}} {{.Status}}' 2>/dev/null
 ls -d /var/lib/trainyard/clusters/%[1]s 2>/dev/null
 find /etc/systemd /run/systemd/system /run/systemd/transient -name 'trainyard@%[1]s.service' -o -name 'trainyard-%[1]s-*' 2>/dev/null

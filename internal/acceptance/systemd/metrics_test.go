@@ -42,8 +42,8 @@ func instanceOf(controller, cluster, member string) string {
 	return ""
 }
 
-// expectMetrics returns a check of what hosts tell the last of them: each agent what the member on its host uses, by the host's name, and
-// the controller, on the first host, whose that is.
+// expectMetrics returns a check of what hosts tell the last of them: each agent what the member on its host uses, by
+// the host's name, and the controller, on the first host, whose that is.
 func (l *lab) expectMetrics(hosts ...*testbed.Host) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		from := hosts[len(hosts)-1]

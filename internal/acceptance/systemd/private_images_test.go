@@ -22,9 +22,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// Images of a registry that wants a login are pulled with the provider's credentials: for members that an apply starts, and
-// for runs that the controller does. The credentials are on the hosts that pull, and in the store, for root alone; they are
-// in no state, plan or log, and go with who needs them.
+// Images of a registry that wants a login are pulled with the provider's credentials: for members that an apply starts,
+// and for runs that the controller does. The credentials are on the hosts that pull, and in the store, for root alone;
+// they are in no state, plan or log, and go with who needs them.
 func TestAccPrivateImages(t *testing.T) {
 	acceptance.Test(t)
 	bed := dockerBed(t)
@@ -121,8 +121,8 @@ func (l *lab) expectLogins(want ...string) {
 // savedPlan is the file that plans are saved in.
 const savedPlan = "tfplan"
 
-// hides runs Terraform, which has to succeed, with all that it logs, and fails where the secret is to be seen: in the log, in
-// what it prints, in the state, in a saved plan, or in what the hosts log.
+// hides runs Terraform, which has to succeed, with all that it logs, and fails where the secret is to be seen: in the
+// log, in what it prints, in the state, in a saved plan, or in what the hosts log.
 func (l *lab) hides(w *acctest.Workspace, secret string, args ...string) {
 	l.Helper()
 	logs := filepath.Join(w.Dir, "trace.log")

@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// What the runs of a sweep, or the members of a group, leave on the hosts where they were is fetched by one command, which
-// logs in as ssh would.
+// What the runs of a sweep, or the members of a group, leave on the hosts where they were is fetched by one command,
+// which logs in as ssh would.
 func TestAccResults(t *testing.T) {
 	l := newLab(t, 2, 0)
 	w := acctest.NewWorkspace(t, l.provider)

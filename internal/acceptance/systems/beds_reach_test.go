@@ -24,7 +24,8 @@ var errNowhere = errors.New("it runs nowhere")
 // reachHosts has the site reach the members of bare hosts, which are units there.
 func (s *site) reachHosts(t *testing.T, bed *testbed.Hosts) {
 	find := func(member string) (*testbed.Host, string, error) {
-		// The name without what its instance ends it with, in a pattern in which a backslash would stand for something else.
+		// The name without what its instance ends it with, in a pattern in which a backslash would stand for something
+		// else.
 		name := strings.ReplaceAll(strings.TrimSuffix(units.Name("lab", member, ""), ".service"), `\`, "?")
 		for _, host := range bed.Hosts {
 			found, err := host.Run(t.Context(), fmt.Sprintf("systemctl list-units --plain --no-legend '%s*' | cut -d ' ' -f 1", name))

@@ -25,8 +25,8 @@ type site struct {
 	cluster string
 	// python is the path of the Python with its packages, which members find.
 	python string
-	// image is what members are made of on a Swarm; "" on bare hosts. mounts is what they see of this machine then, in a
-	// configuration.
+	// image is what members are made of on a Swarm; "" on bare hosts. mounts is what they see of this machine then, in
+	// a configuration.
 	image, mounts string
 	// hosts are the names of the machines.
 	hosts []string

@@ -117,7 +117,8 @@ func TestSystemExperiments(t *testing.T) {
 	})
 	e.ExpectNoChange("after the death of a run")
 
-	// Cancelled, it has ended, of which the hook is told; that others have ended by themselves stays so with another seed.
+	// Cancelled, it has ended, of which the hook is told; that others have ended by themselves stays so with another
+	// seed.
 	e.sweep("cancel", "pricing/endless-seed-0")
 	acctest.Eventually(t, "the run to be cancelled", func() bool {
 		return e.runs()["endless-seed-0"].State == domain.RunCancelled
@@ -200,8 +201,9 @@ func TestSystemExperimentsReadme(t *testing.T) {
 	}
 }
 
-// card takes the memory of a run on the card of a fake driver, as CUDA would, before it becomes Python: a run that finds
-// too little dies of it. CARD names the file of who has how much, and GATE one that all wait for, so that none ends early.
+// card takes the memory of a run on the card of a fake driver, as CUDA would, before it becomes Python: a run that
+// finds too little dies of it. CARD names the file of who has how much, and GATE one that all wait for, so that none
+// ends early.
 const card = `#!/bin/sh
 python3 - $$ <<'END' || exit 1
 import fcntl, os, sys
@@ -217,8 +219,8 @@ until [ -e "$GATE" ]; do sleep 0.1; done
 exec python3 "$@"
 `
 
-// Fifty are asked of one card, for which their pool promises more than it has: fifty results come, and those that ran out
-// of memory are told apart, and tried again without being failures.
+// Fifty are asked of one card, for which their pool promises more than it has: fifty results come, and those that ran
+// out of memory are told apart, and tried again without being failures.
 func TestSystemExperimentsCard(t *testing.T) {
 	const cardMiB, runMiB, fit = 44_685, 1_199, 37
 	control, device := fakenvml.New(t), acceptance.A40()
@@ -311,8 +313,8 @@ type learnt struct {
 	}
 }
 
-// expectLearnt fails unless these runs, and no others, have left all that they should, and their agents earn so many times
-// as much as prices at random at least, and more in the end than at first.
+// expectLearnt fails unless these runs, and no others, have left all that they should, and their agents earn so many
+// times as much as prices at random at least, and more in the end than at first.
 func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...string) (told map[string]learnt) {
 	t.Helper()
 	told = map[string]learnt{}

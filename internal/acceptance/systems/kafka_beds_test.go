@@ -26,8 +26,8 @@ func TestSystemKafkaSwarm(t *testing.T) { scaleKafka(t, onSwarm) }
 // kafkaPartitions are those of the topic, of which there are three copies.
 const kafkaPartitions = 12
 
-// scaleKafka has brokers come and go twice on three machines, under producers that wait for all copies. While partitions
-// are moved, a broker, the rebalancer, the cluster's controller and Kafka's own are killed, one each time.
+// scaleKafka has brokers come and go twice on three machines, under producers that wait for all copies. While
+// partitions are moved, a broker, the rebalancer, the cluster's controller and Kafka's own are killed, one each time.
 func scaleKafka(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) {
 	t.Helper()
 	l := newKafkaBed(t, start)
@@ -243,8 +243,8 @@ func (l *kafkaBed) kafkaTool(class, options string) ([]string, error) {
 	return strings.Split(said, "\n"), err
 }
 
-// awaitLayout waits until the partitions are round robin over so many brokers, with all copies in sync and the first one
-// leading, and no other broker is registered.
+// awaitLayout waits until the partitions are round robin over so many brokers, with all copies in sync and the first
+// one leading, and no other broker is registered.
 func (l *kafkaBed) awaitLayout(brokers int) {
 	l.t.Helper()
 	bootstrap := strings.TrimSpace(l.Must("output", "-raw", "bootstrap"))

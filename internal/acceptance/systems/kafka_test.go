@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// What the README begins with runs as it stands there, but for its ports. A broker that is killed comes back with its data,
-// one that somebody takes away shows in the plan and is put back, and what was written outlives a destroy.
+// What the README begins with runs as it stands there, but for its ports. A broker that is killed comes back with its
+// data, one that somebody takes away shows in the plan and is put back, and what was written outlives a destroy.
 func TestSystemKafka(t *testing.T) {
 	l := newKafka(t)
 	l.Write("main.tf", l.beside(readmeOf(t, "kafka"))+`

@@ -33,7 +33,8 @@ func newTensorFlow(t *testing.T) *acctest.Workspace {
 	return w
 }
 
-// readmeOf returns the configuration that the README of a module begins with, with the module as it lies in a workspace.
+// readmeOf returns the configuration that the README of a module begins with, with the module as it lies in a
+// workspace.
 func readmeOf(t *testing.T, module string) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(acceptance.Modules, module, "README.md"))

@@ -1,7 +1,8 @@
 //go:build linux
 
-// Command mortal is the provider, killed after one of its calls to the engine that change something: after the one whose
-// number, counted over all of its processes, the environment names. It shows that the next apply gets on from there.
+// Command mortal is the provider, killed after one of its calls to the engine that change something: after the one
+// whose number, counted over all of its processes, the environment names. It shows that the next apply gets on from
+// there.
 package main
 
 import (
@@ -35,8 +36,8 @@ func main() {
 	}
 }
 
-// mortal opens engines of which the changes count. Deaths after reads, or after tries to take a lock, make no difference
-// to those who come after.
+// mortal opens engines of which the changes count. Deaths after reads, or after tries to take a lock, make no
+// difference to those who come after.
 func mortal(driver engine.Driver) engine.Driver {
 	open := driver.Open
 	driver.Open = func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {

@@ -1,5 +1,5 @@
-// Package sshd is an SSH server for tests: a real one, within the test's process, that forwards connections to sockets and
-// addresses of this machine, and runs commands on it, as OpenSSH's sshd does.
+// Package sshd is an SSH server for tests: a real one, within the test's process, that forwards connections to sockets
+// and addresses of this machine, and runs commands on it, as OpenSSH's sshd does.
 //
 //	server := sshd.Start(t, sshd.Options{})
 //	address := "ssh://ops@" + server.Addr + socket
@@ -26,7 +26,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Options are how a server differs from one that has the host key Ed25519, lets the key User in, and forwards to everything.
+// Options are how a server differs from one that has the host key Ed25519, lets the key User in, and forwards to
+// everything.
 type Options struct {
 	HostKeys []ssh.Signer
 	// Prohibit forbids to forward.
@@ -340,7 +341,8 @@ func (s *Server) Drop() {
 // Users are the users of all logins so far, in their order.
 func (s *Server) Users() []string { return s.noted(&s.users) }
 
-// Offered are the fingerprints of the keys that clients came with. A key that is accepted is seen twice: before and with its signature.
+// Offered are the fingerprints of the keys that clients came with. A key that is accepted is seen twice: before and
+// with its signature.
 func (s *Server) Offered() []string { return s.noted(&s.offered) }
 
 // Opened are the sockets and addresses that connections were forwarded to.

@@ -33,8 +33,9 @@ type Options struct {
 	Managers int
 	// TLS has the engines listen for TLS, too: Node.TLSHost, Bed.Certificates.
 	TLS bool
-	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it
-	// is 3 s: a busy machine may keep a node silent for longer than three of 1 s, and Docker's default of 5 s has tests wait.
+	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it is
+	// 3 s: a busy machine may keep a node silent for longer than three of 1 s, and Docker's default of 5 s has tests
+	// wait.
 	Heartbeat time.Duration
 	// Engine is the nodes' Engine, a key of Engines; without it, it is the one that EngineVariable names.
 	Engine string

@@ -117,8 +117,8 @@ func inherit(groups ...string) error {
 	return os.WriteFile(filepath.Join(groups[len(groups)-1], "cgroup.clone_children"), []byte("1"), 0)
 }
 
-// cpuPeriod is the time, in microseconds, of which a control group may have a share of the processors, and leastCPUs the
-// least share that the kernel takes.
+// cpuPeriod is the time, in microseconds, of which a control group may have a share of the processors, and leastCPUs
+// the least share that the kernel takes.
 const (
 	cpuPeriod = 100_000
 	leastCPUs = 0.01

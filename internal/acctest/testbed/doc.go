@@ -60,17 +60,17 @@
 // # How a host is made
 //
 // The system of hosts is Debian 12's, which debootstrap installs once into the user's cache folder. A host has it as
-// the lower layer of its disk, and writes to an upper one in the bed's folder. Its first process makes namespaces, mounts
-// and devices as this program, and then becomes systemd; the kernel kills it when the process ends that made it. What
-// the host uses is counted and limited in control groups of its own, of either version, in which systemd makes those of
-// units. Logins are not sessions of systemd-logind, as libpam-systemd is not installed. Names are not resolved.
-// Memory, processors, kernel and clock are this machine's: a host sees all of them, and can't set the latter two. The
-// network's settings, in /proc/sys/net, are its own.
+// the lower layer of its disk, and writes to an upper one in the bed's folder. Its first process makes namespaces,
+// mounts and devices as this program, and then becomes systemd; the kernel kills it when the process ends that made it.
+// What the host uses is counted and limited in control groups of its own, of either version, in which systemd makes
+// those of units. Logins are not sessions of systemd-logind, as libpam-systemd is not installed. Names are not
+// resolved. Memory, processors, kernel and clock are this machine's: a host sees all of them, and can't set the latter
+// two. The network's settings, in /proc/sys/net, are its own.
 //
 // Hosts with a Docker Engine have another system, which is Debian 12's with docker.io. What the engine stores is in the
-// bed's folder rather than on the disk, as containers' file systems are overlays themselves. Control
-// groups of containers are systemd's, as on hosts that have those of version 2. Privileged containers can't be had: they
-// would get what a host has not.
+// bed's folder rather than on the disk, as containers' file systems are overlays themselves. Control groups of
+// containers are systemd's, as on hosts that have those of version 2. Privileged containers can't be had: they would
+// get what a host has not.
 //
 // The forwarded port accepts connections also for a host that is off or cut off, and closes those that lead to nothing
 // within some seconds.

@@ -38,8 +38,8 @@ func (o Options) chosen() (Engine, error) {
 	return engine, nil
 }
 
-// OnEngines runs a test that depends on the Engine's version or its image store: with [Options.Engine] empty, and on 26.1
-// with containerd's image store. Where [EngineVariable] names an Engine, it runs on that alone.
+// OnEngines runs a test that depends on the Engine's version or its image store: with [Options.Engine] empty, and on
+// 26.1 with containerd's image store. Where [EngineVariable] names an Engine, it runs on that alone.
 func OnEngines(t *testing.T, run func(t *testing.T, engine string)) {
 	t.Helper()
 	const second = "26.1-containerd"

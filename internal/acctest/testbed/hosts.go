@@ -32,8 +32,9 @@ type HostOptions struct {
 	// Mounts are folders of this machine that all hosts have at the same path, and cannot change. Of folders mounted
 	// within them nothing is seen.
 	Mounts []string
-	// CPUs is how many of this machine's processors each host may keep busy, such as 0.5; with 0 there is no bound. A host
-	// sees all of them nevertheless, and what Host.Run runs counts for none. On control groups of version 1 no unit may have a larger quota than its host.
+	// CPUs is how many of this machine's processors each host may keep busy, such as 0.5; with 0 there is no bound. A
+	// host sees all of them nevertheless, and what Host.Run runs counts for none. On control groups of version 1 no
+	// unit may have a larger quota than its host.
 	CPUs float64
 	// Docker has systemd run Debian's Docker Engine on each host, see Host.Client.
 	Docker bool

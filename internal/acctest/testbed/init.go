@@ -160,8 +160,8 @@ func (n *nodeInit) End(signal syscall.Signal, _ *struct{}) error {
 	return nil
 }
 
-// Pause stops dockerd and its containerd. They have stopped when it returns: on a busy machine a thread that runs goes on for a while after the
-// signal, until the one that has been chosen to heed it gets its turn.
+// Pause stops dockerd and its containerd. They have stopped when it returns: on a busy machine a thread that runs goes
+// on for a while after the signal, until the one that has been chosen to heed it gets its turn.
 func (n *nodeInit) Pause(_ struct{}, _ *struct{}) error {
 	if err := signalEngine(unix.SIGSTOP); err != nil {
 		return err

@@ -334,7 +334,8 @@ func (n *Node) start(ctx context.Context) error {
 // log is the end of what the engine said.
 func (n *Node) log() string { return n.lastLines(logTail, func(string) bool { return true }) }
 
-// errors is the end of what the engine said went wrong, but for what managers say each second while another one is dead.
+// errors is the end of what the engine said went wrong, but for what managers say each second while another one is
+// dead.
 func (n *Node) errors() string {
 	return n.lastLines(errorTail, func(line string) bool {
 		wrong := strings.Contains(line, "level=error") || strings.Contains(line, "level=fatal")

@@ -73,8 +73,9 @@ func (b *Bed) heartbeat() time.Duration { return cmp.Or(b.options.Heartbeat, def
 // missedHeartbeats make a node down; one that was just sent may be one more.
 const missedHeartbeats = 4
 
-// outlastHeartbeats returns when the Swarm takes a node for down that has been silent for so long already. A manager that finds this out at
-// the moment at which the node registers anew may note it after that, and then the node stays down, though it is heard of.
+// outlastHeartbeats returns when the Swarm takes a node for down that has been silent for so long already. A manager
+// that finds this out at the moment at which the node registers anew may note it after that, and then the node stays
+// down, though it is heard of.
 func (b *Bed) outlastHeartbeats(ctx context.Context, silence time.Duration) error {
 	if len(b.Nodes) == 1 {
 		return nil // nobody hears it

@@ -137,7 +137,8 @@ func startHosts(t testing.TB, options HostOptions) *Hosts {
 	return bed
 }
 
-// logFailure has a test that fails log what last went wrong in the engines, and little of it: what the test says is not to drown in it.
+// logFailure has a test that fails log what last went wrong in the engines, and little of it: what the test says is not
+// to drown in it.
 func (b *Bed) logFailure(t testing.TB) {
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -154,7 +155,8 @@ func (b *Bed) logFailure(t testing.TB) {
 	})
 }
 
-// waits tells of the nodes that are not ready and the tasks that should run and don't, as the first manager that knows says.
+// waits tells of the nodes that are not ready and the tasks that should run and don't, as the first manager that knows
+// says.
 func (b *Bed) waits() string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Limit)
 	defer cancel()
@@ -210,8 +212,8 @@ func (b *Hosts) logFailure(t testing.TB) {
 	})
 }
 
-// Home returns a home directory of somebody who logs in on the hosts without any option: with the key that they know, and
-// knowing theirs.
+// Home returns a home directory of somebody who logs in on the hosts without any option: with the key that they know,
+// and knowing theirs.
 func (b *Hosts) Home(t testing.TB) string {
 	t.Helper()
 	home := t.TempDir()

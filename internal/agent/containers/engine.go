@@ -29,8 +29,8 @@ var (
 
 // RefusedError is the Engine's answer to what it can't do.
 type RefusedError struct {
-	// Code is the exit code that stands for it, as that of "docker run" does: 125, or 126 and 127 where the command can't
-	// be executed or isn't there.
+	// Code is the exit code that stands for it, as that of "docker run" does: 125, or 126 and 127 where the command
+	// can't be executed or isn't there.
 	Code int
 	// Reason is the Engine's own text.
 	Reason string
@@ -55,7 +55,8 @@ func Open(socket string) (*Engine, error) {
 	}
 	c, err := client.NewClientWithOpts(
 		client.WithHost("unix://"+socket), client.WithAPIVersionNegotiation(),
-		// A connection of its own for each request: what answers is the Engine that listens, and not one that is on its way out.
+		// A connection of its own for each request: what answers is the Engine that listens, and not one that is on its
+		// way out.
 		client.WithHTTPClient(&http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}),
 	)
 	if err != nil {
@@ -108,8 +109,8 @@ func (e *Engine) explain(err error) error {
 	return fmt.Errorf("%w: %w", ErrAway, err)
 }
 
-// reason is what an Engine said, and what that means where nobody could guess it: for a file system that the kernel doesn't know, the Engine has
-// the kernel's own words.
+// reason is what an Engine said, and what that means where nobody could guess it: for a file system that the kernel
+// doesn't know, the Engine has the kernel's own words.
 func reason(said string) string {
 	if strings.Contains(said, "failed to mount local volume: ") && strings.HasSuffix(said, ": no such device") {
 		said += `; the kernel of this host has no file system of the "type" in the options of the volume's driver. For NFS: sudo modprobe nfs`

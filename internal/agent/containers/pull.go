@@ -36,8 +36,8 @@ func (e *Engine) Pulls(ctx context.Context, name string, policy domain.PullPolic
 	return pulls, err
 }
 
-// Pull brings an image from its registry, which takes as long as it takes. The registry is shown what was brought here for
-// that, as an Engine takes it, and where that is refused, or nothing was, what docker login left on this host.
+// Pull brings an image from its registry, which takes as long as it takes. The registry is shown what was brought here
+// for that, as an Engine takes it, and where that is refused, or nothing was, what docker login left on this host.
 func (e *Engine) Pull(ctx context.Context, name, brought string) error {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {

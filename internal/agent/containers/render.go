@@ -97,8 +97,8 @@ func environment(spec domain.MemberSpec, at Place) []string {
 	return list
 }
 
-// gpus returns the request for the devices that a value of NVIDIA_VISIBLE_DEVICES names. It needs no runtime that is the
-// default, and no Engine that was restarted for it.
+// gpus returns the request for the devices that a value of NVIDIA_VISIBLE_DEVICES names. It needs no runtime that is
+// the default, and no Engine that was restarted for it.
 func gpus(visible string) []container.DeviceRequest {
 	devices := slices.DeleteFunc(strings.Split(visible, ","), func(name string) bool { return name == "" || name == "none" || name == "void" })
 	request := container.DeviceRequest{DeviceIDs: devices, Capabilities: [][]string{{"gpu"}}}

@@ -64,7 +64,8 @@ const (
 func (e *Engine) Pause(ctx context.Context, name string) error {
 	return e.ask(ctx, func(ctx context.Context) error {
 		err := unlessConflict(e.client.ContainerPause(ctx, name))
-		// An Engine hears late of what its runtime did: a container that was just continued may be halted again, and the Engine have it run.
+		// An Engine hears late of what its runtime did: a container that was just continued may be halted again, and
+		// the Engine have it run.
 		for asked := 0; err != nil && asked < noticing; asked++ {
 			if found, unseen := e.client.ContainerInspect(ctx, name); unseen != nil || found.State.Paused {
 				return unseen

@@ -13,7 +13,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// TestPauseNoticedLate: an Engine that has not noticed yet that its runtime halted a container refuses to halt it once more, though that is so.
+// TestPauseNoticedLate: an Engine that has not noticed yet that its runtime halted a container refuses to halt it once
+// more, though that is so.
 func TestPauseNoticedLate(t *testing.T) {
 	for name, test := range map[string]struct {
 		notices bool

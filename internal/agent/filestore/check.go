@@ -46,8 +46,8 @@ func stampIn(info fs.FileInfo) stamp {
 	return s
 }
 
-// Check returns what is not as it should be in a version that is there. It reads only files that were touched since they
-// were last known to be right.
+// Check returns what is not as it should be in a version that is there. It reads only files that were touched since
+// they were last known to be right.
 func (s Store) Check(ctx context.Context, digest string) ([]engine.Amiss, error) {
 	version := s.version(digest)
 	known, err := readManifest(version, digest)

@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Need is what a program needs of a machine; the zero value is a program that is linked statically, which needs nothing.
+// Need is what a program needs of a machine; the zero value is a program that is linked statically, which needs
+// nothing.
 type Need struct {
 	// Loader is the file of the dynamic loader that starts the program, such as /lib64/ld-linux-x86-64.so.2.
 	Loader string

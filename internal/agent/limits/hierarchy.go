@@ -184,7 +184,7 @@ func (h hierarchy) enable(dir string) error {
 	return nil
 }
 
-// denied tells whether something is not allowed to this user, rather than wrong.
+// denied reports whether something is not allowed to this user, rather than wrong.
 func denied(err error) bool {
 	return errors.Is(err, fs.ErrPermission)
 }

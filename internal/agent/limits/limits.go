@@ -51,7 +51,7 @@ type directory struct {
 	path string
 }
 
-// Available tells whether limits can be enforced by this process, and if not, why, in words for a user. It creates
+// Available reports whether limits can be enforced by this process, and if not, why, in words for a user. It creates
 // a group and removes it.
 func Available() (ok bool, reason string) {
 	if err := probe(); err != nil {
@@ -129,7 +129,8 @@ func Open(name string) (*Group, error) {
 	return g, nil
 }
 
-// Raise changes the limits of a group whose processes run: that of its processors, and that of memory where it is higher than the present one. What is 0 stays as it is.
+// Raise changes the limits of a group whose processes run: that of its processors, and that of memory where it is
+// higher than the present one. What is 0 stays as it is.
 func (g *Group) Raise(cpus float64, memoryMiB int64) error {
 	if err := validate(g.name, cpus, memoryMiB); err != nil {
 		return err

@@ -191,7 +191,8 @@ func TestCreateSetsLimitsAnew(t *testing.T) {
 	}
 }
 
-// TestRaise: a limit of processors is set anew, and one of memory to more only; what is 0, and what has no limit, stays as it is.
+// TestRaise: a limit of processors is set anew, and one of memory to more only; what is 0, and what has no limit, stays
+// as it is.
 func TestRaise(t *testing.T) {
 	need(t)
 	for name, test := range map[string]struct {

@@ -16,7 +16,8 @@ type PolicyStatus struct {
 	Min, Max int
 	// Metrics are those that the policy looked at last, and its schedules, by name.
 	Metrics map[string]PolicyMetric
-	// Guards are what the sources of the policy's guards told last, by the guards' names; nil where one told nothing that is of use.
+	// Guards are what the sources of the policy's guards told last, by the guards' names; nil where one told nothing
+	// that is of use.
 	Guards map[string]*float64
 	// Recommended is what members should request, by the resource, as far as that is known.
 	Recommended map[string]float64

@@ -13,8 +13,8 @@ import (
 // serveAgain is how soon an address is tried again that can't be had.
 const serveAgain = 2 * time.Second
 
-// Serve answers at an address, see [telemetry.ListenWithin], until ctx is done. One that can't be had is tried again: whoever
-// serves has more to do, and goes on with it. Each reason is logged once in a row.
+// Serve answers at an address, see [telemetry.ListenWithin], until ctx is done. One that can't be had is tried again:
+// whoever serves has more to do, and goes on with it. Each reason is logged once in a row.
 func Serve(ctx context.Context, address string, answer http.Handler, log *slog.Logger) {
 	told := ""
 	for ctx.Err() == nil {

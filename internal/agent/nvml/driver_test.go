@@ -130,7 +130,7 @@ func testLinks(t *testing.T, settings Settings) {
 	}
 }
 
-// within tells whether a value is from one to another, or not known.
+// within reports whether a value is from one to another, or not known.
 func within[T int64 | float64](value *T, from, to T) bool {
 	return value == nil || from <= *value && *value <= to
 }
@@ -274,7 +274,8 @@ func eventsOf(t *testing.T, r *Reader) (set eventSet, devices int) {
 	return set, devices
 }
 
-// testEvents waits for errors with calls of its own. One that happens just then, as on a machine that trains, is an error as any other.
+// testEvents waits for errors with calls of its own. One that happens just then, as on a machine that trains, is an
+// error as any other.
 func testEvents(t *testing.T, settings Settings) {
 	r := opened(t, settings)
 	read(t, r)

@@ -115,8 +115,8 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // aloneVariable marks the process that alone starts.
 const aloneVariable = "NVML_TEST_ALONE"
 
-// alone runs a test in a process of its own, which can load another library than this one. It returns true in that process, for the test
-// to go on.
+// alone runs a test in a process of its own, which can load another library than this one. It returns true in that
+// process, for the test to go on.
 func alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneVariable) != "" {

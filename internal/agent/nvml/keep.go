@@ -13,8 +13,9 @@ import (
 // reopen is how soon a driver is tried again that could not be used.
 const reopen = 5 * time.Second
 
-// Keep returns a function that reads the GPUs of this host, for a program that does so again and again until ctx is done: the driver stays open, its
-// errors are watched, and what can't be opened is tried again from time to time. It may be called by one at a time.
+// Keep returns a function that reads the GPUs of this host, for a program that does so again and again until ctx is
+// done: the driver stays open, its errors are watched, and what can't be opened is tried again from time to time. It
+// may be called by one at a time.
 func Keep(ctx context.Context, settings Settings, log *slog.Logger) func(ctx context.Context) ([]domain.GPU, error) {
 	k := &keeper{life: ctx, settings: settings, log: log}
 	return k.read
@@ -108,8 +109,8 @@ func (k *keeper) listen() {
 	})
 }
 
-// close closes the driver, to be opened again some time after it failed. While a call is stuck it stays open: each reader that is opened
-// beside it would lose another thread to the driver.
+// close closes the driver, to be opened again some time after it failed. While a call is stuck it stays open: each
+// reader that is opened beside it would lose another thread to the driver.
 func (k *keeper) close(why error) {
 	k.watch()
 	k.ended.Wait()

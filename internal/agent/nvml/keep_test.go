@@ -155,7 +155,8 @@ func TestKeepListening(t *testing.T) {
 	}
 }
 
-// TestKeepDriverLoadedAnew: a GPU that has to be reset is acquitted when its driver was not there, and no other that has nothing to do with that.
+// TestKeepDriverLoadedAnew: a GPU that has to be reset is acquitted when its driver was not there, and no other that
+// has nothing to do with that.
 func TestKeepDriverLoadedAnew(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
 	k, control := keep(t, patient(t), devices...)

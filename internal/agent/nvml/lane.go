@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lane lets one call of NVML through at a time. A driver that hangs holds a thread for good: behind a call that does not come back no
-// other is made, so that there is never more than one such thread a lane.
+// lane lets one call of NVML through at a time. A driver that hangs holds a thread for good: behind a call that does
+// not come back no other is made, so that there is never more than one such thread a lane.
 type lane struct {
 	current atomic.Pointer[call]
 }
@@ -33,8 +33,8 @@ func (e *noAnswerError) Error() string {
 	return fmt.Sprintf("NVML did not answer within %s (%s)", e.limit, e.function)
 }
 
-// through makes a call when it is its turn, and returns what comes back, or a *[noAnswerError] where that takes longer than the limit;
-// at once where it has taken longer for the call before.
+// through makes a call when it is its turn, and returns what comes back, or a *[noAnswerError] where that takes longer
+// than the limit; at once where it has taken longer for the call before.
 func through[T any](ctx context.Context, l *lane, function string, limit time.Duration, f func() (T, error)) (T, error) {
 	return throughOr(ctx, l, function, limit, f, func(T) {})
 }

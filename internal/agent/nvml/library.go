@@ -7,10 +7,10 @@ var required = []string{
 	"nvmlInit", "nvmlShutdown", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID",
 }
 
-// library is NVML. Its functions, and those of what it returns, are called by the name that has says they have, without a version; where
-// they fail with an error of NVML, that is a [result].
+// library is NVML. Its functions, and those of what it returns, are called by the name that has says they have, without
+// a version; where they fail with an error of NVML, that is a [result].
 type library interface {
-	// has tells whether the library has a function. One that it has not must not be called.
+	// has reports whether the library has a function. One that it has not must not be called.
 	has(function string) bool
 	deviceGetCount() (int, error)
 	deviceGetHandleByIndex(index int) (device, error)

@@ -17,7 +17,8 @@ import (
 // defaultLibrary is what the dynamic linker looks for.
 const defaultLibrary = "libnvidia-ml.so.1"
 
-// versions are the functions of which go-nvml calls the newest version that the library has. The others it calls by their plain names.
+// versions are the functions of which go-nvml calls the newest version that the library has. The others it calls by
+// their plain names.
 var versions = map[string][]string{
 	"nvmlInit":                              {"_v2"},
 	"nvmlDeviceGetCount":                    {"_v2"},
@@ -29,11 +30,12 @@ var versions = map[string][]string{
 	"nvmlEventSetWait":                      {"_v2"},
 }
 
-// loaded is the library of this process, which only who has the turn in libraryLane may touch. The dynamic linker binds each function of
-// NVML to the first library that has it, for good: so there can't be a second.
+// loaded is the library of this process, which only who has the turn in libraryLane may touch. The dynamic linker binds
+// each function of NVML to the first library that has it, for good: so there can't be a second.
 var loaded *goNVML
 
-// goNVML is NVML as NVIDIA's go-nvml calls it. That ends the process where the library lacks the function that is called.
+// goNVML is NVML as NVIDIA's go-nvml calls it. That ends the process where the library lacks the function that is
+// called.
 type goNVML struct {
 	nvml.Interface
 
@@ -63,7 +65,8 @@ func load(file string) (library, error) {
 
 // openLibrary loads a library that has what is required.
 func openLibrary(name string) (*goNVML, error) {
-	// Not RTLD_GLOBAL, as go-nvml would: what turns out not to be NVML is unloaded again, and leaves nothing bound to it.
+	// Not RTLD_GLOBAL, as go-nvml would: what turns out not to be NVML is unloaded again, and leaves nothing bound to
+	// it.
 	file := dl.New(name, dl.RTLD_LAZY|dl.RTLD_LOCAL)
 	if err := file.Open(); err != nil {
 		if strings.Contains(err.Error(), "No such file or directory") { // glibc and musl have no other sign
@@ -230,7 +233,8 @@ func (s goEventSet) free() error {
 	return check(s.Free())
 }
 
-// check returns what NVML returned as an error. Its own text is not asked for, which would be another call of the library.
+// check returns what NVML returned as an error. Its own text is not asked for, which would be another call of the
+// library.
 func check(ret nvml.Return) error {
 	if ret == nvml.SUCCESS {
 		return nil

@@ -40,7 +40,8 @@ func (l *look) take() {
 	l.gpu.Unknown = strings.Join(l.notes, "; ")
 }
 
-// attach returns the device's handle, and finds out its UUID. It returns nil where it can't; then the device is who it was.
+// attach returns the device's handle, and finds out its UUID. It returns nil where it can't; then the device is who it
+// was.
 func (l *look) attach() device {
 	l.known = l.slot.recall()
 	limit := l.reader.settings.Answer
@@ -123,7 +124,8 @@ func (l *look) memory(d device) (memory, bool) {
 	return ask(l, "nvmlDeviceGetMemoryInfo", d.getMemoryInfo)
 }
 
-// ask makes a call and tells whether it brought a value. Where it failed, but not because the device has no such thing, a note says so.
+// ask makes a call and reports whether it brought a value. Where it failed, but not because the device has no such
+// thing, a note says so.
 func ask[T any](l *look, function string, f func() (T, error)) (T, bool) {
 	value, err := try(l, function, f)
 	if err != nil {
@@ -167,18 +169,19 @@ func isAnswer(err error) bool {
 	return answered
 }
 
-// isLate tells whether a call did not come back.
+// isLate reports whether a call did not come back.
 func isLate(err error) bool {
 	_, late := errors.AsType[*noAnswerError](err)
 	return late
 }
 
-// isFinal tells whether after this error nothing more is to be had from a device.
+// isFinal reports whether after this error nothing more is to be had from a device.
 func isFinal(err error) bool {
 	return !isAnswer(err) || errors.Is(err, gpuIsLost) || errors.Is(err, resetRequired)
 }
 
-// isGone tells whether a device is one that will have been reset when it answers again. That a call took long, or was refused, does not mean that.
+// isGone reports whether a device is one that will have been reset when it answers again. That a call took long, or was
+// refused, does not mean that.
 func isGone(err error) bool {
 	return errors.Is(err, gpuIsLost) || errors.Is(err, resetRequired)
 }
@@ -210,8 +213,8 @@ var actionTexts = map[recovery]string{
 	drainP2P: "it needs all traffic between GPUs to end",
 }
 
-// trouble says why a device can't be used: what ended a look at it, its XID that condemns it (0 where there is none), what the driver recommends,
-// and whether rows of its memory are broken.
+// trouble says why a device can't be used: what ended a look at it, its XID that condemns it (0 where there is none),
+// what the driver recommends, and whether rows of its memory are broken.
 func trouble(ended error, fatalXID int, action recovery, rowsFailed bool) string {
 	var reasons []string
 	if fatalXID != 0 {

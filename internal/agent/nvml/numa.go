@@ -12,8 +12,9 @@ import (
 // pciDevices is where the kernel tells about devices.
 const pciDevices = "/sys/bus/pci/devices"
 
-// numaNode returns the memory node that a device is nearest to; nil where neither the driver nor the kernel knows one. That is not what
-// nvmlDeviceGetNumaNodeId returns: this is the node that the memory of a GPU itself makes where it makes one, as on Grace Hopper.
+// numaNode returns the memory node that a device is nearest to; nil where neither the driver nor the kernel knows one.
+// That is not what nvmlDeviceGetNumaNodeId returns: this is the node that the memory of a GPU itself makes where it
+// makes one, as on Grace Hopper.
 func (l *look) numaNode(d device) *int {
 	if nodes, err := try(l, "nvmlDeviceGetMemoryAffinity", d.getMemoryAffinity); err == nil {
 		if node, only := onlyNode(nodes); only {
@@ -23,7 +24,8 @@ func (l *look) numaNode(d device) *int {
 	return kernelNUMANode(pciDevices, l.known.pciBusID)
 }
 
-// kernelNUMANode returns the memory node that the kernel tells of a device in its folder of devices; nil where it tells none.
+// kernelNUMANode returns the memory node that the kernel tells of a device in its folder of devices; nil where it tells
+// none.
 func kernelNUMANode(devices, busID string) *int {
 	text, err := os.ReadFile(filepath.Join(devices, kernelBusID(busID), "numa_node"))
 	if err != nil {
@@ -50,7 +52,8 @@ func onlyNode(nodes []uint) (node int, only bool) {
 	return node, only
 }
 
-// kernelBusID returns a PCI bus ID as the kernel writes it: "00000000:3B:00.0" is "0000:3b:00.0". It returns "" for what is none.
+// kernelBusID returns a PCI bus ID as the kernel writes it: "00000000:3B:00.0" is "0000:3b:00.0". It returns "" for
+// what is none.
 func kernelBusID(id string) string {
 	var domain, bus, device, function uint32
 	if n, err := fmt.Sscanf(id, "%x:%x:%x.%x", &domain, &bus, &device, &function); n != 4 || err != nil {

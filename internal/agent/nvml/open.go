@@ -10,18 +10,19 @@ import (
 
 // Settings are how NVML is used; the zero value is right for a program that runs on the host itself.
 type Settings struct {
-	// Library is the file of NVIDIA's library; where it is empty, the dynamic linker looks for libnvidia-ml.so.1. A process can use
-	// one only.
+	// Library is the file of NVIDIA's library; where it is empty, the dynamic linker looks for libnvidia-ml.so.1. A
+	// process can use one only.
 	Library string
 	// Proc is the folder with the host's process table, by which processes get their names; /proc where it is empty.
 	Proc string
 	// Answer is how long a call may take, 2 s where it is 0.
 	Answer time.Duration
-	// Start is how long it may take to start the driver, or a GPU that nobody uses, which the driver starts for this; 15 s where it
-	// is 0. Without NVIDIA's persistence daemon that takes about a second for each GPU, one after the other.
+	// Start is how long it may take to start the driver, or a GPU that nobody uses, which the driver starts for this;
+	// 15 s where it is 0. Without NVIDIA's persistence daemon that takes about a second for each GPU, one after the
+	// other.
 	Start time.Duration
-	// Quarantine is for how long a GPU is in trouble after an error that condemns it, but not until a reset, though it answers; 10 minutes
-	// where it is 0.
+	// Quarantine is for how long a GPU is in trouble after an error that condemns it, but not until a reset, though it
+	// answers; 10 minutes where it is 0.
 	Quarantine time.Duration
 
 	// turn is how long a wait for errors takes at most, a quarter of Answer where it is 0: so it is over before Close,
@@ -50,7 +51,8 @@ var (
 // libraryLane is where the library itself is called, not a device. There is one in a process, as there is one library.
 var libraryLane lane
 
-// Open loads NVML and starts it. It fails with [ErrNoLibrary] and [ErrNoDriver] among others, each of which says what to do.
+// Open loads NVML and starts it. It fails with [ErrNoLibrary] and [ErrNoDriver] among others, each of which says what
+// to do.
 func Open(ctx context.Context, settings Settings) (*Reader, error) {
 	settings = settings.withDefaults()
 	// NVML counts its starts, and a GPU that is held open can't be reset.

@@ -42,7 +42,8 @@ func (l *look) processes(d device) []domain.GPUProcess {
 	return merged
 }
 
-// merge joins lists of processes to one, in the order of their IDs. A process that is in several of them is in each with all its memory.
+// merge joins lists of processes to one, in the order of their IDs. A process that is in several of them is in each
+// with all its memory.
 func merge(lists ...[]process) []domain.GPUProcess {
 	byPID := map[int]domain.GPUProcess{}
 	for _, p := range slices.Concat(lists...) {

@@ -1,9 +1,11 @@
-// Package nvml reads the GPUs of this host from NVIDIA's driver, through its library NVML. It is the only package that knows NVML.
+// Package nvml reads the GPUs of this host from NVIDIA's driver, through its library NVML. It is the only package that
+// knows NVML.
 //
-// What is asked of a driver may take forever when a GPU fails: so each call has a limit, and a GPU that does not answer is not asked
-// again before it does.
+// What is asked of a driver may take forever when a GPU fails: so each call has a limit, and a GPU that does not answer
+// is not asked again before it does.
 //
-// A program that uses it is linked dynamically against the C library: one that is linked statically crashes when it loads NVML.
+// A program that uses it is linked dynamically against the C library: one that is linked statically crashes when it
+// loads NVML.
 package nvml
 
 import (
@@ -92,7 +94,7 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// stuck tells whether a device has not come back from a call in time.
+// stuck reports whether a device has not come back from a call in time.
 func (r *Reader) stuck() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,9 +104,9 @@ func (r *Reader) stuck() bool {
 	})
 }
 
-// Read returns the GPUs of this host in the order of their indexes. One that is lost, or does not answer, is among them with Trouble,
-// as it was known before. Where one was never known, the error says so, beside those that are; where nothing is known, there is the
-// error alone.
+// Read returns the GPUs of this host in the order of their indexes. One that is lost, or does not answer, is among them
+// with Trouble, as it was known before. Where one was never known, the error says so, beside those that are; where
+// nothing is known, there is the error alone.
 func (r *Reader) Read(ctx context.Context) ([]domain.GPU, error) {
 	if err := r.enter(); err != nil {
 		return nil, err

@@ -190,7 +190,8 @@ func TestReadWithoutOptionalFunctions(t *testing.T) {
 	}
 }
 
-// TestReadWithOldLibrary reads by a library that lacks the symbols of all that is optional: go-nvml would end the process with the first.
+// TestReadWithOldLibrary reads by a library that lacks the symbols of all that is optional: go-nvml would end the
+// process with the first.
 func TestReadWithOldLibrary(t *testing.T) {
 	if !alone(t) {
 		return

@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Source returns a function that reads the GPUs of this host, for a program that does so once, and ends then. It is [Open], [Reader.Read]
-// and [Reader.Close].
+// Source returns a function that reads the GPUs of this host, for a program that does so once, and ends then. It is
+// [Open], [Reader.Read] and [Reader.Close].
 func Source(settings Settings) func(ctx context.Context) ([]domain.GPU, error) {
 	return func(ctx context.Context) ([]domain.GPU, error) {
 		reader, err := Open(ctx, settings)

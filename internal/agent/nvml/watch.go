@@ -63,12 +63,14 @@ func (r *Reader) judge(gpu *domain.GPU, ended error, now time.Time) (fatal int) 
 	return seen.condemned.XID
 }
 
-// Watch tells of each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is done; then it returns nil. GPUs
-// that have no events are left out, and those that do not answer are tried again. There can be one watch at a time.
+// Watch tells of each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is done; then
+// it returns nil. GPUs that have no events are left out, and those that do not answer are tried again. There can be one
+// watch at a time.
 //
-// From then on [Reader.Read] shows the last error of each GPU, and one that condemns a GPU as its Trouble, until the GPU comes back after it was
-// gone, the driver no longer asks for a recovery of it, or, where the error does not call for a reset, there was no such error for the time
-// of Settings.Quarantine. To be reset, a GPU has to be held open by nobody: this Reader has to be closed for that.
+// From then on [Reader.Read] shows the last error of each GPU, and one that condemns a GPU as its Trouble, until the
+// GPU comes back after it was gone, the driver no longer asks for a recovery of it, or, where the error does not call
+// for a reset, there was no such error for the time of Settings.Quarantine. To be reset, a GPU has to be held open by
+// nobody: this Reader has to be closed for that.
 func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at time.Time)) error {
 	if err := r.enter(); err != nil {
 		return err
@@ -108,12 +110,14 @@ func rest(ctx context.Context, d time.Duration) {
 type ears struct {
 	reader *Reader
 	tell   func(uuid string, xid int, at time.Time)
-	// deaf are the devices, by index, that have no events, and breaking those that broke the set that they were added to, with when they are tried again.
+	// deaf are the devices, by index, that have no events, and breaking those that broke the set that they were added
+	// to, with when they are tried again.
 	deaf     map[int]bool
 	breaking map[int]time.Time
 }
 
-// breakingPauses is for how many pauses a device is left alone that broke a set: what others report just then may be lost with it.
+// breakingPauses is for how many pauses a device is left alone that broke a set: what others report just then may be
+// lost with it.
 const breakingPauses = 100
 
 // hearing is one event set, with the devices whose events it records, by index.
@@ -145,7 +149,8 @@ func (e *ears) listen(ctx context.Context) error {
 			rest(ctx, time.Until(next))
 			continue
 		}
-		// It ends by itself. An error that comes late, or after ctx is done, is heard as well: the driver reports it once.
+		// It ends by itself. An error that comes late, or after ctx is done, is heard as well: the driver reports it
+		// once.
 		_, err := through(ctx, &r.events, "nvmlEventSetWait", math.MaxInt64, func() (event, error) {
 			heard, err := set.wait(r.settings.turn)
 			if err == nil {
@@ -160,7 +165,8 @@ func (e *ears) listen(ctx context.Context) error {
 	return nil
 }
 
-// register has the events of all devices that have any recorded. It tells whether that broke the set; its error is one of the library.
+// register has the events of all devices that have any recorded. It reports whether that broke the set; its error is
+// one of the library.
 func (e *ears) register(ctx context.Context, h *hearing) (broken bool, err error) {
 	slots, err := e.reader.found(ctx)
 	if err != nil {

@@ -48,7 +48,7 @@ func watch(t *testing.T, r *Reader) *watcher {
 	return w
 }
 
-// waits tells whether somebody waits for errors of GPUs.
+// waits reports whether somebody waits for errors of GPUs.
 func waits(r *Reader) bool {
 	current := r.events.current.Load()
 	return current != nil && current.function == "nvmlEventSetWait"
@@ -150,7 +150,8 @@ func TestWatch(t *testing.T) {
 	w.hears(t, want...)
 }
 
-// TestWatchUntilReset: no time acquits a GPU that has to be reset, nor do other errors, and a driver that hangs for a while.
+// TestWatchUntilReset: no time acquits a GPU that has to be reset, nor do other errors, and a driver that hangs for a
+// while.
 func TestWatchUntilReset(t *testing.T) {
 	devices := fakenvml.V100s("host", 1)
 	settings := patient(t)
@@ -265,7 +266,8 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// TestWatchHangs has a wait hang: the watch ends all the same, what comes late is not lost, and NVML stays open meanwhile.
+// TestWatchHangs has a wait hang: the watch ends all the same, what comes late is not lost, and NVML stays open
+// meanwhile.
 func TestWatchHangs(t *testing.T) {
 	devices := fakenvml.V100s("host", 1)
 	r, control := openFake(t, hasty(t), devices...)

@@ -45,18 +45,18 @@ type Process struct {
 	WaitedCPU time.Duration
 	// ResidentBytes is its memory, with what it shares with others.
 	ResidentBytes int64
-	// Kernel is whether it is a thread of the kernel, which has no program, and Loading whether it is in the midst of an exec: it has
-	// a new program, and no environment yet.
+	// Kernel is whether it is a thread of the kernel, which has no program, and Loading whether it is in the midst of
+	// an exec: it has a new program, and no environment yet.
 	Kernel  bool
 	Loading bool
 }
 
 // Scan reads the process table once and returns the live processes of each instance by its id, the oldest first.
 //
-// A process belongs to the instance that its environment names; failing that, to the one of its session, or of
-// its parent. Zombies are left out, and so is what vanishes during the scan. The environment of another user's process
-// can't be read, except by root: it is taken for one that names no instance; where the system hides other users' processes
-// altogether (hidepid), they are left out.
+// A process belongs to the instance that its environment names; failing that, to the one of its session, or of its
+// parent. Zombies are left out, and so is what vanishes during the scan. The environment of another user's process
+// can't be read, except by root: it is taken for one that names no instance; where the system hides other users'
+// processes altogether (hidepid), they are left out.
 func Scan() (map[string][]Process, error) {
 	table, err := readTable()
 	if err != nil {
@@ -65,8 +65,8 @@ func Scan() (map[string][]Process, error) {
 	return byInstance(table), nil
 }
 
-// ScanBy reads the process table below a folder, such as /proc, and returns the live processes by their owners, as owner tells them: those
-// for which it is empty are left out.
+// ScanBy reads the process table below a folder, such as /proc, and returns the live processes by their owners, as
+// owner tells them: those for which it is empty are left out.
 func ScanBy(folder string, owner func(p Process) string) (map[string][]Process, error) {
 	fs, err := procfs.NewFS(folder)
 	if err != nil {
@@ -134,8 +134,9 @@ func readTable() (map[int]entry, error) {
 	return table, nil
 }
 
-// readEntry returns a live process with the instance that its environment names. While it loads a program it has no environment: who
-// started it may have ended by then, as [os.StartProcess] returns sooner, and nobody would know whose it is.
+// readEntry returns a live process with the instance that its environment names. While it loads a program it has no
+// environment: who started it may have ended by then, as [os.StartProcess] returns sooner, and nobody would know whose
+// it is.
 func readEntry(proc procfs.Proc) (entry, error) {
 	environ, err := readEnviron(proc)
 	if err != nil {
@@ -174,7 +175,7 @@ func readEnviron(proc procfs.Proc) ([]string, error) {
 	return environ, nil
 }
 
-// vanished tells whether an error means that the process is no longer there.
+// vanished reports whether an error means that the process is no longer there.
 func vanished(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }

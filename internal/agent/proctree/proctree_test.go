@@ -262,7 +262,8 @@ func TestCPU(t *testing.T) {
 	}
 }
 
-// TestLoading: a process is known for its instance's from the moment that its start returned, even though it may be loading its program yet.
+// TestLoading: a process is known for its instance's from the moment that its start returned, even though it may be
+// loading its program yet.
 func TestLoading(t *testing.T) {
 	for range 500 {
 		cmd := exec.Command("/bin/sleep", "1000")

@@ -44,8 +44,8 @@ const (
 // errStat is returned where a process's stat is not as the kernel writes it.
 var errStat = errors.New("a stat that is none")
 
-// readStat returns a live process of a process table, or [ErrGone]. An agent does this for each process of its members each second: procfs scans all
-// fields with fmt, which takes more than twice as long.
+// readStat returns a live process of a process table, or [ErrGone]. An agent does this for each process of its members
+// each second: procfs scans all fields with fmt, which takes more than twice as long.
 func readStat(folder string, pid int) (Process, error) {
 	name := filepath.Join(folder, strconv.Itoa(pid), "stat")
 	file, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)

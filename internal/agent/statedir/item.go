@@ -110,8 +110,8 @@ func (d Dir) RemoveItems() error {
 	return nil
 }
 
-// AnyKey returns the key of the item that has a document of this name in a folder. Of its kind no more is known than its
-// name, and that its items are in this folder.
+// AnyKey returns the key of the item that has a document of this name in a folder. Of its kind no more is known than
+// its name, and that its items are in this folder.
 func AnyKey(folder, document string) engine.Key {
 	kind, name, _ := strings.Cut(document, dot)
 	return engine.Key{Kind: domain.Kind{Name: kind, Watched: folder == Documents}, Name: strings.ReplaceAll(name, dot, slash)}

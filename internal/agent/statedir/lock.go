@@ -104,8 +104,8 @@ func (l *Lock) Release() error {
 	return errors.Join(l.file.Truncate(0), unlock(l.file))
 }
 
-// unlock gives a lock back and closes its file. To close it is not enough: a process that is being started at this moment has the file
-// open, too, and so holds the lock a little longer.
+// unlock gives a lock back and closes its file. To close it is not enough: a process that is being started at this
+// moment has the file open, too, and so holds the lock a little longer.
 func unlock(file *os.File) error {
 	return errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_UN), file.Close())
 }

@@ -19,7 +19,8 @@ const maxLogSize = 10 << 20
 
 const (
 	olderSuffix = ".1"
-	// timesSuffix is that of a log's index: lines "<unix nanoseconds> <size>", saying that the log had this size at that moment.
+	// timesSuffix is that of a log's index: lines "<unix nanoseconds> <size>", saying that the log had this size at
+	// that moment.
 	timesSuffix = ".times"
 )
 

@@ -24,7 +24,8 @@ type LogCopy struct {
 	size       int64
 	// skip is how much of what comes is in the log already.
 	skip int64
-	// since is the time of the last message that was noted, last that of the last one, and whole is true where that is complete.
+	// since is the time of the last message that was noted, last that of the last one, and whole is true where that is
+	// complete.
 	since, last time.Time
 	whole       bool
 }

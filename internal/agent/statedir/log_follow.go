@@ -21,8 +21,8 @@ import (
 
 // logMark is where a reader of a log has come to.
 type logMark struct {
-	// Offset is that in the file that was read last, and Print is a fingerprint of what stands before it: a log that was
-	// rotated has something else there.
+	// Offset is that in the file that was read last, and Print is a fingerprint of what stands before it: a log that
+	// was rotated has something else there.
 	Offset int64  `json:"offset"`
 	Print  string `json:"print,omitempty"`
 	// Older tells that it was the older of the two files.
@@ -148,7 +148,8 @@ func hasMark(path string, mark logMark) (bool, error) {
 	return found == mark.Print, err
 }
 
-// fingerprint tells what stands before an offset from what else may stand there. At the beginning of a file it is empty.
+// fingerprint tells what stands before an offset from what else may stand there. At the beginning of a file it is
+// empty.
 func fingerprint(file io.ReaderAt, offset int64) (string, error) {
 	size := min(offset, printed)
 	if size == 0 {
@@ -164,8 +165,8 @@ func fingerprint(file io.ReaderAt, offset int64) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// readLines reads whole lines from an offset on, and the beginning of one where rest says so. It returns the offset behind
-// them, and whether there is more. A line that is longer than [bounded.LogLine] is returned in pieces.
+// readLines reads whole lines from an offset on, and the beginning of one where rest says so. It returns the offset
+// behind them, and whether there is more. A line that is longer than [bounded.LogLine] is returned in pieces.
 func readLines(file io.ReaderAt, offset int64, rest bool) (lines []string, next int64, more bool, err error) {
 	text := make([]byte, bounded.LogPart)
 	n, err := file.ReadAt(text, offset)

@@ -87,8 +87,8 @@ func (d Dir) Exit(member, instance string) string { return d.Path(Exits, member+
 // containerSuffix is that of the folder of an instance that is a container.
 const containerSuffix = ".container"
 
-// ContainerFolder returns the folder with what an instance that is a container finds. It is there as long as the container
-// may be.
+// ContainerFolder returns the folder with what an instance that is a container finds. It is there as long as the
+// container may be.
 func (d Dir) ContainerFolder(member, instance string) string {
 	return d.Exit(member, instance) + containerSuffix
 }

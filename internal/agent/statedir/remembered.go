@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// settled is how long before it was read a file has to have been written last for what was read to be remembered: a stamp tells two writes apart only
-// where a file system's clock does.
+// settled is how long before it was read a file has to have been written last for what was read to be remembered: a
+// stamp tells two writes apart only where a file system's clock does.
 const settled = time.Second
 
-// Remembered is a folder whose documents are remembered, so that whoever looks again and again reads only those that have changed. It may be used by
-// several goroutines. Whoever is given a document shares it: nothing in it is to be changed.
+// Remembered is a folder whose documents are remembered, so that whoever looks again and again reads only those that
+// have changed. It may be used by several goroutines. Whoever is given a document shares it: nothing in it is to be
+// changed.
 type Remembered[T any] struct {
 	dir    Dir
 	folder string
@@ -55,7 +56,8 @@ func (r *Remembered[T]) ListOf(wanted func(name string) bool) (map[string]Stamp,
 	return listed, nil
 }
 
-// Read returns a document that was listed with a stamp, or what is there by now, as [Read] does. The stamp of one that was not listed is the zero one.
+// Read returns a document that was listed with a stamp, or what is there by now, as [Read] does. The stamp of one that
+// was not listed is the zero one.
 func (r *Remembered[T]) Read(name string, stamp Stamp) (T, error) {
 	r.mu.Lock()
 	known, found := r.documents[name]

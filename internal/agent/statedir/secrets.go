@@ -20,8 +20,8 @@ func (d Dir) secret(spec domain.MemberSpec, name string) string {
 	return d.Path(secrets, spec.Group, spec.Name, name+"."+hex.EncodeToString(version[:8]))
 }
 
-// WriteSecrets lays down the contents of a member's secrets that its specification brings along. Those of other versions
-// stay: a member may run with them.
+// WriteSecrets lays down the contents of a member's secrets that its specification brings along. Those of other
+// versions stay: a member may run with them.
 func (d Dir) WriteSecrets(spec domain.MemberSpec) error {
 	for name := range spec.Container.Secrets {
 		content, given := spec.Secrets[spec.Role][name]
@@ -63,7 +63,8 @@ func (d Dir) WriteRegistryLogin(spec domain.MemberSpec, auth string) error {
 	return replace(path, []byte(auth), Durable)
 }
 
-// ReadRegistryLogin returns what is shown to the registry of a member's image; empty where nothing was brought here for it.
+// ReadRegistryLogin returns what is shown to the registry of a member's image; empty where nothing was brought here for
+// it.
 func (d Dir) ReadRegistryLogin(spec domain.MemberSpec) (string, error) {
 	auth, err := os.ReadFile(d.login(spec))
 	if os.IsNotExist(err) {
@@ -72,7 +73,8 @@ func (d Dir) ReadRegistryLogin(spec domain.MemberSpec) (string, error) {
 	return string(auth), err
 }
 
-// PruneSecrets deletes the contents, and what is shown to registries, that no specification of a group's members refers to.
+// PruneSecrets deletes the contents, and what is shown to registries, that no specification of a group's members refers
+// to.
 func (d Dir) PruneSecrets(group string) error {
 	members, err := os.ReadDir(d.Path(secrets, group))
 	if os.IsNotExist(err) {

@@ -41,7 +41,8 @@ func Open(root, cluster string) (Dir, error) {
 	return d, ours().check(d)
 }
 
-// Clusters returns the names of the clusters whose state directories are in a folder, sorted: none, where there is no such folder.
+// Clusters returns the names of the clusters whose state directories are in a folder, sorted: none, where there is no
+// such folder.
 func Clusters(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil && !os.IsNotExist(err) {
@@ -85,7 +86,7 @@ func MakeFolder(path string) error {
 	return nil
 }
 
-// Exists tells whether the cluster's document is there.
+// Exists reports whether the cluster's document is there.
 func (d Dir) Exists() (bool, error) {
 	_, err := os.Stat(d.Item(engine.Key{Kind: domain.ClusterKind}))
 	if os.IsNotExist(err) {
@@ -155,11 +156,11 @@ func (d Dir) Forget(member string) error {
 	return nil
 }
 
-// MayBeOf tells whether a member of this name may be of a group; where it may, its document tells.
+// MayBeOf reports whether a member of this name may be of a group; where it may, its document tells.
 func MayBeOf(member, group string) bool { return strings.HasPrefix(member, group+"-") }
 
-// Stamp identifies one version of a document. Each is a file of its own that replaces the former one, and has another inode:
-// times are of the kernel's last tick, up to 10 ms ago, in which there may have been several.
+// Stamp identifies one version of a document. Each is a file of its own that replaces the former one, and has another
+// inode: times are of the kernel's last tick, up to 10 ms ago, in which there may have been several.
 type Stamp struct {
 	Modified time.Time `json:"modified"`
 	Size     int64     `json:"size"`
@@ -221,12 +222,13 @@ func (d Dir) ListOf(folder string, wanted func(name string) bool) (map[string]St
 	return stamps, nil
 }
 
-// Start is the request to start staged members of a group. Each has a document of its own, so that none is lost with the one before.
+// Start is the request to start staged members of a group. Each has a document of its own, so that none is lost with
+// the one before.
 type Start struct {
 	Group string `json:"group"`
 	Run   int    `json:"run"`
-	// Members are the names of those that were staged by then: what is staged before the supervisor deals with the request is the next one's. Requests of earlier
-	// versions name none, and are for all.
+	// Members are the names of those that were staged by then: what is staged before the supervisor deals with the
+	// request is the next one's. Requests of earlier versions name none, and are for all.
 	Members []string `json:"members,omitempty"`
 }
 

@@ -135,7 +135,8 @@ func (a *account) own(paths ...string) error {
 // passage lets others than root pass through a folder; they still can't list it.
 const passage = 0o711
 
-// openWay lets the account come to a member's files, working directory, and what was brought, which lie in a state directory of root's.
+// openWay lets the account come to a member's files, working directory, and what was brought, which lie in a state
+// directory of root's.
 func (a *account) openWay(dir statedir.Dir, member string) error {
 	if a == nil {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// prepare makes what a container finds: on the host it is root's alone, in a folder that is there as long as the container
-// may be.
+// prepare makes what a container finds: on the host it is root's alone, in a folder that is there as long as the
+// container may be.
 func (i *containerInstance) prepare(facts containers.Facts) (containers.Place, error) {
 	dir, spec := i.launcher.dir, i.spec
 	place := containers.Place{Instance: i.id, Facts: facts, Variables: map[string]string{proctree.InstanceVariable: i.id}}
@@ -104,8 +104,8 @@ func writeAs(path string, content []byte, mode domain.FileMode) error {
 	return os.Chmod(path, os.FileMode(mode))
 }
 
-// keep makes the folder that outlives the member. It is of the user that the member runs as where that is a number: what
-// its image calls users is known in it alone.
+// keep makes the folder that outlives the member. It is of the user that the member runs as where that is a number:
+// what its image calls users is known in it alone.
 func (i *containerInstance) keep() error {
 	_, err := os.Stat(i.spec.Kept)
 	isNew := errors.Is(err, os.ErrNotExist)

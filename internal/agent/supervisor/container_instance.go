@@ -18,8 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// containerInstance is one run of a member's command, as a container. Its goroutine, live, asks the Engine; the loop tells
-// that what to do, and is told what became of it.
+// containerInstance is one run of a member's command, as a container. Its goroutine, live, asks the Engine; the loop
+// tells that what to do, and is told what became of it.
 type containerInstance struct {
 	launcher         *contained
 	spec             domain.MemberSpec
@@ -27,7 +27,8 @@ type containerInstance struct {
 	// folder has what is made for the instance.
 	folder string
 
-	// runs is closed once the command runs, and is healthy where that is checked; over is closed with its end, which is the outcome.
+	// runs is closed once the command runs, and is healthy where that is checked; over is closed with its end, which is
+	// the outcome.
 	runs, over chan struct{}
 	outcome    result
 	waiting    atomic.Value // string
@@ -40,8 +41,8 @@ type containerInstance struct {
 
 	// What follows is the goroutine's.
 
-	// ran is true once the container was seen running, in the session after this many breaks, and away is true where the
-	// Engine was asked in vain.
+	// ran is true once the container was seen running, in the session after this many breaks, and away is true where
+	// the Engine was asked in vain.
 	ran, away bool
 	breaks    int
 	// told is true once the container was sent its stop signal.

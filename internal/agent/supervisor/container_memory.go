@@ -74,7 +74,8 @@ func (s *starvation) look(done context.Context) bool {
 	return binary.NativeEndian.Uint64(count[:]) > 1
 }
 
-// memoryV1 is the file with the counter in control groups of version 1, where another tells who is to be told of events.
+// memoryV1 is the file with the counter in control groups of version 1, where another tells who is to be told of
+// events.
 const (
 	memoryV1       = "memory.oom_control"
 	eventControlV1 = "cgroup.event_control"

@@ -44,7 +44,8 @@ type contained struct {
 	needed func()
 
 	mu sync.Mutex
-	// running are the instances by the names of their containers, and removing counts those that are being removed, by member.
+	// running are the instances by the names of their containers, and removing counts those that are being removed, by
+	// member.
 	running  map[string]*containerInstance
 	removing map[string]int
 	session  session
@@ -183,8 +184,8 @@ type engineUnit struct {
 	breaks int
 }
 
-// engineStopped returns when the Engine was last stopped, or ended by itself, and when it was back, in a session after so
-// many breaks; both are zero where it never was, or runs in no service.
+// engineStopped returns when the Engine was last stopped, or ended by itself, and when it was back, in a session after
+// so many breaks; both are zero where it never was, or runs in no service.
 func (c *contained) engineStopped(breaks int) (from, until time.Time, err error) {
 	c.mu.Lock()
 	unit := c.unit
@@ -295,7 +296,8 @@ func (c *contained) gone(member string) bool {
 	return c.removing[member] == 0
 }
 
-// sweep removes what is left of instances that nobody knows: whoever should have removed it died, or the Engine was away.
+// sweep removes what is left of instances that nobody knows: whoever should have removed it died, or the Engine was
+// away.
 func (c *contained) sweep() {
 	left := map[string]string{} // containers and their folders
 	members := map[string][2]string{}

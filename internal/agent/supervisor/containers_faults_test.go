@@ -76,8 +76,8 @@ func TestContainerWithdrawn(t *testing.T) {
 	l.eventually("the first container", func() bool { return len(l.containers()) > 0 })
 }
 
-// TestContainerEngineRestarts: members that end because the Engine does are started again, and it is no fault of theirs;
-// while it is away nobody is lost, and members without an image run on.
+// TestContainerEngineRestarts: members that end because the Engine does are started again, and it is no fault of
+// theirs; while it is away nobody is lost, and members without an image run on.
 func TestContainerEngineRestarts(t *testing.T) {
 	l := newContainerLab(t, "c-engine")
 	graceful := l.contained("graceful", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done") // it looks as if it completed
@@ -194,7 +194,8 @@ func TestContainerReboot(t *testing.T) {
 	}
 }
 
-// TestContainerGPUs: a container has its member's GPUs and no others; one that asks for another host's can't be started.
+// TestContainerGPUs: a container has its member's GPUs and no others; one that asks for another host's can't be
+// started.
 func TestContainerGPUs(t *testing.T) {
 	l := newContainerLab(t, "c-gpus")
 	own := l.contained("own", "cat "+testbed.VisibleDevices)

@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestContainerPrivateImage: a registry is shown what was brought for the member, else what docker login left on the host,
-// and what it refuses says what to do next.
+// TestContainerPrivateImage: a registry is shown what was brought for the member, else what docker login left on the
+// host, and what it refuses says what to do next.
 func TestContainerPrivateImage(t *testing.T) {
 	l := newContainerLab(t, "c-private")
 	listener, err := testbed.SharedHosts(t, testbed.HostOptions{Hosts: 1, Docker: true}).Listen(0)

@@ -26,8 +26,8 @@ KillMode=process
 WantedBy=multi-user.target
 `
 
-// TestContainerEngineService: what its Engine ended while no supervisor looked is started again, whichever service the Engine
-// runs in, and what ended by itself before has ended.
+// TestContainerEngineService: what its Engine ended while no supervisor looked is started again, whichever service the
+// Engine runs in, and what ended by itself before has ended.
 func TestContainerEngineService(t *testing.T) {
 	l := newContainerLab(t, "c-service")
 	for number, service := range []string{"docker.service", snapService} {

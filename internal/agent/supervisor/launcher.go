@@ -26,7 +26,8 @@ type launcher interface {
 	find(member string) (statedir.State, error)
 	// contained reports whether members of a specification run as containers.
 	contained(spec domain.MemberSpec) bool
-	// gone reports whether nothing is left of the instances of a member that have ended, or nothing that can be removed now.
+	// gone reports whether nothing is left of the instances of a member that have ended, or nothing that can be removed
+	// now.
 	gone(member string) bool
 }
 

@@ -91,17 +91,17 @@ func (m *member) loadStop(s *supervisor) {
 	}
 }
 
-// current tells whether the state is about the specification in force.
+// current reports whether the state is about the specification in force.
 func (m *member) current() bool {
 	return m.spec != nil && m.state.Run == m.spec.Run && m.state.Hash == m.spec.Hash
 }
 
-// stopped tells whether the member was asked to stop in its present run.
+// stopped reports whether the member was asked to stop in its present run.
 func (m *member) stopped() bool {
 	return m.spec != nil && m.stop != nil && m.stop.Run == m.spec.Run
 }
 
-// wanted tells whether the instance that runs should go on.
+// wanted reports whether the instance that runs should go on.
 func (m *member) wanted() bool { return m.unread || m.lost || m.current() && !m.stopped() }
 
 // end brings an instance that has exited, or that should, as far towards its end as it goes at this moment. It
@@ -244,7 +244,7 @@ func (m *member) postpone(s *supervisor, err error, now time.Time) time.Time {
 	return m.retryAt
 }
 
-// due tells whether an instance should be started.
+// due reports whether an instance should be started.
 func (m *member) due(now time.Time) bool {
 	switch m.state.State {
 	case domain.StatePending:
@@ -282,7 +282,8 @@ func (m *member) start(s *supervisor, now time.Time) error {
 		m.state = m.before
 		return err
 	}
-	// Whoever withdrew the specification before this moment may have found nothing of the member, and taken it for gone.
+	// Whoever withdrew the specification before this moment may have found nothing of the member, and taken it for
+	// gone.
 	if _, err := os.Stat(s.dir.Document(statedir.Specs, m.name)); errors.Is(err, os.ErrNotExist) {
 		m.state, m.spec = m.before, nil
 		return nil
@@ -296,8 +297,8 @@ func (m *member) start(s *supervisor, now time.Time) error {
 	return nil
 }
 
-// unstarted deals with an instance that could not be started. What is the command's own fault is a failure of the member,
-// and no error; any other leaves all as it was.
+// unstarted deals with an instance that could not be started. What is the command's own fault is a failure of the
+// member, and no error; any other leaves all as it was.
 func (m *member) unstarted(s *supervisor, err error, now time.Time) error {
 	fault, own := errors.AsType[*commandError](err)
 	switch {

@@ -201,8 +201,8 @@ func (i *processInstance) clear() (bool, error) {
 	return len(left) == 0, nil
 }
 
-// starting reports whether the shell is about to start the command: whether it has not come to that yet, or is between fork
-// and exec. A stop signal at that moment would be caught by the shell's own trap, and never reach the command.
+// starting reports whether the shell is about to start the command: whether it has not come to that yet, or is between
+// fork and exec. A stop signal at that moment would be caught by the shell's own trap, and never reach the command.
 func (i *processInstance) starting(processes []proctree.Process) bool {
 	shell, err := os.ReadFile(commandLine(i.shell))
 	if err != nil {
@@ -225,8 +225,8 @@ func commandLine(p proctree.Process) string {
 	return filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline")
 }
 
-// signal reaches all but the shell, which ends when its command has, and tells the exit code. It returns whether there was
-// any.
+// signal reaches all but the shell, which ends when its command has, and tells the exit code. It returns whether there
+// was any.
 func (i *processInstance) signal(processes []proctree.Process, signal unix.Signal) (reached bool) {
 	for _, p := range processes {
 		if p.PID != i.shell.PID && proctree.Signal(p, signal) == nil {

@@ -1,11 +1,12 @@
 //go:build linux
 
-// Package supervisor runs the members of one cluster on one machine: one supervisor for all of them, driven by the files
-// of a state directory.
+// Package supervisor runs the members of one cluster on one machine: one supervisor for all of them, driven by the
+// files of a state directory.
 //
-// The supervisor may die at any point, and take nothing along: each member leaves its exit code behind, writes to its log
-// by itself, and is found again by the next supervisor. Its launcher sees to that. A process runs under a small shell
-// (see shell.sh), and is found in the process table; a transient unit of systemd and a container are found by their names.
+// The supervisor may die at any point, and take nothing along: each member leaves its exit code behind, writes to its
+// log by itself, and is found again by the next supervisor. Its launcher sees to that. A process runs under a small
+// shell (see shell.sh), and is found in the process table; a transient unit of systemd and a container are found by
+// their names.
 package supervisor
 
 import (
@@ -354,8 +355,8 @@ func (s *supervisor) releaseStart(request string) error {
 func (s *supervisor) step(now time.Time) (next time.Time) {
 	s.launcher.turn()
 	next = now.Add(time.Hour)
-	// Ends are noted before the launcher looks at processes: what a command left behind may not be in a table from before
-	// its end.
+	// Ends are noted before the launcher looks at processes: what a command left behind may not be in a table from
+	// before its end.
 	for _, m := range s.members {
 		if m.instance != nil {
 			m.note(now)

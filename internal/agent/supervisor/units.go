@@ -54,8 +54,8 @@ type unitInstance struct {
 	launcher *transient
 	unit     string
 	spec     domain.MemberSpec
-	// record is the file with the [units.Record], environment that with the variables, and script that with the command;
-	// credentials is the folder of configs and secrets.
+	// record is the file with the [units.Record], environment that with the variables, and script that with the
+	// command; credentials is the folder of configs and secrets.
 	record, environment, script, credentials string
 	over                                     chan struct{}
 	told                                     bool
@@ -374,7 +374,8 @@ func (i *unitInstance) terminate(now, killAt time.Time) (next time.Time, err err
 		if err != nil {
 			return time.Time{}, err
 		}
-		// A unit that is being started would be stopped without its own command for that, which tells all its processes.
+		// A unit that is being started would be stopped without its own command for that, which tells all its
+		// processes.
 		if listed[i.unit] == units.Activating && killAt.After(now) {
 			return now.Add(sweep), nil
 		}

@@ -114,8 +114,8 @@ func TestUnitSystemdStartsAnew(t *testing.T) {
 	}
 }
 
-// TestUnitSupervisorDiesAllAlong: whatever happens to members while supervisors are killed, it comes to the same, and no
-// member ever runs twice at the same time.
+// TestUnitSupervisorDiesAllAlong: whatever happens to members while supervisors are killed, it comes to the same, and
+// no member ever runs twice at the same time.
 func TestUnitSupervisorDiesAllAlong(t *testing.T) {
 	l := newHostLab(t, "dying")
 	// All instances of a member run in its folder.

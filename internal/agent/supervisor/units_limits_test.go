@@ -65,7 +65,8 @@ ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hl; cat /proc/self/cgroup`)
 	}
 }
 
-// TestUnitLimitsInPlace: a unit that runs has other limits at once where that is wanted, but for less memory, and goes on.
+// TestUnitLimitsInPlace: a unit that runs has other limits at once where that is wanted, but for less memory, and goes
+// on.
 func TestUnitLimitsInPlace(t *testing.T) {
 	l := newHostLab(t, "in-place")
 	spec := l.script("member-0", "exec sleep 1000")

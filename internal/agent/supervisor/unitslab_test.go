@@ -30,7 +30,8 @@ const (
 	stateDir = "/var/lib/trainyard"
 )
 
-// hostLab is a cluster on a host with systemd, whose supervisor runs in a unit of its own and is started again when it ends.
+// hostLab is a cluster on a host with systemd, whose supervisor runs in a unit of its own and is started again when it
+// ends.
 type hostLab struct {
 	*testing.T
 	host    *testbed.Host

@@ -45,8 +45,8 @@ func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPU
 	return sample
 }
 
-// hideUnseen has the processes of a GPU be unknown where there are none to be seen, though its memory is in use: to an agent in a container, the driver
-// may not show those of its host.
+// hideUnseen has the processes of a GPU be unknown where there are none to be seen, though its memory is in use: to an
+// agent in a container, the driver may not show those of its host.
 func hideUnseen(gpu *domain.GPU) {
 	if gpu.Processes != nil && len(gpu.Processes) == 0 && gpu.MemoryUsedMiB != nil && *gpu.MemoryUsedMiB > domain.UnseenUseMiB {
 		gpu.Processes = nil
@@ -54,8 +54,8 @@ func hideUnseen(gpu *domain.GPU) {
 	}
 }
 
-// owners are the instances that processes on GPUs belong to, by their IDs; "" for those of none. The process table is read when there is a
-// process that was not seen before, and nobody else reads it at that time.
+// owners are the instances that processes on GPUs belong to, by their IDs; "" for those of none. The process table is
+// read when there is a process that was not seen before, and nobody else reads it at that time.
 type owners struct {
 	settings Settings
 	known    map[int]string
@@ -83,14 +83,15 @@ func (o *owners) of(pid int) string {
 	return id
 }
 
-// nvidiaVendor is NVIDIA's number among the makers of PCI devices, and displays begin the classes of those that compute or display.
+// nvidiaVendor is NVIDIA's number among the makers of PCI devices, and displays begin the classes of those that compute
+// or display.
 const (
 	nvidiaVendor = "0x10de"
 	displays     = "0x03"
 )
 
-// hasNVIDIA tells whether this host has a GPU of NVIDIA's, or their driver: where it has neither, that no GPUs can be read means that
-// there are none.
+// hasNVIDIA reports whether this host has a GPU of NVIDIA's, or their driver: where it has neither, that no GPUs can be
+// read means that there are none.
 func hasNVIDIA(proc string) bool {
 	if _, err := os.Stat(filepath.Join(proc, "driver/nvidia")); err == nil {
 		return true

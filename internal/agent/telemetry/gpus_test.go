@@ -112,7 +112,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestUnseenProcesses: that nobody is seen on a GPU whose memory is in use does not mean, in a container, that nobody is there.
+// TestUnseenProcesses: that nobody is seen on a GPU whose memory is in use does not mean, in a container, that nobody
+// is there.
 func TestUnseenProcesses(t *testing.T) {
 	for name, test := range map[string]struct {
 		proc    string

@@ -44,8 +44,9 @@ const (
 
 // history is what is remembered of a host: a ring of samples. It takes some kilobytes a quantity, whatever happens.
 type history struct {
-	// times are when the samples were taken, and next is the place of the next one, out of taken so far. The newest place was begun at a time: what
-	// is sampled before the next interval takes its place, so that questions, which are samples, too, don't drive out what is remembered.
+	// times are when the samples were taken, and next is the place of the next one, out of taken so far. The newest
+	// place was begun at a time: what is sampled before the next interval takes its place, so that questions, which are
+	// samples, too, don't drive out what is remembered.
 	times       [capacity]time.Time
 	next, taken int
 	begun       time.Time
@@ -53,7 +54,8 @@ type history struct {
 	host      [hostQuantities]series
 	gpus      map[string][]series // by UUID
 	instances map[string][]series // by mark or container
-	// seen is the sample, counted from the first, in which an instance or a GPU was seen last: what is in no sample any more is forgotten.
+	// seen is the sample, counted from the first, in which an instance or a GPU was seen last: what is in no sample any
+	// more is forgotten.
 	seen map[string]int
 }
 

@@ -13,7 +13,8 @@ const AgentName = "trainyard-agent"
 
 // The environment variables of agents.
 const (
-	// ProcVariable names the folder where the host's process table is, for an agent in a container, which has its own at /proc.
+	// ProcVariable names the folder where the host's process table is, for an agent in a container, which has its own
+	// at /proc.
 	ProcVariable = "HOST_PROC"
 	// SysVariable names that of its devices.
 	SysVariable = "HOST_SYS"
@@ -34,8 +35,8 @@ func AgentProgram(program string) string {
 	return program
 }
 
-// hasLoader tells whether this machine has the dynamic loader that a program asks for: it has not where its C library is another one, such as
-// musl. Of what is no program of Linux its start will tell.
+// hasLoader reports whether this machine has the dynamic loader that a program asks for: it has not where its C library
+// is another one, such as musl. Of what is no program of Linux its start will tell.
 func hasLoader(program string) bool {
 	need, err := libc.Of(program)
 	if err != nil || need.Loader == "" {

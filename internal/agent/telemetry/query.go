@@ -15,8 +15,8 @@ import (
 type Query struct {
 	// Window is the time before now to tell of; where it is 0, that is the last sample alone.
 	Window time.Duration
-	// New has instances looked for before, so that those are told of that have just been started. It takes the resident all processes of its host, and
-	// a moment to measure them.
+	// New has instances looked for before, so that those are told of that have just been started. It takes the resident
+	// all processes of its host, and a moment to measure them.
 	New bool
 }
 

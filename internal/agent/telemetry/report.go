@@ -21,7 +21,8 @@ type Report struct {
 	Starting bool `json:"starting,omitempty"`
 	// Instances are those that run, by the mark of their processes, or their container.
 	Instances map[string]InstanceReport `json:"instances,omitempty"`
-	// Since is when the first sample of the window was taken, SampledAt when the last one was, and Samples is their number.
+	// Since is when the first sample of the window was taken, SampledAt when the last one was, and Samples is their
+	// number.
 	Since     time.Time `json:"since"`
 	SampledAt time.Time `json:"sampled_at"`
 	Samples   int       `json:"samples"`
@@ -43,8 +44,8 @@ type HostReport struct {
 	// ReceivedBps and SentBps are the bytes that went through its interfaces to other hosts in a second.
 	ReceivedBps domain.Measure `json:"received_bps"`
 	SentBps     domain.Measure `json:"sent_bps"`
-	// BusySeconds is the time that its processors were busy since the boot, and ReceivedBytes and SentBytes what went through its interfaces; nil
-	// where that can't be read.
+	// BusySeconds is the time that its processors were busy since the boot, and ReceivedBytes and SentBytes what went
+	// through its interfaces; nil where that can't be read.
 	BusySeconds   float64  `json:"busy_seconds"`
 	ReceivedBytes *float64 `json:"received_bytes,omitempty"`
 	SentBytes     *float64 `json:"sent_bytes,omitempty"`
@@ -66,8 +67,8 @@ type InstanceReport struct {
 	MemoryMiB domain.Measure `json:"memory_mib"`
 	// GPUMemoryMiB is their memory on the host's GPUs.
 	GPUMemoryMiB domain.Measure `json:"gpu_memory_mib"`
-	// ReceivedBps and SentBps are the bytes that they received and sent in a second, and ReceivedBytes and SentBytes those since the instance
-	// started. TrafficUnknown says why they are not known.
+	// ReceivedBps and SentBps are the bytes that they received and sent in a second, and ReceivedBytes and SentBytes
+	// those since the instance started. TrafficUnknown says why they are not known.
 	ReceivedBps    domain.Measure `json:"received_bps,omitzero"`
 	SentBps        domain.Measure `json:"sent_bps,omitzero"`
 	ReceivedBytes  *float64       `json:"received_bytes,omitempty"`

@@ -14,11 +14,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// censusEvery is how often all processes of the host are looked at for those of instances; in between those that are known are. To read the
-// table of a large host takes some ten milliseconds.
+// censusEvery is how often all processes of the host are looked at for those of instances; in between those that are
+// known are. To read the table of a large host takes some ten milliseconds.
 const censusEvery = 10 * time.Second
 
-// lookPatience is how long an answer waits for a look at the GPUs: longer than a driver has for a call, and less than whoever asks has patience.
+// lookPatience is how long an answer waits for a look at the GPUs: longer than a driver has for a call, and less than
+// whoever asks has patience.
 const lookPatience = 3 * time.Second
 
 // notLooked is why the GPUs are not known before the first look at them has ended.
@@ -34,7 +35,8 @@ type Resident struct {
 	// measuring is held by who takes a sample.
 	measuring sync.Mutex
 	last      reading
-	// known is when the instances were looked for last, and refreshed when somebody last had that done, and them measured.
+	// known is when the instances were looked for last, and refreshed when somebody last had that done, and them
+	// measured.
 	known, refreshed time.Time
 	units            unitLook
 
@@ -49,8 +51,8 @@ type Resident struct {
 	looked  bool // at the GPUs
 }
 
-// NewResident returns a resident of a node, until ctx is done, that has measured for a moment, and has a sample therefore; of all but the GPUs,
-// which may take long. It continues the history that its predecessor left.
+// NewResident returns a resident of a node, until ctx is done, that has measured for a moment, and has a sample
+// therefore; of all but the GPUs, which may take long. It continues the history that its predecessor left.
 func NewResident(ctx context.Context, settings Settings, node string, log *slog.Logger) (*Resident, error) {
 	r := resident(ctx, settings, node, log)
 	if settings.History != "" {
@@ -70,8 +72,8 @@ func resident(ctx context.Context, settings Settings, node string, log *slog.Log
 	}
 }
 
-// moment is the time over which a sample is taken for which somebody waits, and the shortest over which any is: the counters' ticks of 10 ms tell
-// nothing of less.
+// moment is the time over which a sample is taken for which somebody waits, and the shortest over which any is: the
+// counters' ticks of 10 ms tell nothing of less.
 const moment = 250 * time.Millisecond
 
 // Run measures until ctx is done, and then leaves its history to its successor. What can't be measured is tried again,
@@ -104,7 +106,7 @@ func (r *Resident) Run(ctx context.Context) {
 	}
 }
 
-// pause waits, and tells whether ctx is not done.
+// pause waits, and reports whether ctx is not done.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -116,8 +118,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look has the GPUs looked at when it is its turn, and waits for that until ctx is done. What has begun goes on then: an asker that goes away
-// is no reason to break off what the next one waits for.
+// look has the GPUs looked at when it is its turn, and waits for that until ctx is done. What has begun goes on then:
+// an asker that goes away is no reason to break off what the next one waits for.
 func (r *Resident) look(ctx context.Context) {
 	select {
 	case r.looking <- struct{}{}:
@@ -162,8 +164,8 @@ func (r *Resident) step() error {
 	return r.sample(known)
 }
 
-// refresh looks for instances, and takes a sample of a moment from then on: so that those are in it that had been started at a time. What was done
-// for somebody else since then serves.
+// refresh looks for instances, and takes a sample of a moment from then on: so that those are in it that had been
+// started at a time. What was done for somebody else since then serves.
 func (r *Resident) refresh(ctx context.Context, started time.Time) error {
 	r.measuring.Lock()
 	defer r.measuring.Unlock()
@@ -226,8 +228,8 @@ func (r *Resident) Report(window time.Duration) Report {
 	return report
 }
 
-// Handler answers requests for reports, as a [Query] has them: GET /report?window=1m&new=true, with a [Report] as JSON. The GPUs are looked at anew;
-// where that takes long, they are those of the last look.
+// Handler answers requests for reports, as a [Query] has them: GET /report?window=1m&new=true, with a [Report] as JSON.
+// The GPUs are looked at anew; where that takes long, they are those of the last look.
 func (r *Resident) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+reportPath, func(w http.ResponseWriter, request *http.Request) {

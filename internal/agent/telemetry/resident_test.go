@@ -48,8 +48,8 @@ func TestResident(t *testing.T) {
 	begin := time.Now()
 	r := newResident(t)
 	report := r.Report(Interval)
-	// A machine under load may leave the busy instance without a processor for a while, and the idle one on its way to its
-	// read.
+	// A machine under load may leave the busy instance without a processor for a while, and the idle one on its way to
+	// its read.
 	for *report.Instances[busy].CPUs.Last == 0 || *report.Instances[idle].CPUs.Last != 0 {
 		if time.Since(begin) > patience.Limit {
 			t.Fatalf("instances that compute and wait use %v and %v CPUs", *report.Instances[busy].CPUs.Last, *report.Instances[idle].CPUs.Last)
@@ -84,7 +84,8 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// TestResidentLooksForInstances: who asks for new ones is told of instances that have just been started, and of none that has ended.
+// TestResidentLooksForInstances: who asks for new ones is told of instances that have just been started, and of none
+// that has ended.
 func TestResidentLooksForInstances(t *testing.T) {
 	r := newResident(t)
 	socket := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "agent.sock")
@@ -120,7 +121,8 @@ func TestResidentLooksForInstances(t *testing.T) {
 	}
 }
 
-// TestRefreshIsShared: who asks for new instances is served by a look for them that began since, whoever asked for that.
+// TestRefreshIsShared: who asks for new instances is served by a look for them that began since, whoever asked for
+// that.
 func TestRefreshIsShared(t *testing.T) {
 	begin := time.Now()
 	r := newResident(t)
@@ -143,7 +145,8 @@ func TestRefreshIsShared(t *testing.T) {
 	}
 }
 
-// TestSamplesTakeTime: what is sampled right after somebody else's sample would be of too short a time, and is left out.
+// TestSamplesTakeTime: what is sampled right after somebody else's sample would be of too short a time, and is left
+// out.
 func TestSamplesTakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newResident(t)
@@ -217,7 +220,8 @@ func TestResidentEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestResidentWhileGPUsHang: a look at the GPUs that does not end holds up nothing else, and who asks gets those of the last one.
+// TestResidentWhileGPUsHang: a look at the GPUs that does not end holds up nothing else, and who asks gets those of the
+// last one.
 func TestResidentWhileGPUsHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -324,7 +328,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryOfQuestions has somebody ask all the time, which takes samples, too: as much time is remembered as without.
+// TestHistoryOfQuestions has somebody ask all the time, which takes samples, too: as much time is remembered as
+// without.
 func TestHistoryOfQuestions(t *testing.T) {
 	h := newHistory()
 	begin := time.Unix(1_700_000_000, 0)

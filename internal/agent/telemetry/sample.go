@@ -20,8 +20,9 @@ const (
 	hostQuantities
 )
 
-// use is what an instance uses: processors, which are not known where none of its processes was seen at the first reading, the resident memory of
-// its processes in MiB, of which what several of them share counts for each, and the bytes that it received and sent in a second.
+// use is what an instance uses: processors, which are not known where none of its processes was seen at the first
+// reading, the resident memory of its processes in MiB, of which what several of them share counts for each, and the
+// bytes that it received and sent in a second.
 type use struct {
 	cpus, memory, received, sent float64
 }

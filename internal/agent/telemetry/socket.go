@@ -16,7 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// Listen listens at a Unix socket, in place of one that an agent left behind which has died. Only the user that runs this process reaches it.
+// Listen listens at a Unix socket, in place of one that an agent left behind which has died. Only the user that runs
+// this process reaches it.
 func Listen(socket string) (net.Listener, error) {
 	short, done, err := shortened(socket)
 	if err != nil {
@@ -53,8 +54,8 @@ func Ask(ctx context.Context, socket string, q Query) (Report, error) {
 	return ReadReport(text)
 }
 
-// shortened returns another name of a file, valid until done is called: that of a Unix socket may have 107 bytes, and that of a state
-// directory more.
+// shortened returns another name of a file, valid until done is called: that of a Unix socket may have 107 bytes, and
+// that of a state directory more.
 func shortened(file string) (name string, done func(), err error) {
 	folder, err := os.OpenFile(filepath.Dir(file), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -29,7 +29,7 @@ type Settings struct {
 	Units UnitSource
 }
 
-// inContainer tells whether this process has another process table than its host: then instances are containers.
+// inContainer reports whether this process has another process table than its host: then instances are containers.
 func (s Settings) inContainer() bool { return s.Proc != ownProc }
 
 // InContainer reports whether this agent runs in a container, where the host's process table is mounted.
@@ -57,14 +57,16 @@ type reading struct {
 	memory    memory
 	disk      memory
 	load      float64
-	// These are the bytes of all interfaces to other hosts, as the host's first process sees them; NaN where they can't be read.
+	// These are the bytes of all interfaces to other hosts, as the host's first process sees them; NaN where they can't
+	// be read.
 	counted
 	instances map[string][]proctree.Process
 	networks  map[string]network // of instances
 	traffic   map[string]traffic // of instances
 }
 
-// read reads the counters. The instances are those of an earlier reading, as they are by now, or all that there are where it has none.
+// read reads the counters. The instances are those of an earlier reading, as they are by now, or all that there are
+// where it has none.
 func (s Settings) read(earlier reading, inUnits unitLook) (reading, error) {
 	fs, err := procfs.NewFS(s.Proc)
 	if err != nil {

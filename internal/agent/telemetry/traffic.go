@@ -36,8 +36,8 @@ const (
 	onSharedNetwork = "it shares its network with others"
 )
 
-// space is a network namespace, by the number of the file that is its table of interfaces, which no two have in common. An agent without capabilities
-// may not look at the namespace itself.
+// space is a network namespace, by the number of the file that is its table of interfaces, which no two have in common.
+// An agent without capabilities may not look at the namespace itself.
 type space uint64
 
 // network is the namespace that an instance is in, and what went through it, which is not counted of the host's.
@@ -91,14 +91,15 @@ func spaceOf(proc, process string) (space, error) {
 	return space(stat.Ino), nil
 }
 
-// inner are the interfaces by which a host speaks to itself and its containers: what goes through them is not counted, or is counted where
-// it leaves. Of a container that is the loopback alone.
+// inner are the interfaces by which a host speaks to itself and its containers: what goes through them is not counted,
+// or is counted where it leaves. Of a container that is the loopback alone.
 var (
 	inner    = regexp.MustCompile(`^(lo|veth.*|docker.*|br-.*|virbr.*|cni.*)$`)
 	loopback = regexp.MustCompile(`^lo$`)
 )
 
-// countInterfaces returns what went through the interfaces that a process sees, but for some; NaN where they can't be read.
+// countInterfaces returns what went through the interfaces that a process sees, but for some; NaN where they can't be
+// read.
 func countInterfaces(fs procfs.FS, pid int, but *regexp.Regexp) (sum counted, err error) {
 	process, err := fs.Proc(pid)
 	if err != nil {
@@ -130,8 +131,9 @@ func (s Settings) readTraffic(
 	return networks, tell(networks, [2]space{host, own}, inUnits, cmp.Or(errHost, errOwn))
 }
 
-// tell returns the traffic of instances: that of the network that one has for itself, or what systemd counts of a unit. Nobody has one for itself that
-// the host's first process or this program is in; err is why it is not known which these are.
+// tell returns the traffic of instances: that of the network that one has for itself, or what systemd counts of a unit.
+// Nobody has one for itself that the host's first process or this program is in; err is why it is not known which these
+// are.
 func tell(networks map[string]network, others [2]space, inUnits unitLook, err error) map[string]traffic {
 	host := others[0]
 	users := map[space]int{}
@@ -164,7 +166,8 @@ func tell(networks map[string]network, others [2]space, inUnits unitLook, err er
 	return told
 }
 
-// rates returns what an instance received and sent in a second, between two readings; NaN where one of them is not known, or was counted elsewhere.
+// rates returns what an instance received and sent in a second, between two readings; NaN where one of them is not
+// known, or was counted elsewhere.
 func rates(first, second traffic, elapsed time.Duration) (received, sent float64) {
 	switch {
 	case second.rates != nil:

@@ -133,8 +133,9 @@ func TestUnitLook(t *testing.T) {
 	}
 }
 
-// TestResidentTellsTraffic: what an instance with a network of its own receives is known, and what one on that of the host does only where systemd
-// tells; where not, the reason is. That it is more than 0 where it should be is shown by the conformance suite.
+// TestResidentTellsTraffic: what an instance with a network of its own receives is known, and what one on that of the
+// host does only where systemd tells; where not, the reason is. That it is more than 0 where it should be is shown by
+// the conformance suite.
 func TestResidentTellsTraffic(t *testing.T) {
 	apart, unit, other := t.Name()+"-apart", t.Name()+"-unit", t.Name()+"-other"
 	startApart(t, apart)

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// unitsEvery is how often systemd is asked what its units received and sent. That takes two calls a unit, and more than all else that is read of
-	// one in the meantime.
+	// unitsEvery is how often systemd is asked what its units received and sent. That takes two calls a unit, and more
+	// than all else that is read of one in the meantime.
 	unitsEvery = 5 * time.Second
 	// unitPatience is how long a sample waits for systemd.
 	unitPatience = 250 * time.Millisecond

@@ -11,7 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Answer is what the agent of a host told, or why it did not; then there is nothing in the report but what is known of the host anyway.
+// Answer is what the agent of a host told, or why it did not; then there is nothing in the report but what is known of
+// the host anyway.
 type Answer struct {
 	Report
 	Why string
@@ -26,8 +27,8 @@ type Running struct {
 	Noun string
 }
 
-// Unmeasured tells whether a member runs, or there is a GPU, of which the agent of its host, though that answered, has measured nothing yet: it has just
-// been started, or found.
+// Unmeasured reports whether a member runs, or there is a GPU, of which the agent of its host, though that answered,
+// has measured nothing yet: it has just been started, or found.
 func (r Running) Unmeasured(answers map[string]Answer) bool {
 	for _, answer := range answers {
 		if slices.ContainsFunc(answer.GPUs.GPUs, func(gpu domain.GPU) bool {

@@ -20,8 +20,8 @@ type GPUs struct {
 	All bool
 }
 
-// FindGPUs returns the GPUs that a value of NVIDIA_VISIBLE_DEVICES stands for, by what the driver tells in a folder. All
-// GPUs may be reached where one is named that the driver doesn't tell of, as by its number.
+// FindGPUs returns the GPUs that a value of NVIDIA_VISIBLE_DEVICES stands for, by what the driver tells in a folder.
+// All GPUs may be reached where one is named that the driver doesn't tell of, as by its number.
 func FindGPUs(visible, driver string) GPUs {
 	var found GPUs
 	minors := minorsOf(driver)
@@ -73,8 +73,8 @@ const (
 	nvidiaModeset = "254"
 )
 
-// devices returns what an instance may reach: all that is no GPU, and its own GPUs. An exception from all devices can't be
-// said to systemd; so the classes are named that are none of NVIDIA's.
+// devices returns what an instance may reach: all that is no GPU, and its own GPUs. An exception from all devices can't
+// be said to systemd; so the classes are named that are none of NVIDIA's.
 func devices(gpus GPUs) []deviceAllow {
 	names := []string{"block-*"}
 	for i, letter := range nvidiaClass {

@@ -100,7 +100,8 @@ func (m *Manager) Kill(ctx context.Context, name string) error {
 	return explain(name, conn.KillUnitWithTarget(ctx, name, dbus.Main, int32(unix.SIGKILL)))
 }
 
-// Raise changes the limits of a unit that runs: that of its processors, and that of memory where it is higher than the present one. What is 0 stays as it is.
+// Raise changes the limits of a unit that runs: that of its processors, and that of memory where it is higher than the
+// present one. What is 0 stays as it is.
 func (m *Manager) Raise(ctx context.Context, name string, limits domain.Resources) error {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -151,8 +152,8 @@ func (m *Manager) List(ctx context.Context, cluster string) (map[string]string, 
 	return states, nil
 }
 
-// Stopped returns when a unit that runs was last stopped, or ended by itself, and when it was back; both are zero where it
-// never was, or isn't there.
+// Stopped returns when a unit that runs was last stopped, or ended by itself, and when it was back; both are zero where
+// it never was, or isn't there.
 func (m *Manager) Stopped(ctx context.Context, name string) (from, until time.Time, err error) {
 	conn, err := m.connection(ctx)
 	if err != nil {

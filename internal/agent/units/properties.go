@@ -72,8 +72,8 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 		"StandardErrorFileToAppend":  at.Log,
 		"IgnoreSIGPIPE":              false,
 
-		// In this mode what a command that has ended leaves running is killed at once. Then systemd's own signal would reach
-		// the command alone; so the script sends the real one to all, and systemd one that does nothing.
+		// In this mode what a command that has ended leaves running is killed at once. Then systemd's own signal would
+		// reach the command alone; so the script sends the real one to all, and systemd one that does nothing.
 		"KillMode":         "mixed",
 		"KillSignal":       int32(unix.SIGCONT),
 		"SendSIGKILL":      true,
@@ -92,7 +92,8 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 		properties["LimitMEMLOCK"] = uint64(math.MaxUint64) // the memory that an adapter reads is locked
 	}
 	if at.Supervisor != "" {
-		// As the host goes down the supervisor ends first, so that it doesn't take the end of its members for their own.
+		// As the host goes down the supervisor ends first, so that it doesn't take the end of its members for their
+		// own.
 		properties["Before"] = []string{at.Supervisor}
 	}
 	maps.Copy(properties, limitsOf(spec.Resources.Limits))

@@ -15,8 +15,8 @@ import (
 // initPID is the process that is systemd.
 const initPID = 1
 
-// Serving returns the service that serves a Unix socket, on which the process of this ID listens: systemd itself does so for
-// a service that it starts on demand. It is [ErrGone] where none is known.
+// Serving returns the service that serves a Unix socket, on which the process of this ID listens: systemd itself does
+// so for a service that it starts on demand. It is [ErrGone] where none is known.
 func (m *Manager) Serving(ctx context.Context, socket string, listener int) (string, error) {
 	conn, err := m.connection(ctx)
 	if err != nil {

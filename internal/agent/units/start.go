@@ -12,8 +12,8 @@ import (
 
 // Start returns the content of the two files by which a unit becomes a command in a folder and an environment, byte for
 // byte: one for EnvironmentFile, and the script that is the unit's own command. Nobody may read them but root and, the
-// script, who runs the command. The shell is also what tells of a program that can't be executed: 126 or 127 is the exit
-// code then, and why is in the log.
+// script, who runs the command. The shell is also what tells of a program that can't be executed: 126 or 127 is the
+// exit code then, and why is in the log.
 func Start(folder string, command []string, variables map[string]string) (environment, script []byte, err error) {
 	var file, text strings.Builder
 	fmt.Fprintf(&text, "cd -- %s || exit 126\nunset OLDPWD\n", quoted(folder))
@@ -50,7 +50,8 @@ var validVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 // quoter escapes what has a meaning within double quotes.
 var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
 
-// dropped reports whether systemd leaves a variable with this value out: it takes no control characters but tabs and newlines.
+// dropped reports whether systemd leaves a variable with this value out: it takes no control characters but tabs and
+// newlines.
 func dropped(value string) bool {
 	return strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' || r == 0x7f })
 }

@@ -25,8 +25,8 @@ func (h Harness) job(workers int, steps ...string) domain.Group {
 }
 
 // atEachDeath tries something with a caller that survives, which tells how many of its calls change something, and then
-// with one that dies after each of these in turn: what was merely read makes no difference to those who come after. Each
-// try has a group of its own, and all are made at once.
+// with one that dies after each of these in turn: what was merely read makes no difference to those who come after.
+// Each try has a group of its own, and all are made at once.
 func (h Harness) atEachDeath(t *testing.T, e engine.Engine, try func(t *testing.T, h Harness, mortal *Mortal)) {
 	t.Helper()
 	attempt := func(t *testing.T, number, changes int) *Mortal {
@@ -46,8 +46,8 @@ func (h Harness) atEachDeath(t *testing.T, e engine.Engine, try func(t *testing.
 	}
 }
 
-// testApplyAfterDeath has an apply die after each of its changes in turn, and shows that the next one gets there with nothing missing, nothing
-// twice and nothing left over. The group grows, changes and shrinks on the way.
+// testApplyAfterDeath has an apply die after each of its changes in turn, and shows that the next one gets there with
+// nothing missing, nothing twice and nothing left over. The group grows, changes and shrinks on the way.
 func testApplyAfterDeath(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	for _, c := range []struct {
@@ -81,8 +81,8 @@ func testApplyAfterDeath(t *testing.T, h Harness) {
 	}
 }
 
-// testRevertAfterDeath has an apply of a change die after each of its own, and then applies what was there before: nothing
-// of the change is left.
+// testRevertAfterDeath has an apply of a change die after each of its own, and then applies what was there before:
+// nothing of the change is left.
 func testRevertAfterDeath(t *testing.T, h Harness) {
 	h.atEachDeath(t, h.cluster(t), func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}

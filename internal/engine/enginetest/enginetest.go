@@ -16,8 +16,8 @@ import (
 
 // Harness is what the suite needs from an engine's own tests.
 type Harness struct {
-	// Open returns the engine on a fresh cluster of this name that is not stored yet. It cleans up at the end of the test.
-	// Clusters may share their hosts.
+	// Open returns the engine on a fresh cluster of this name that is not stored yet. It cleans up at the end of the
+	// test. Clusters may share their hosts.
 	Open func(t *testing.T, cluster string) engine.Engine
 	// Store is what the suite of stores needs.
 	Store storetest.Harness
@@ -38,11 +38,13 @@ type Harness struct {
 	Foreign func(t *testing.T, e engine.Engine, group string) (untouched func() error)
 	// Alive returns how many processes of a group's members are alive, wherever they come from.
 	Alive func(t *testing.T, e engine.Engine, group string) int
-	// Show returns what there is of a group's members, for whoever reads why a test failed; nil where nothing more can be told.
+	// Show returns what there is of a group's members, for whoever reads why a test failed; nil where nothing more can
+	// be told.
 	Show func(t *testing.T, e engine.Engine, group string) string
 	// GPUs is how the suite drives those of hosts.
 	GPUs GPUs
-	// Traffic returns the name or address at which members reach one of the host; nil where it is not known what they receive and send.
+	// Traffic returns the name or address at which members reach one of the host; nil where it is not known what they
+	// receive and send.
 	Traffic func(member string) string
 
 	// lab and group are the names of the cluster and of the group under test.

@@ -21,7 +21,8 @@ import (
 
 // GPUs is what the suite needs from an engine's own tests to drive the GPUs of hosts.
 type GPUs struct {
-	// Open is that of the harness, for hosts with a driver of [fakenvml]'s, whose library has all but the function [Lacking].
+	// Open is that of the harness, for hosts with a driver of [fakenvml]'s, whose library has all but the function
+	// [Lacking].
 	Open func(t *testing.T, cluster string) engine.Engine
 	// Driver is that of the harness's host.
 	Driver func(t *testing.T, e engine.Engine) Driver
@@ -39,7 +40,8 @@ type Driver interface {
 	Break(faults fakenvml.Faults)
 }
 
-// Lacking is a function that the library of the suite's drivers lacks, as that of an older one does: the temperature is not known.
+// Lacking is a function that the library of the suite's drivers lacks, as that of an older one does: the temperature is
+// not known.
 const Lacking = "nvmlDeviceGetTemperature"
 
 const (
@@ -64,8 +66,8 @@ type machine struct {
 	want    []domain.GPU
 }
 
-// testMeasures goes with one cluster, as each takes its time to be made, through what is told of hosts and members, and through what can happen to the GPUs of
-// a host. All that can be read of one is for the tests of agent/nvml.
+// testMeasures goes with one cluster, as each takes its time to be made, through what is told of hosts and members, and
+// through what can happen to the GPUs of a host. All that can be read of one is for the tests of agent/nvml.
 func testMeasures(t *testing.T, h Harness) {
 	h.Open = h.GPUs.Open
 	m := &machine{Harness: h, engine: h.cluster(t)}
@@ -98,7 +100,8 @@ func testMeasures(t *testing.T, h Harness) {
 	}
 }
 
-// asTold returns how a device of [fakenvml.V100s] is told of by an agent whose library has not [Lacking], but for its links.
+// asTold returns how a device of [fakenvml.V100s] is told of by an agent whose library has not [Lacking], but for its
+// links.
 func asTold(d fakenvml.Device, index int) domain.GPU {
 	return domain.GPU{
 		Device: domain.Device{UUID: d.UUID, Model: d.Name, MemoryMiB: d.MemoryMiB, NUMANode: d.NUMANode},
@@ -109,7 +112,8 @@ func asTold(d fakenvml.Device, index int) domain.GPU {
 	}
 }
 
-// found returns what is told of the GPUs of the machine. Nothing is ever told of its neighbours' but that they have none.
+// found returns what is told of the GPUs of the machine. Nothing is ever told of its neighbours' but that they have
+// none.
 func (m *machine) found(t *testing.T) domain.HostGPUs {
 	t.Helper()
 	found, err := m.engine.GPUs(t.Context())
@@ -154,7 +158,7 @@ func (m *machine) usage(t *testing.T) engine.Usage {
 	return usage
 }
 
-// is tells whether a value is known and just this one.
+// is reports whether a value is known and just this one.
 func is(value *float64, want float64) bool { return value != nil && *value == want }
 
 // used shows what hosts and members use.
@@ -189,7 +193,8 @@ func (m *machine) used(t *testing.T) {
 	m.awaitStates(t, m.engine)
 }
 
-// traffic shows what members receive and send that talk to each other; or, where that can't be known, that it is not, and why.
+// traffic shows what members receive and send that talk to each other; or, where that can't be known, that it is not,
+// and why.
 func (m *machine) traffic(t *testing.T) {
 	const port = "9100"
 	taking, sending := []string{"wait"}, []string{"wait"}
@@ -237,7 +242,8 @@ const flow = 640 << 10
 
 func atLeast(value *float64, want float64) bool { return value != nil && *value >= want }
 
-// listed shows GPUs with all that is known of them, and a change of what is. What can't be had of an older driver is not known, and says so.
+// listed shows GPUs with all that is known of them, and a change of what is. What can't be had of an older driver is
+// not known, and says so.
 func (m *machine) listed(t *testing.T) {
 	m.shows(t)
 	m.devices[1].Utilisation, m.want[1].Utilisation = 97, new(97.0)
@@ -306,8 +312,8 @@ func (m *machine) occupied(t *testing.T) {
 	})
 }
 
-// wanted has several programs apply a group each at the same time, which want more devices than there are: none gets two owners, and who gets none
-// is told who has them, and has made nothing.
+// wanted has several programs apply a group each at the same time, which want more devices than there are: none gets
+// two owners, and who gets none is told who has them, and has made nothing.
 func (m *machine) wanted(t *testing.T) {
 	names, reconcilers := make([]string, applies), make([]reconcile.Reconciler, applies)
 	for i := range applies {
@@ -382,7 +388,8 @@ func (m *machine) failing(t *testing.T) {
 	m.shows(t)
 }
 
-// hanging shows a device that does not answer, and a driver that does not: all else is known as before, and so are they when they answer again.
+// hanging shows a device that does not answer, and a driver that does not: all else is known as before, and so are they
+// when they answer again.
 func (m *machine) hanging(t *testing.T) {
 	hung := m.want[5]
 	m.devices[5].Faults = fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.Hang}

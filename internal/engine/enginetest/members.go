@@ -197,7 +197,8 @@ func testStop(t *testing.T, h Harness) {
 	again.Run = 2
 	start(t, e, again)
 	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
-	// Whoever saw the former run stops nobody of this one. The other member shows when the request has been carried out.
+	// Whoever saw the former run stops nobody of this one. The other member shows when the request has been carried
+	// out.
 	must(t, e.Stop(acctest.Bounded(t), map[string]int{h.memberName(0): 1, h.memberName(1): 1}, domain.StopFailed))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateStopped)
 }

@@ -33,8 +33,8 @@ func workers(g domain.Group, change func(r *domain.Role)) domain.Group {
 	return g
 }
 
-// testInterchangeable shows that workers without an identity are made and observed, grow and shrink without a restart of the others, change,
-// and are destroyed.
+// testInterchangeable shows that workers without an identity are made and observed, grow and shrink without a restart
+// of the others, change, and are destroyed.
 func testInterchangeable(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	r := reconcile.Reconciler{Engine: e}
@@ -144,7 +144,8 @@ func testInterchangeableEnd(t *testing.T, h Harness) {
 	h.checkGone(t, NewMortal(e, 0))
 }
 
-// ended fails unless the group has completed with its members in these states, in the order of their names, and nothing is to be changed.
+// ended fails unless the group has completed with its members in these states, in the order of their names, and nothing
+// is to be changed.
 func (h Harness) ended(t *testing.T, r reconcile.Reconciler, states ...domain.State) {
 	t.Helper()
 	group, err := r.Read(t.Context(), h.group)
@@ -178,8 +179,8 @@ func testInterchangeableAfterDeath(t *testing.T, h Harness) {
 	})
 }
 
-// testUpdateInTurns changes workers one after the other. Then the first fails with a change: it goes back to what it was, and the last is left
-// alone.
+// testUpdateInTurns changes workers one after the other. Then the first fails with a change: it goes back to what it
+// was, and the last is left alone.
 func testUpdateInTurns(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	r := reconcile.Reconciler{Engine: e}

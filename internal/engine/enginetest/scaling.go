@@ -52,7 +52,8 @@ func testScaling(t *testing.T, h Harness) {
 	}
 }
 
-// resizes has workers request something else: those that run go on, with the others, which are started by it, there is nothing to mend, and no apply starts any again.
+// resizes has workers request something else: those that run go on, with the others, which are started by it, there is
+// nothing to mend, and no apply starts any again.
 func resizes(t *testing.T, h Harness, e engine.Engine) {
 	spec := workers(h.job(0, "wait"), func(r *domain.Role) {
 		r.Replicas, r.OnScale, r.Resources = nil, domain.OnScaleNone, domain.ResourceRequirements{MemoryMiB: 64}
@@ -139,8 +140,8 @@ func scales(t *testing.T, h Harness, e engine.Engine) {
 	}
 }
 
-// scalesInPeace changes the number of members that go on with what they know of each other: that they know less than those that started later is no
-// change of theirs, and nothing for an apply to mend.
+// scalesInPeace changes the number of members that go on with what they know of each other: that they know less than
+// those that started later is no change of theirs, and nothing for an apply to mend.
 func scalesInPeace(t *testing.T, h Harness, e engine.Engine) {
 	spec := workers(h.job(0, "wait"), func(r *domain.Role) { r.OnScale = domain.OnScaleNone })
 	one := started(h.follow(t, e, spec))
@@ -177,8 +178,8 @@ func scalesInterchangeable(t *testing.T, h Harness, e engine.Engine) {
 	h.scale(t, e, 0, 2)
 }
 
-// scalesBesideOthers changes the number of interchangeable members after that of others whose addresses they do not depend on: those that are there
-// go on with what they know.
+// scalesBesideOthers changes the number of interchangeable members after that of others whose addresses they do not
+// depend on: those that are there go on with what they know.
 func scalesBesideOthers(t *testing.T, h Harness, e engine.Engine) {
 	spec := h.farm(0, "wait")
 	spec.Roles["submit"] = domain.Role{OnScale: domain.OnScaleNone, Template: h.Template("wait")}
@@ -215,9 +216,9 @@ func scalesShort(t *testing.T, h Harness, e engine.Engine) {
 	h.scaled(t, e, hosts)
 }
 
-// interleaves has an apply and the scalings of two controllers come in between each other's calls, and any of them die. The cluster's own controller
-// finishes what is left of a scaling, and another apply what is left of one. In the end there are as many members as the last change of their number
-// says.
+// interleaves has an apply and the scalings of two controllers come in between each other's calls, and any of them die.
+// The cluster's own controller finishes what is left of a scaling, and another apply what is left of one. In the end
+// there are as many members as the last change of their number says.
 func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 	spec := workers([]domain.Group{h.job(0, "wait"), h.farm(0, "wait")}[random.IntN(2)], func(r *domain.Role) {
 		r.OnScale = domain.OnScales[random.IntN(len(domain.OnScales))]
@@ -280,7 +281,7 @@ func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 	h.scaled(t, e, want)
 }
 
-// peaceful tells whether an error is that of somebody who died, or leaves the group to others.
+// peaceful reports whether an error is that of somebody who died, or leaves the group to others.
 func peaceful(err error) bool {
 	_, locked := errors.AsType[*engine.LockedError](err)
 	_, held := errors.AsType[*reconcile.HeldError](err)

@@ -18,9 +18,11 @@ import (
 )
 
 const (
-	// agentPatience bounds what an agent may take that is run for one report: to open the driver of GPUs that nobody uses takes seconds.
+	// agentPatience bounds what an agent may take that is run for one report: to open the driver of GPUs that nobody
+	// uses takes seconds.
 	agentPatience = 30 * time.Second
-	// residentPatience bounds what the resident one may, and agentArrival what it takes to come to answer, which is looked for every agentLook.
+	// residentPatience bounds what the resident one may, and agentArrival what it takes to come to answer, which is
+	// looked for every agentLook.
 	residentPatience = 10 * time.Second
 	agentArrival     = 10 * time.Second
 	agentLook        = 50 * time.Millisecond
@@ -48,8 +50,8 @@ func (e *Engine) programFile() string {
 	return supervisor.Executable()
 }
 
-// askAgent asks the resident agent for a report. Where none answers that knows the GPUs, as when the cluster has just been made, one is
-// run as a child of this process, and measures for a moment; brief is why.
+// askAgent asks the resident agent for a report. Where none answers that knows the GPUs, as when the cluster has just
+// been made, one is run as a child of this process, and measures for a moment; brief is why.
 func (e *Engine) askAgent(ctx context.Context, q telemetry.Query) (report telemetry.Report, brief string, err error) {
 	resident, err := e.askResident(ctx, q)
 	if err == nil && !resident.Starting || ctx.Err() != nil {
@@ -66,7 +68,8 @@ func (e *Engine) askAgent(ctx context.Context, q telemetry.Query) (report teleme
 	return report, "mean, max and p95 are of a moment, not of the window: " + why, failed
 }
 
-// askResident asks the resident agent. Nobody else knows of a window: for that, one is waited for that has just been ordered.
+// askResident asks the resident agent. Nobody else knows of a window: for that, one is waited for that has just been
+// ordered.
 func (e *Engine) askResident(ctx context.Context, q telemetry.Query) (telemetry.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, residentPatience)
 	defer cancel()
@@ -83,7 +86,7 @@ func (e *Engine) askResident(ctx context.Context, q telemetry.Query) (telemetry.
 	}
 }
 
-// agentArrives tells whether the resident agent was ordered so lately that it may yet come to answer.
+// agentArrives reports whether the resident agent was ordered so lately that it may yet come to answer.
 func (e *Engine) agentArrives() bool {
 	ordered, err := os.Stat(e.dir.Document(statedir.Specs, agentMember))
 	return err == nil && time.Since(ordered.ModTime()) < agentArrival

@@ -20,8 +20,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestAskAgentThatStarts: while the resident agent has not found the GPUs yet, one is run that waits for them, and measures for a moment; where that
-// fails, what the resident knows is better than nothing. Who asks for a window waits for a resident that has just been ordered.
+// TestAskAgentThatStarts: while the resident agent has not found the GPUs yet, one is run that waits for them, and
+// measures for a moment; where that fails, what the resident knows is better than nothing. Who asks for a window waits
+// for a resident that has just been ordered.
 func TestAskAgentThatStarts(t *testing.T) {
 	const here, starting, run = `{"node": "resident"}`, `{"node": "resident", "starting": true}`, `echo '{"node": "run"}'`
 	for name, test := range map[string]struct {

@@ -20,7 +20,8 @@ type Program struct {
 	// File is the program's file; empty for that of the present process. Agent is that of the agent; empty for the
 	// program's neighbour, see [telemetry.AgentProgram].
 	File, Agent string
-	// Version tells programs apart: residents of another version are replaced when a cluster is next changed. Members go on.
+	// Version tells programs apart: residents of another version are replaced when a cluster is next changed. Members
+	// go on.
 	Version string
 }
 

@@ -67,7 +67,8 @@ func TestKilledSupervisorIsReplaced(t *testing.T) {
 	l.awaitState("job-ps-0", domain.StateStopped)
 }
 
-// TestSupervisorDiesInAStart: a member whose supervisor died before it could note that it runs, runs, and is not started once more.
+// TestSupervisorDiesInAStart: a member whose supervisor died before it could note that it runs, runs, and is not
+// started once more.
 func TestSupervisorDiesInAStart(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))
@@ -270,8 +271,8 @@ func TestCorruptStateStartsNobodyTwice(t *testing.T) {
 	alone()
 }
 
-// TestSpecificationsOfOneMoment: a clock of files may have ticked only once since the former specification was written, and
-// both may be of one size.
+// TestSpecificationsOfOneMoment: a clock of files may have ticked only once since the former specification was written,
+// and both may be of one size.
 func TestSpecificationsOfOneMoment(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))

@@ -107,7 +107,8 @@ func (l lab) command(member string) (pid int) {
 	return pid
 }
 
-// child returns the process id of the child of an instance's shell, once it runs another program; 0 where there is none.
+// child returns the process id of the child of an instance's shell, once it runs another program; 0 where there is
+// none.
 func (l lab) child(state statedir.State) int {
 	l.Helper()
 	table, err := proctree.Scan()

@@ -50,7 +50,8 @@ func (e *Engine) Follow(_ context.Context, member string, from engine.LogPlace) 
 	return e.dir.FollowLog(member, from, since)
 }
 
-// isThere reports whether a member was staged, or started. One that is started meanwhile goes from the one to the other.
+// isThere reports whether a member was staged, or started. One that is started meanwhile goes from the one to the
+// other.
 func (e *Engine) isThere(member string) (bool, error) {
 	for _, folder := range []string{statedir.Specs, statedir.Staged, statedir.Specs} {
 		if _, err := os.Stat(e.dir.Document(folder, member)); !os.IsNotExist(err) {

@@ -100,8 +100,8 @@ func (e *Engine) look(ctx context.Context, group string) (observed []domain.Obse
 	}), whole, err
 }
 
-// sideBySide returns what observe returns for each name, in their order, or the first error. The names are shared out to the
-// processors.
+// sideBySide returns what observe returns for each name, in their order, or the first error. The names are shared out
+// to the processors.
 func sideBySide(names []string, observe func(name string) (domain.Observed, error)) ([]domain.Observed, error) {
 	observed, errs := make([]domain.Observed, len(names)), make([]error, len(names))
 	share := (len(names) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
@@ -148,8 +148,8 @@ func (e *Engine) starts() ([]statedir.Start, error) {
 	}
 }
 
-// observeStarting returns a member whose staged specification is about to be put in force: it is pending under that one,
-// whatever it runs as yet.
+// observeStarting returns a member whose staged specification is about to be put in force: it is pending under that
+// one, whatever it runs as yet.
 func (e *Engine) observeStarting(starts []statedir.Start, staged map[string]bool, name string) (domain.Observed, bool, error) {
 	if !staged[name] || len(starts) == 0 {
 		return domain.Observed{}, false, nil
@@ -172,7 +172,8 @@ func pending(spec domain.MemberSpec) domain.Observed {
 	}
 }
 
-// observe returns a member from its state, which was listed with a stamp, its specification in force, or its staged one, whichever tells most.
+// observe returns a member from its state, which was listed with a stamp, its specification in force, or its staged
+// one, whichever tells most.
 func (e *Engine) observe(name string, listed, stamp statedir.Stamp, inForce bool) (domain.Observed, error) {
 	state, err := e.states.Read(name, listed)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -272,8 +273,9 @@ func (e *Engine) Stop(ctx context.Context, runs map[string]int, reason domain.St
 	return e.supervise(ctx)
 }
 
-// Remove withdraws the specifications, which has the supervisor end and forget the members. It returns when the supervisor knows: one that
-// is at work on a start may put back what was just withdrawn, or be about to start a member of which nothing is to be seen yet.
+// Remove withdraws the specifications, which has the supervisor end and forget the members. It returns when the
+// supervisor knows: one that is at work on a start may put back what was just withdrawn, or be about to start a member
+// of which nothing is to be seen yet.
 func (e *Engine) Remove(ctx context.Context, names []string) error {
 	for {
 		withdrawn, err := e.withdraw(names)
@@ -314,7 +316,8 @@ const (
 func (e *Engine) awaitRequests(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestsPatience)
 	defer cancel()
-	// A request that starts nobody comes after all others. Without it, as on a disk that is full, starts alone are waited for.
+	// A request that starts nobody comes after all others. Without it, as on a disk that is full, starts alone are
+	// waited for.
 	last := statedir.Start{}
 	_ = statedir.Write(e.dir.Document(statedir.Starts, last.Name()), last, statedir.Volatile)
 	look := time.NewTicker(requestsLook)

@@ -170,7 +170,7 @@ func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cl
 	return err
 }
 
-// isLocal tells whether a member can listen on the address.
+// isLocal reports whether a member can listen on the address.
 func isLocal(address string) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {

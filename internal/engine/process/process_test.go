@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	acctest.Main(m, fakenvml.Remove)
 }
 
-// opened is an engine and its cluster, where it keeps it, the provider that its residents are run from, and what drives the GPUs of this machine.
+// opened is an engine and its cluster, where it keeps it, the provider that its residents are run from, and what drives
+// the GPUs of this machine.
 type opened struct {
 	*process.Engine
 	dir, cluster, provider string

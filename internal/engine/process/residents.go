@@ -30,9 +30,9 @@ const (
 	residentPrefix   = "trainyard-"
 	controllerMember = residentPrefix + "controller"
 	agentMember      = residentPrefix + "agent"
-	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for, and startAgain
-	// how soon it is started once more, and then twice as late each time: systemd takes one that is about to end for one
-	// that runs.
+	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for, and
+	// startAgain how soon it is started once more, and then twice as late each time: systemd takes one that is about to
+	// end for one that runs.
 	startPatience = 30 * time.Second
 	startLook     = 2 * time.Millisecond
 	startAgain    = time.Second
@@ -124,8 +124,8 @@ func (e *Engine) StartController(ctx context.Context) error {
 	return e.RunResidents(ctx, cluster.Spec)
 }
 
-// RunResidents has the supervisor run the controller and the agent of a cluster, as members of no group. Residents of another
-// version are replaced.
+// RunResidents has the supervisor run the controller and the agent of a cluster, as members of no group. Residents of
+// another version are replaced.
 func (e *Engine) RunResidents(ctx context.Context, cluster domain.Cluster) error {
 	if err := e.retire(ctx); err != nil {
 		return err
@@ -160,7 +160,8 @@ func (e *Engine) measured() []string {
 	return []string{"--disk", e.dir.Path()}
 }
 
-// answering is the host at whose address residents answer Prometheus: this one, or of those that all are this machine, the first.
+// answering is the host at whose address residents answer Prometheus: this one, or of those that all are this machine,
+// the first.
 func (e *Engine) answering(cluster domain.Cluster) string {
 	if names := cluster.HostNames(); e.site.Host == "" && len(names) > 0 {
 		return names[0]
@@ -176,7 +177,8 @@ func metricsAt(address string) []string {
 	return []string{"--metrics", address}
 }
 
-// agentEnvironment is that of the agent, which tells Prometheus of its host by the name that the host has in the cluster.
+// agentEnvironment is that of the agent, which tells Prometheus of its host by the name that the host has in the
+// cluster.
 func (e *Engine) agentEnvironment() map[string]string {
 	env := e.environment()
 	if e.site.Host == "" {
@@ -236,8 +238,8 @@ func (e *Engine) StopController(ctx context.Context) error {
 	})
 }
 
-// await returns when something has ended, which is looked for again after each change. Where there is no cluster, nothing
-// has to end.
+// await returns when something has ended, which is looked for again after each change. Where there is no cluster,
+// nothing has to end.
 func (e *Engine) await(ctx context.Context, what string, ended func() (bool, error)) error {
 	if _, err := os.Stat(e.dir.Path()); errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -38,8 +38,8 @@ func TestJudgeResident(t *testing.T) {
 	}
 }
 
-// TestSupervisorAboutToEnd: systemd starts no supervisor while the one before has given its lock up and is not quite gone.
-// It is started once that is.
+// TestSupervisorAboutToEnd: systemd starts no supervisor while the one before has given its lock up and is not quite
+// gone. It is started once that is.
 func TestSupervisorAboutToEnd(t *testing.T) {
 	must := func(err error) {
 		t.Helper()

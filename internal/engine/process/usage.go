@@ -31,7 +31,8 @@ func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, erro
 	return telemetry.GPUs(answers, running), nil
 }
 
-// told returns what the agent tells of each host, and what runs. It is asked once more where it does not know yet of a member that runs.
+// told returns what the agent tells of each host, and what runs. It is asked once more where it does not know yet of a
+// member that runs.
 func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	cluster, err := engine.Cluster(ctx, e)

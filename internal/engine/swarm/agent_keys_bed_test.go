@@ -29,8 +29,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestAgentKeys: once a host has left, the agents have a key that it never had, and refuse the one that it has. None has
-// lost anything of its history. And no agent is believed that claims to be another host's.
+// TestAgentKeys: once a host has left, the agents have a key that it never had, and refuse the one that it has. None
+// has lost anything of its history. And no agent is believed that claims to be another host's.
 func TestAgentKeys(t *testing.T) {
 	t.Parallel()
 	testbed.OnEngines(t, testAgentKeys)

@@ -44,7 +44,8 @@ type memory struct {
 	members *members.Memory
 }
 
-// Driver returns the driver of this engine, which runs the controllers of clusters from a program. An endpoint is that of a manager.
+// Driver returns the driver of this engine, which runs the controllers of clusters from a program. An endpoint is that
+// of a manager.
 func Driver(program Program) engine.Driver {
 	return engine.Driver{
 		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {

@@ -122,8 +122,8 @@ func (s *standing) left(t *testing.T, group string) []string {
 	return found
 }
 
-// faulty is a proxy before a manager, and runs that reach it there. Each run's process ends with it: what it leaves locked is taken
-// over, but not before.
+// faulty is a proxy before a manager, and runs that reach it there. Each run's process ends with it: what it leaves
+// locked is taken over, but not before.
 type faulty struct {
 	*testbed.Proxy
 	*standing
@@ -167,7 +167,7 @@ func (f faulty) on(k int, mishap testbed.Action) {
 	f.On(testbed.Fault{Match: writes, Nth: k, Do: mishap})
 }
 
-// writes tells whether a call to an Engine may change something.
+// writes reports whether a call to an Engine may change something.
 func writes(call testbed.Call) bool {
 	return call.Method != http.MethodGet && call.Method != http.MethodHead
 }
@@ -177,8 +177,8 @@ func (f faulty) count() int {
 	return len(slices.DeleteFunc(f.Calls(), func(call testbed.Call) bool { return !writes(call) }))
 }
 
-// TestCallsFail: each call that writes of an apply that creates a group, and each one of its destroy, meets with a mishap, or in turn with
-// each of them. The next run gets there, and leaves nothing.
+// TestCallsFail: each call that writes of an apply that creates a group, and each one of its destroy, meets with a
+// mishap, or in turn with each of them. The next run gets there, and leaves nothing.
 func TestCallsFail(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "mishaps")

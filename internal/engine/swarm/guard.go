@@ -9,8 +9,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/members"
 )
 
-// Guard restarts indexed members that ended, as their rules say, until ctx is done: the Swarm's own restart policy knows
-// no exit codes that are final, and no back-off. It also has members follow their hosts, and replaces the agents' key.
+// Guard restarts indexed members that ended, as their rules say, until ctx is done: the Swarm's own restart policy
+// knows no exit codes that are final, and no back-off. It also has members follow their hosts, and replaces the agents'
+// key.
 func (e *Engine) Guard(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

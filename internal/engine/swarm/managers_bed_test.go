@@ -45,8 +45,8 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 	})
 }
 
-// TestManagersDie: the manager that an apply uses is dead before some of its calls that change something, or each of them, and the apply
-// gets through by way of another one.
+// TestManagersDie: the manager that an apply uses is dead before some of its calls that change something, or each of
+// them, and the apply gets through by way of another one.
 func TestManagersDie(t *testing.T) {
 	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3, Heartbeat: time.Second}) // they die often
@@ -135,7 +135,8 @@ func TestManagersDie(t *testing.T) {
 		t.Errorf("by way of another manager: %v", err)
 	}
 
-	// One that reaches no leader lists the networks of its own node, and no error: that the cluster's is not among them is no answer either.
+	// One that reaches no leader lists the networks of its own node, and no error: that the cluster's is not among them
+	// is no answer either.
 	must(t, bed.Nodes[2].Kill())
 	acctest.Eventually(t, "the leader to be lost", func() bool {
 		_, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})

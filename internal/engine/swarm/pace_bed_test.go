@@ -16,7 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestStartInTurns starts more members on one host than it starts at a time: the last ones wait until the first ones run.
+// TestStartInTurns starts more members on one host than it starts at a time: the last ones wait until the first ones
+// run.
 func TestStartInTurns(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
@@ -37,8 +38,8 @@ func TestStartInTurns(t *testing.T) {
 	}
 }
 
-// startAtOnce starts a group of so many members on one node, and returns a task of each. A Swarm gives all tasks of a node
-// another try whose heartbeats were late, as on a busy machine: then another group is started.
+// startAtOnce starts a group of so many members on one node, and returns a task of each. A Swarm gives all tasks of a
+// node another try whose heartbeats were late, as on a busy machine: then another group is started.
 func (f farm) startAtOnce(members int) []dockerswarm.Task {
 	f.Helper()
 	const tries = 5

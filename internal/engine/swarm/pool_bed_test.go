@@ -182,7 +182,8 @@ func TestPoolLifecycle(t *testing.T) {
 
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
-// TestPoolUpdatePaused changes workers one at a time to what fails: the error names the one that failed, and the others run on.
+// TestPoolUpdatePaused changes workers one at a time to what fails: the error names the one that failed, and the others
+// run on.
 func TestPoolUpdatePaused(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)

@@ -38,7 +38,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// residentHosts returns the hosts on which services of the cluster's residents run from an image, by the services' kinds.
+// residentHosts returns the hosts on which services of the cluster's residents run from an image, by the services'
+// kinds.
 func (s *standing) residentHosts(image string) map[string][]string {
 	s.Helper()
 	docker := s.bed.Nodes[0].Client()
@@ -88,8 +89,8 @@ func (s *standing) change(kind string, change func(*swarm.ServiceSpec)) {
 	})
 }
 
-// TestResidentsFromARegistry: the controller and the agents run from an image of a registry that wants to know who pulls. All
-// hosts have it then, those that the provider can't reach as well.
+// TestResidentsFromARegistry: the controller and the agents run from an image of a registry that wants to know who
+// pulls. All hosts have it then, those that the provider can't reach as well.
 func TestResidentsFromARegistry(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "published")
@@ -247,7 +248,7 @@ func (s *standing) network() network.Summary {
 	return own
 }
 
-// controllerOn tells whether the controller runs on the cluster's network, and only there.
+// controllerOn reports whether the controller runs on the cluster's network, and only there.
 func (s *standing) controllerOn(network string) bool {
 	s.Helper()
 	tasks, err := s.bed.Nodes[0].Client().TaskList(s.Context(), swarm.TaskListOptions{
@@ -287,8 +288,8 @@ func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 	return found
 }
 
-// TestControllerOnTheNetwork: the controller is on the cluster's network whether or not there are agents, comes there where an earlier version
-// left it off, and leaves a network that is made anew.
+// TestControllerOnTheNetwork: the controller is on the cluster's network whether or not there are agents, comes there
+// where an earlier version left it off, and leaves a network that is made anew.
 func TestControllerOnTheNetwork(t *testing.T) {
 	t.Parallel()
 	testbed.OnEngines(t, testControllerOnTheNetwork)
@@ -346,8 +347,8 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 	acctest.Eventually(t, "the controller to run on the new network", func() bool { return s.controllerOn(next.ID) })
 }
 
-// TestImageDroppedMeanwhile: the image that residents are about to run from is there in the end, though another cluster that
-// ran from it before takes it for nobody's.
+// TestImageDroppedMeanwhile: the image that residents are about to run from is there in the end, though another cluster
+// that ran from it before takes it for nobody's.
 func TestImageDroppedMeanwhile(t *testing.T) {
 	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})

@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// TestSnapshotOfDocuments: a plan takes one list for all documents, and, as there are groups, asks for what they consist
-// of ahead.
+// TestSnapshotOfDocuments: a plan takes one list for all documents, and, as there are groups, asks for what they
+// consist of ahead.
 func TestSnapshotOfDocuments(t *testing.T) {
 	e, proxy := documentsOn(t, testbed.Shared(t, swarmtest.Three), "snapshot")
 	_, err := engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "snapshot", Engine: Name}})

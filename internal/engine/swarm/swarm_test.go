@@ -140,7 +140,7 @@ func testConformance(t *testing.T, engineName string) {
 	})
 }
 
-// foreign makes a service of somebody else's, and returns a function that tells whether it is as it was.
+// foreign makes a service of somebody else's, and returns a function that reports whether it is as it was.
 func foreign(t *testing.T, bed *testbed.Bed) func() error {
 	t.Helper()
 	docker := bed.Nodes[0].Client()

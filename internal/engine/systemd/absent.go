@@ -12,13 +12,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// lostAfter is how long the controller can't reach a host until its members are placed elsewhere: longer than a lease, or
-// a short cut of the network.
+// lostAfter is how long the controller can't reach a host until its members are placed elsewhere: longer than a lease,
+// or a short cut of the network.
 const lostAfter = time.Minute
 
 // absence is what the controller found of hosts.
 type absence struct {
-	// Since is from when on each of them could not be reached, and Lost are those that are given up until they are back.
+	// Since is from when on each of them could not be reached, and Lost are those that are given up until they are
+	// back.
 	Since map[string]time.Time `json:"since"`
 	Lost  map[string]bool      `json:"lost,omitempty"`
 	// Forgotten are those of which a user said that they are gone for good.
@@ -39,9 +40,9 @@ func (e *Engine) absence(ctx context.Context) (found absence, item engine.Item, 
 	return found, item, err
 }
 
-// next returns what is found of hosts, of which some can't be reached now. Nobody is given up by a controller that itself
-// reaches less than half of the hosts: it may be the one that is cut off. The time before it began to look does not count:
-// all may have been down.
+// next returns what is found of hosts, of which some can't be reached now. Nobody is given up by a controller that
+// itself reaches less than half of the hosts: it may be the one that is cut off. The time before it began to look does
+// not count: all may have been down.
 func (a absence) next(hosts map[string]domain.Host, unreached map[string]bool, began, now time.Time) absence {
 	next := absence{Since: map[string]time.Time{}, Lost: map[string]bool{}, Forgotten: map[string]bool{}}
 	for name := range unreached {

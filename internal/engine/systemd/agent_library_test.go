@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// TestAgentThatHostsCantStart: hosts whose C library is older than the agent needs run it without GPUs, and plans say so of
-// those that have a driver; members run as ever.
+// TestAgentThatHostsCantStart: hosts whose C library is older than the agent needs run it without GPUs, and plans say
+// so of those that have a driver; members run as ever.
 func TestAgentThatHostsCantStart(t *testing.T) {
 	f := newHosts(t)
 	provider := filepath.Join(t.TempDir(), "provider")

@@ -17,13 +17,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// crossingPatience bounds how long the SSH server of one host may take to answer another host, which may be busy: as long as it may take to
-// answer the provider.
+// crossingPatience bounds how long the SSH server of one host may take to answer another host, which may be busy: as
+// long as it may take to answer the provider.
 const crossingPatience = sshclient.UsualLimit
 
 // checkCrossings adds a problem for each host that the controller would not reach from the store host. A host of the
-// cluster whose addresses stay is only warned of: it may be back soon. Where the SSH server of the store host forbids to
-// look from there, nothing is said.
+// cluster whose addresses stay is only warned of: it may be back soon. Where the SSH server of the store host forbids
+// to look from there, nothing is said.
 func (e *Engine) checkCrossings(ctx context.Context, problems *domain.Problems, cluster domain.Cluster, found map[string]facts.Facts) {
 	store := managerOf(cluster)
 	if _, looked := found[store]; !looked {

@@ -70,8 +70,8 @@ func TestAllHostsStartAnew(t *testing.T) {
 	f.finish()
 }
 
-// TestHostLost: the members of a host that is lost for good are placed elsewhere, and when it is back all the same, what is
-// elsewhere by then, or nowhere any more, is ended there.
+// TestHostLost: the members of a host that is lost for good are placed elsewhere, and when it is back all the same,
+// what is elsewhere by then, or nowhere any more, is ended there.
 func TestHostLost(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", []int{1}, "wait")
@@ -118,8 +118,8 @@ func TestHostLost(t *testing.T) {
 	f.finish()
 }
 
-// TestCopyCatchesUp: the copy of a host that was away while the store changed is brought up to date by the controller, or
-// by the next change.
+// TestCopyCatchesUp: the copy of a host that was away while the store changed is brought up to date by the controller,
+// or by the next change.
 func TestCopyCatchesUp(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", []int{0}, "wait")

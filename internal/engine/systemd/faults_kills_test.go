@@ -27,8 +27,8 @@ var victims = map[string]string{
 }
 
 const (
-	// killSSH kills the SSH server that takes new connections, and returns when systemd has noticed, which starts another one
-	// after 100 ms. Those that it took go on in processes of their own.
+	// killSSH kills the SSH server that takes new connections, and returns when systemd has noticed, which starts
+	// another one after 100 ms. Those that it took go on in processes of their own.
 	killSSH = `main() { systemctl show --property MainPID --value ssh.service; }
 old=$(main); kill -9 "$old" && while [ "$(main)" = "$old" ]; do sleep 0.01; done`
 	// awaitSSH returns when there is an SSH server.
@@ -36,8 +36,8 @@ old=$(main); kill -9 "$old" && while [ "$(main)" = "$old" ]; do sleep 0.01; done
 `
 )
 
-// kill kills one of the victims, wherever it is, and returns on how many hosts. One after the other is killed: what takes a
-// login to be back has an SSH server.
+// kill kills one of the victims, wherever it is, and returns on how many hosts. One after the other is killed: what
+// takes a login to be back has an SSH server.
 func (f faulty) kill(victim string) (killed int) {
 	for _, h := range f.bed.Hosts {
 		if _, err := h.Run(context.Background(), awaitSSH+victims[victim]); err == nil {
@@ -70,8 +70,8 @@ func TestKilledBetweenApplies(t *testing.T) {
 	f.finish()
 }
 
-// TestKilledDuringApply: whoever is killed before each change of an apply, that goes on, or says where it could not; the
-// next one gets there. So does each destroy.
+// TestKilledDuringApply: whoever is killed before each change of an apply, that goes on, or says where it could not;
+// the next one gets there. So does each destroy.
 func TestKilledDuringApply(t *testing.T) {
 	f := newFaulty(t)
 	for victim := range victims {

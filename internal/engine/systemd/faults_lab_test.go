@@ -25,8 +25,8 @@ import (
 // startsFile is where members note their starts before they have a process of their own, on the host that they run on.
 const startsFile = "/var/tmp/starts"
 
-// beds has room for those that are up at the same time. Each takes some twenty of the 128 instances of inotify that a user
-// has on a machine, and root has other tests, too.
+// beds has room for those that are up at the same time. Each takes some twenty of the 128 instances of inotify that a
+// user has on a machine, and root has other tests, too.
 var beds = make(chan struct{}, 3)
 
 // faulty is a cluster on three hosts of its own, whose store is on the first.
@@ -139,7 +139,8 @@ func (f faulty) eventually(what string, holds func() bool) {
 	acctest.Eventually(f.T, what, holds)
 }
 
-// runs runs a command of our program as an error says to, as somebody whose SSH finds the hosts, and returns what it prints.
+// runs runs a command of our program as an error says to, as somebody whose SSH finds the hosts, and returns what it
+// prints.
 func (f faulty) runs(hint error, name string) string {
 	f.Helper()
 	_, line, found := strings.Cut(fmt.Sprint(hint), "terraform-provider-trainyard "+name+" ")

@@ -114,8 +114,8 @@ func (f faulty) away(host int) bool {
 	return strings.Contains(string(item.Data), f.host(host).Name)
 }
 
-// TestHostJoinsAndLeaves: the controller sees to a host that joins while it runs, and one that is taken out of the cluster
-// keeps nothing of it.
+// TestHostJoinsAndLeaves: the controller sees to a host that joins while it runs, and one that is taken out of the
+// cluster keeps nothing of it.
 func TestHostJoinsAndLeaves(t *testing.T) {
 	f := newHosts(t)
 	f.form(f.without(2))

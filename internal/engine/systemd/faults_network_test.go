@@ -23,8 +23,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// waits has an engine apply the group "waiting", whose member is on the second host, and wait for its completion. It returns
-// when the wait has begun.
+// waits has an engine apply the group "waiting", whose member is on the second host, and wait for its completion. It
+// returns when the wait has begun.
 func (f faulty) waits(e engine.Engine) (waited <-chan error) {
 	f.Helper()
 	waiting := f.group("waiting", []int{1}, "until:/var/tmp/go")
@@ -38,8 +38,8 @@ func (f faulty) waits(e engine.Engine) (waited <-chan error) {
 	return ended
 }
 
-// TestNetworkCut: a host with members that can't be reached, for longer than a lease, ends nothing: not its members, not a
-// wait for them, and not an apply of others.
+// TestNetworkCut: a host with members that can't be reached, for longer than a lease, ends nothing: not its members,
+// not a wait for them, and not an apply of others.
 func TestNetworkCut(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
@@ -71,8 +71,8 @@ func TestNetworkCut(t *testing.T) {
 	f.finish()
 }
 
-// TestStoreHostCutOff: while the store host is cut off, what is stored can be read, a change fails and says where, and who
-// holds a lock learns in time that it is lost. A wait of who knows no other host goes on, and asks it again.
+// TestStoreHostCutOff: while the store host is cut off, what is stored can be read, a change fails and says where, and
+// who holds a lock learns in time that it is lost. A wait of who knows no other host goes on, and asks it again.
 func TestStoreHostCutOff(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
@@ -178,8 +178,8 @@ func (f faulty) openThrough(s *stalled) *systemd.Engine {
 	return e
 }
 
-// TestLockGivenUp: a lock that its holder was told is lost is anybody's, though the holder's network is back before anybody
-// took it.
+// TestLockGivenUp: a lock that its holder was told is lost is anybody's, though the holder's network is back before
+// anybody took it.
 func TestLockGivenUp(t *testing.T) {
 	f := newFaulty(t)
 	way := stalling(t, f.host(0))
@@ -200,7 +200,8 @@ func TestLockGivenUp(t *testing.T) {
 	}
 }
 
-// TestLockOfWhoIsCutOff: who holds a lock, and has lost its network, learns that the lock is lost before anybody else has it.
+// TestLockOfWhoIsCutOff: who holds a lock, and has lost its network, learns that the lock is lost before anybody else
+// has it.
 func TestLockOfWhoIsCutOff(t *testing.T) {
 	f := newFaulty(t)
 	way := stalling(t, f.host(0))

@@ -20,7 +20,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// TestOddHosts: hosts that lack something are refused with what to do; those that are merely unusual work like any others.
+// TestOddHosts: hosts that lack something are refused with what to do; those that are merely unusual work like any
+// others.
 func TestOddHosts(t *testing.T) {
 	f := newHostsOf(t, 2)
 	for _, c := range []struct {
@@ -37,13 +38,15 @@ func TestOddHosts(t *testing.T) {
 	}
 }
 
-// instead is a command that puts a script in the place of a program, for all who find that by PATH, and one that ends that.
+// instead is a command that puts a script in the place of a program, for all who find that by PATH, and one that ends
+// that.
 func instead(program, script string) (does, undoes string) {
 	path := "/usr/local/bin/" + program
 	return fmt.Sprintf("cat >%[1]s <<'END' && chmod 755 %[1]s\n#!/bin/sh\n%[2]s\nEND", path, script), "rm " + path
 }
 
-// refusesOddHosts: what a host lacks is said of its address at plan, with the value and what is allowed; and nothing is brought there.
+// refusesOddHosts: what a host lacks is said of its address at plan, with the value and what is allowed; and nothing is
+// brought there.
 func (f faulty) refusesOddHosts() {
 	mounted := func(flags string) (does, undoes string) {
 		return fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=600m,%[2]s none %[1]s", layout.Home, flags), "umount " + layout.Home
@@ -122,7 +125,8 @@ func (f faulty) worksOnReadOnlyUsr() {
 	}
 }
 
-// worksWithClocksOff: clocks that are two hours apart, of two hosts that disagree with this machine, too, are warned of; all goes on.
+// worksWithClocksOff: clocks that are two hours apart, of two hosts that disagree with this machine, too, are warned
+// of; all goes on.
 func (f faulty) worksWithClocksOff() {
 	clock, off := acctest.BuildOffClock(f.T), []time.Duration{-time.Hour, time.Hour}
 	for i, off := range off {

@@ -179,8 +179,8 @@ func TestNoCopy(t *testing.T) {
 	f.finish()
 }
 
-// TestCrossing: that the controller would not reach a host is said at plan, by name and address; of a host of the cluster,
-// whose address was good before, it is a warning.
+// TestCrossing: that the controller would not reach a host is said at plan, by name and address; of a host of the
+// cluster, whose address was good before, it is a warning.
 func TestCrossing(t *testing.T) {
 	f := newHosts(t)
 	check := func() domain.Problems {

@@ -13,8 +13,8 @@ import (
 type tally struct {
 	mu     sync.Mutex
 	faults map[string]int
-	// looked is how often a member was looked at, lost how often it did not run, and twice how often it ran on two hosts, or
-	// had been started more often than it should.
+	// looked is how often a member was looked at, lost how often it did not run, and twice how often it ran on two
+	// hosts, or had been started more often than it should.
 	looked, lost, twice int
 }
 

@@ -16,7 +16,8 @@ type logMark struct {
 	Mark string `json:"mark"`
 }
 
-// Follow returns what a member wrote after a mark, from whichever host has it. One that was moved has another log there.
+// Follow returns what a member wrote after a mark, from whichever host has it. One that was moved has another log
+// there.
 func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace) (engine.LogPart, error) {
 	var after logMark
 	if from.Mark != "" {
@@ -52,7 +53,8 @@ func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace
 	return engine.LogPart{}, fmt.Errorf("member %q of cluster %q: %w", member, e.ref.Name, engine.ErrNotFound)
 }
 
-// onHost returns a part of a log with the mark of its host. Where nothing was written yet, the next call asks all hosts.
+// onHost returns a part of a log with the mark of its host. Where nothing was written yet, the next call asks all
+// hosts.
 func onHost(name string, part engine.LogPart) engine.LogPart {
 	if part.Next != "" {
 		mark, err := json.Marshal(logMark{name, part.Next})

@@ -18,7 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// Complete looks at all hosts at once, and fills in their capacities. What a host lacks is a problem that says how to mend it.
+// Complete looks at all hosts at once, and fills in their capacities. What a host lacks is a problem that says how to
+// mend it.
 func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.Cluster, domain.Problems, error) {
 	problems := e.check(cluster)
 	if problems.Err() != nil {
@@ -52,8 +53,8 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 	return cluster, problems, nil
 }
 
-// excuse adds the problem of a host that can't be reached. One of the cluster that is only away is no error: it is taken as
-// it was, so that what is on the others can be planned.
+// excuse adds the problem of a host that can't be reached. One of the cluster that is only away is no error: it is
+// taken as it was, so that what is on the others can be planned.
 func (e *Engine) excuse(ctx context.Context, problems *domain.Problems, hosts map[string]domain.Host, name string, err error) {
 	const summary = "Host can't be reached"
 	at, host := domain.Path{"hosts", domain.Key(name), "address"}, hosts[name]
@@ -197,7 +198,8 @@ func managerOf(cluster domain.Cluster) string {
 	return ""
 }
 
-// join makes hosts part of the cluster, and has them know each other: the store host first, which has the cluster's key.
+// join makes hosts part of the cluster, and has them know each other: the store host first, which has the cluster's
+// key.
 func (e *Engine) join(ctx context.Context, cluster domain.Cluster, ledger relay.Ledger) (map[string]relay.Credentials, error) {
 	hosts := place{hosts: cluster.Hosts}
 	join := func(name, key string) (relay.Credentials, error) {

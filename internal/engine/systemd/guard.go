@@ -15,8 +15,8 @@ import (
 // guardEvery is how often the controller looks after the hosts.
 const guardEvery = 5 * time.Second
 
-// Guard looks after the hosts: it brings copies of the store up to date, says which hosts are lost, and ends on those that
-// are back what is elsewhere by then.
+// Guard looks after the hosts: it brings copies of the store up to date, says which hosts are lost, and ends on those
+// that are back what is elsewhere by then.
 func (e *Engine) Guard(ctx context.Context) error {
 	began := time.Now()
 	for ctx.Err() == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// Inventory returns the hosts as declared, with the ports that are busy there. One that can't be reached takes no members,
-// and its own can't stay where the controller has given it up.
+// Inventory returns the hosts as declared, with the ports that are busy there. One that can't be reached takes no
+// members, and its own can't stay where the controller has given it up.
 func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
 	inventory := engine.Inventory{Hosts: cluster.Hosts, BusyPorts: map[string][]int{}, Closed: map[string]string{}, Lost: map[string]string{}}
 	ports, failed := onAll(cluster.Hosts, func(name string) ([]int, error) {
@@ -49,8 +49,8 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	return inventory, nil
 }
 
-// Preflight asks each host about the specifications that are for it. Of one that is not part of the cluster yet no more is
-// known than what it is like.
+// Preflight asks each host about the specifications that are for it. Of one that is not part of the cluster yet no more
+// is known than what it is like.
 func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
 	byHost := map[string][]domain.MemberSpec{}
 	for _, spec := range specs {

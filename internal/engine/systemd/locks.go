@@ -59,8 +59,8 @@ type lock struct {
 	asked time.Time
 }
 
-// keep renews the lease until the lock is released, or until it has told lose that the lock has to be taken for lost. Whoever
-// can't be told, without lose, has it for as long as nobody else takes it.
+// keep renews the lease until the lock is released, or until it has told lose that the lock has to be taken for lost.
+// Whoever can't be told, without lose, has it for as long as nobody else takes it.
 func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
 	renewing, stop := context.WithCancel(ctx)
 	told := func(cause error) {

@@ -33,8 +33,8 @@ func (e *Engine) readMembers(ctx context.Context, group string) ([]domain.Observ
 	return merged(found), nil
 }
 
-// merged returns the members of all hosts in the order of their names. One that is on its way to another host is told of
-// by the host where it is in force.
+// merged returns the members of all hosts in the order of their names. One that is on its way to another host is told
+// of by the host where it is in force.
 func merged(found map[string][]domain.Observed) []domain.Observed {
 	all := map[string]domain.Observed{}
 	for _, here := range found {
@@ -125,7 +125,8 @@ func (s *stagedHosts) done(start relay.Starting) {
 	delete(s.hosts, start)
 }
 
-// onHosts calls a function for each host that something is for, all at once. A host that is none of the cluster's is an error.
+// onHosts calls a function for each host that something is for, all at once. A host that is none of the cluster's is an
+// error.
 func onHosts[T any](p place, byHost map[string]T, do func(name string, own T) error) error {
 	_, failed := onAll(byHost, func(name string) (relay.None, error) {
 		if _, known := p.hosts[name]; !known {
@@ -216,7 +217,8 @@ func (e *Engine) Continue(ctx context.Context, names []string) error {
 	return everywhere(ctx, e, relay.Continue, names)
 }
 
-// everywhere asks all hosts that can be reached for something to be done; without a cluster there is nothing to be done.
+// everywhere asks all hosts that can be reached for something to be done; without a cluster there is nothing to be
+// done.
 func everywhere[Q any](ctx context.Context, e *Engine, call relay.Call[Q, relay.None], question Q) error {
 	p, err := e.whole(ctx)
 	if err != nil {

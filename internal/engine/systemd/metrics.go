@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// checkMetrics adds what would keep residents from answering Prometheus: a port that somebody else has, and an address that leads to
-// a host without being its own. Hosts that answer there already are not asked again.
+// checkMetrics adds what would keep residents from answering Prometheus: a port that somebody else has, and an address
+// that leads to a host without being its own. Hosts that answer there already are not asked again.
 func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cluster domain.Cluster, found map[string]facts.Facts) {
 	if cluster.Agent.MetricsPort == 0 {
 		return

@@ -25,8 +25,8 @@ type peers struct {
 	introduced relay.Introduction
 }
 
-// introduced returns what the controller was told of the hosts: anew where an apply has changed that since, as it does when
-// a host joins. Hosts are reached by the key of the cluster.
+// introduced returns what the controller was told of the hosts: anew where an apply has changed that since, as it does
+// when a host joins. Hosts are reached by the key of the cluster.
 func (r *reach) introduced() (relay.Introduction, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

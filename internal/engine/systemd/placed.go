@@ -14,7 +14,8 @@ import (
 )
 
 // placedKind are what is known of a group's members without their hosts: which there are, where, and how they ended.
-// While a host can't be reached, its members are told from that; when it is back, what is elsewhere by then is ended there.
+// While a host can't be reached, its members are told from that; when it is back, what is elsewhere by then is ended
+// there.
 var placedKind = domain.Kind{Name: "placed", Noun: "placement of group"}
 
 // placed are the members of a group by name.
@@ -51,8 +52,8 @@ func (e *Engine) record(ctx context.Context, group string, change func(members p
 	return alter(ctx, e, engine.Key{Kind: placedKind, Name: group}, change)
 }
 
-// alter has a change made to an item that holds a map, and stored if it is one. Of several who do so at once, each has its
-// own made.
+// alter has a change made to an item that holds a map, and stored if it is one. Of several who do so at once, each has
+// its own made.
 func alter[M ~map[string]V, V any](ctx context.Context, e *Engine, key engine.Key, change func(M)) error {
 	for {
 		item, err := e.Get(ctx, key)

@@ -34,8 +34,8 @@ type Program struct {
 	Local func(ctx context.Context) (net.Conn, error)
 }
 
-// residents is the program that hosts run: this one, those for other architectures beside it, as a release has them, and
-// those of the provider's configuration.
+// residents is the program that hosts run: this one, those for other architectures beside it, as a release has them,
+// and those of the provider's configuration.
 func (p Program) residents() install.Program {
 	program := install.Program{Name: layout.ProgramName, Files: map[string]string{}}
 	if file, err := p.file(); err == nil {
@@ -145,7 +145,8 @@ func (p Program) agent(architecture string) (agent agentFile, found bool, err er
 	return agent, err == nil, err
 }
 
-// agentBeside returns the file of the agent for hosts of an architecture, in the folder of a program; "" where there is none.
+// agentBeside returns the file of the agent for hosts of an architecture, in the folder of a program; "" where there is
+// none.
 func agentBeside(program, architecture string) string {
 	if file := beside(program, telemetry.AgentName+"_linux_"+architecture); runsOn(file, architecture) == nil {
 		return file

@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 )
 
-// TestProgramsByLibrary: a host gets the agent where its C library is one that the agent starts with, and else reads no GPUs:
-// a plan says so, and who asks for these is told why there are none.
+// TestProgramsByLibrary: a host gets the agent where its C library is one that the agent starts with, and else reads no
+// GPUs: a plan says so, and who asks for these is told why there are none.
 func TestProgramsByLibrary(t *testing.T) {
 	const loader = "/lib/ld-linux.so.2"
 	folder := t.TempDir()

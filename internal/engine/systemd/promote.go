@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// Promote has the host at the engine's endpoint take the place of a store host that is down. It gets what the newest copy
-// has that can be reached: all that was reported as done and copied.
+// Promote has the host at the engine's endpoint take the place of a store host that is down. It gets what the newest
+// copy has that can be reached: all that was reported as done and copied.
 func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 	p, err := e.search(ctx)
 	if err != nil {

@@ -140,8 +140,8 @@ func (r *reach) at(address string, open func() (*host, error)) (*host, error) {
 // errOther is for a host of the cluster that has other versions of our programs.
 var errOther = errors.New("it has another version of Trainyard")
 
-// installing returns a dial that brings our programs to a host of the cluster that has other versions of them. What runs
-// there goes on.
+// installing returns a dial that brings our programs to a host of the cluster that has other versions of them. What
+// runs there goes on.
 func (r *reach) installing(client *sshclient.Client, dial func(context.Context) (net.Conn, error)) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		conn, err := dial(ctx)

@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// registriesKind is what registries are shown for the images of a group, or a sweep: whoever starts a member has it from there.
-// No plan reads it.
+// registriesKind is what registries are shown for the images of a group, or a sweep: whoever starts a member has it
+// from there. No plan reads it.
 var registriesKind = domain.Kind{Name: "registries", Noun: "registry credentials of group"}
 
 func registriesKey(group string) engine.Key { return engine.Key{Kind: registriesKind, Name: group} }
@@ -22,8 +22,8 @@ func registriesKey(group string) engine.Key { return engine.Key{Kind: registries
 // logins are what registries are shown, by their hosts, as Docker Engines take it.
 type logins map[string]string
 
-// KeepRegistryLogins stores what is at hand: the provider's credentials, else those of docker login where it runs. The controller
-// has none.
+// KeepRegistryLogins stores what is at hand: the provider's credentials, else those of docker login where it runs. The
+// controller has none.
 func (e *Engine) KeepRegistryLogins(ctx context.Context, group string, images []string) error {
 	if e.settings.Controller {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// secretsKind are the contents of the secrets of a group's members: whoever starts a member has them from there. No plan
-// reads them.
+// secretsKind are the contents of the secrets of a group's members: whoever starts a member has them from there. No
+// plan reads them.
 var secretsKind = domain.Kind{Name: "secrets", Noun: "secrets of group"}
 
 func secretsKey(group string) engine.Key { return engine.Key{Kind: secretsKind, Name: group} }
@@ -79,8 +79,9 @@ func secretsOf(all map[string]secrets, specs []domain.MemberSpec) (own []relay.S
 	return own
 }
 
-// Prune removes the contents of secrets and the logins that neither the group declares nor one of its members needs, from
-// hosts first: as long as they are stored, the next change looks for them. All else that members need goes with them.
+// Prune removes the contents of secrets and the logins that neither the group declares nor one of its members needs,
+// from hosts first: as long as they are stored, the next change looks for them. All else that members need goes with
+// them.
 func (e *Engine) Prune(ctx context.Context, group string, declared *domain.Group) error {
 	_, noSecrets := e.Get(ctx, secretsKey(group))
 	_, noLogins := e.Get(ctx, registriesKey(group))
@@ -96,7 +97,8 @@ func (e *Engine) Prune(ctx context.Context, group string, declared *domain.Group
 	)
 }
 
-// keep drops the secrets that a group does not declare. Those of a role without members stay: a policy may give it some.
+// keep drops the secrets that a group does not declare. Those of a role without members stay: a policy may give it
+// some.
 func (s secrets) keep(declared *domain.Group) {
 	kept := map[string]bool{}
 	if declared != nil {

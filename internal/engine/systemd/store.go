@@ -141,8 +141,8 @@ func (e *Engine) Delete(ctx context.Context, key engine.Key) error {
 	return e.spread(ctx, p, relay.Change{Ledger: ledger, Deleted: &key})
 }
 
-// spread has the other hosts repeat a change of the store, and returns when one of them has. The rest go on meanwhile; a
-// host that can't be reached is brought up to date by the controller.
+// spread has the other hosts repeat a change of the store, and returns when one of them has. The rest go on meanwhile;
+// a host that can't be reached is brought up to date by the controller.
 func (e *Engine) spread(ctx context.Context, p place, change relay.Change) error {
 	others := map[string]domain.Host{}
 	for name, host := range p.hosts {

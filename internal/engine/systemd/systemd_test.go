@@ -242,8 +242,8 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 	}
 }
 
-// counting returns where members of a host reach each other; nil where its systemd has no hierarchy of control groups of version 2, and counts
-// nothing therefore.
+// counting returns where members of a host reach each other; nil where its systemd has no hierarchy of control groups
+// of version 2, and counts nothing therefore.
 func counting(t *testing.T, bed *testbed.Hosts) func(string) string {
 	t.Helper()
 	out, err := bed.Hosts[1].Run(acctest.Bounded(t), "cd /sys/fs/cgroup; ls cgroup.controllers unified/cgroup.controllers 2>/dev/null | wc -l")

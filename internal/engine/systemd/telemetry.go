@@ -30,7 +30,8 @@ func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, erro
 	return telemetry.GPUs(answers, running), nil
 }
 
-// told returns what the agents tell, and what runs. They are asked once more where one does not know yet of a member that runs.
+// told returns what the agents tell, and what runs. They are asked once more where one does not know yet of a member
+// that runs.
 func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	p, err := e.whole(ctx)

@@ -25,7 +25,8 @@ func (d *policyBacktestDataSource) Schema(_ context.Context, _ datasource.Schema
 
 // ValidateConfig checks each of policy, trace and model that is known.
 func (d *policyBacktestDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
-	// known reads an attribute that is known in all its parts. What does not fit into a model is told by the attribute's own validators.
+	// known reads an attribute that is known in all its parts. What does not fit into a model is told by the
+	// attribute's own validators.
 	known := func(attribute string, target any, others ...string) bool {
 		return resourcekit.SettledAttributes(req.Config.Raw, others...) && !req.Config.GetAttribute(ctx, path.Root(attribute), target).HasError()
 	}

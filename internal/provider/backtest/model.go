@@ -202,7 +202,8 @@ func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 	return problems
 }
 
-// expand returns the trace, with what is wrong with it. One of a Prometheus has no values yet, which [tracePrometheusModel.read] reads.
+// expand returns the trace, with what is wrong with it. One of a Prometheus has no values yet, which
+// [tracePrometheusModel.read] reads.
 func (m traceModel) expand() (autoscale.Trace, domain.Problems) {
 	at, given := domain.Path{"trace"}, 0
 	for _, there := range []bool{m.CSV != nil, m.Load != nil, m.Prometheus != nil} {

@@ -237,7 +237,8 @@ func TestPolicyBacktestProblems(t *testing.T) {
 	}
 }
 
-// TestObservedSignals: a metric that a learned algorithm observes shows what its feature is made of, unless it says otherwise.
+// TestObservedSignals: a metric that a learned algorithm observes shows what its feature is made of, unless it says
+// otherwise.
 func TestObservedSignals(t *testing.T) {
 	observed := policy.LearnedModel{Per: new("total"), Observes: types.MapValueMust(types.StringType, map[string]attr.Value{
 		"cpu": types.StringValue("cpu"), "p99": types.StringValue("latency"), "lag_growth": types.StringValue("lag"), "reassigning": types.StringValue("moves"), "skew": types.StringValue("skew"),

@@ -106,7 +106,8 @@ func (r *clusterResource) checkResidents(at domain.ClusterRef, diags *diag.Diagn
 	resourcekit.AddProblems(diags, reconciler.Engine.Traits().CheckResidents(domain.Path{"engine"}))
 }
 
-// stored returns the cluster in the state; it is empty where there is none, and where that is another than the planned one.
+// stored returns the cluster in the state; it is empty where there is none, and where that is another than the planned
+// one.
 func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned domain.Cluster, diags *diag.Diagnostics) domain.Cluster {
 	if state.Raw.IsNull() {
 		return domain.Cluster{}
@@ -120,7 +121,8 @@ func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned
 	return stored
 }
 
-// complete has the engine fill in the cluster, and checks the result. The private state of one that is there tells which one it is.
+// complete has the engine fill in the cluster, and checks the result. The private state of one that is there tells
+// which one it is.
 func (r *clusterResource) complete(ctx context.Context, at domain.ClusterRef, cluster domain.Cluster, known resourcekit.PrivateState, diags *diag.Diagnostics) (domain.Cluster, bool) {
 	r.Session.Know(cluster)
 	reconciler, err := r.Session.Plan(at)
@@ -203,8 +205,8 @@ func (r *clusterResource) Update(ctx context.Context, req resource.UpdateRequest
 	})
 }
 
-// put makes the hosts be the planned cluster, stores it on top of the document that base returns, and makes its controller
-// run. The state is that of a read after the write.
+// put makes the hosts be the planned cluster, stores it on top of the document that base returns, and makes its
+// controller run. The state is that of a read after the write.
 func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan Model, to record,
 	diags *diag.Diagnostics, base func(context.Context, engine.Engine) (domain.ClusterDocument, bool)) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -361,8 +363,8 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	r.Session.Plans.DropCluster(resourcekit.IDOf(state.key()))
 }
 
-// ImportState takes the cluster's name, as ID, after an address or not, or as identity. The engine is the one that has a
-// document of it.
+// ImportState takes the cluster's name, as ID, after an address or not, or as identity. The engine is the one that has
+// a document of it.
 func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	endpoint, name := resourcekit.CutEndpoint(req.ID)
 	if req.ID == "" && req.Identity != nil {

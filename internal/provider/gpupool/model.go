@@ -58,7 +58,8 @@ func (m Model) Title() string { return fmt.Sprintf("GPU pool %q", m.Name.ValueSt
 // DevicesType is the type of lists of UUIDs.
 var DevicesType = types.ListType{ElemType: types.StringType}
 
-// expand returns the pool that a configuration specifies. Defaults are filled in, so that it is stored as it is read back.
+// expand returns the pool that a configuration specifies. Defaults are filled in, so that it is stored as it is read
+// back.
 func (m Model) expand(diags *diag.Diagnostics) domain.GPUPool {
 	pool := domain.GPUPool{Sharing: domain.Exclusive, Strategy: domain.Spread, OnForeignProcess: domain.ForeignAvoid}
 	resourcekit.Expand(&pool, m, diags)

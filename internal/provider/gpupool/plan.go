@@ -34,8 +34,8 @@ func (r *gpuPoolResource) ValidateConfig(ctx context.Context, req resource.Valid
 	})
 }
 
-// ModifyPlan finds the devices of the planned pool. What can't be is an error now, and not in the middle of an apply. Where the
-// hosts are not known yet, or are to become part of the cluster, the devices are known after the apply.
+// ModifyPlan finds the devices of the planned pool. What can't be is an error now, and not in the middle of an apply.
+// Where the hosts are not known yet, or are to become part of the cluster, the devices are known after the apply.
 func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
@@ -93,8 +93,8 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 }
 
-// planUnhealthy has the plan of a pool with devices in trouble show them, and the apply look at them again. The state decides, not what is found
-// by now: the plan that is made once more during the apply has to come out the same.
+// planUnhealthy has the plan of a pool with devices in trouble show them, and the apply look at them again. The state
+// decides, not what is found by now: the plan that is made once more during the apply has to come out the same.
 func planUnhealthy(ctx context.Context, state tfsdk.State, resp *resource.ModifyPlanResponse) {
 	var unhealthy types.Map
 	resp.Diagnostics.Append(state.GetAttribute(ctx, path.Root("unhealthy"), &unhealthy)...)
@@ -132,8 +132,8 @@ func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.Clus
 	}, diags)
 }
 
-// decide finds the devices of a pool of a cluster as it will be when the pool's turn comes in the apply. One that is stored as specified
-// keeps its devices, and no host is asked.
+// decide finds the devices of a pool of a cluster as it will be when the pool's turn comes in the apply. One that is
+// stored as specified keeps its devices, and no host is asked.
 func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spec domain.GPUPool, created bool, diags *diag.Diagnostics) (resourcekit.PlannedPool, error) {
 	reconciler, err := r.Session.Plan(key)
 	if err != nil {

@@ -70,7 +70,8 @@ type SecretFileModel struct {
 	Mode    types.String `tfsdk:"mode"`
 }
 
-// secretValues returns the values of the secrets that the members of each role have. They are in the configuration alone.
+// secretValues returns the values of the secrets that the members of each role have. They are in the configuration
+// alone.
 func secretValues(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) domain.SecretValues {
 	var group Model
 	diags.Append(config.Get(ctx, &group)...)

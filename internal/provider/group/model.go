@@ -146,11 +146,11 @@ func (m Model) expand(diags *diag.Diagnostics) domain.Group {
 	return group
 }
 
-// FlattenGroup returns a group as it was read, in the spelling of prior. What drifted shows: what somebody else changed has its
-// live value where the group declares it, a number of replicas is that of the members found, and only members that are
-// as specified, or of which the change shows, are listed. Members that should not be there
-// are listed, too, and the cluster specification is empty while an apply has not come to its end: either makes a
-// difference that the next apply takes away. While a policy changes a count, the group is shown as it will be.
+// FlattenGroup returns a group as it was read, in the spelling of prior. What drifted shows: what somebody else changed
+// has its live value where the group declares it, a number of replicas is that of the members found, and only members
+// that are as specified, or of which the change shows, are listed. Members that should not be there are listed, too,
+// and the cluster specification is empty while an apply has not come to its end: either makes a difference that the
+// next apply takes away. While a policy changes a count, the group is shown as it will be.
 func FlattenGroup(group reconcile.Group, prior Model) Model {
 	if group.Document.Scaling {
 		m := resourcekit.Flatten(group.Document.Spec, prior)
@@ -189,7 +189,8 @@ func FlattenGroup(group reconcile.Group, prior Model) Model {
 	return m
 }
 
-// memberList is what a resource shows of members, by name. It has no places of those that the engine distributes: they change by themselves.
+// memberList is what a resource shows of members, by name. It has no places of those that the engine distributes: they
+// change by themselves.
 type memberList struct{ addresses, places map[string]string }
 
 func listed(members []domain.Member) memberList {

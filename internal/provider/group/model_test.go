@@ -247,7 +247,8 @@ func TestFlattenGroup(t *testing.T) {
 	}
 }
 
-// TestFlattenPool: members that the engine distributes have an address, which they share, and no host that would change by itself.
+// TestFlattenPool: members that the engine distributes have an address, which they share, and no host that would change
+// by itself.
 func TestFlattenPool(t *testing.T) {
 	document := domain.GroupDocument{
 		Header: domain.Header{Revision: 2}, MinRun: 1,

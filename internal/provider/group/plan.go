@@ -94,14 +94,15 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 }
 
-// refreshed is what the refresh found of a group. What a plan shows of members that are there depends on this, not on what is found by now: the
-// plan that is made once more during the apply has to come out the same.
+// refreshed is what the refresh found of a group. What a plan shows of members that are there depends on this, not on
+// what is found by now: the plan that is made once more during the apply has to come out the same.
 type refreshed struct {
 	// present are the members that are as they should be, and places where they are.
 	present, places types.Map
 	// leaving are those that are to leave GPUs that can't be used.
 	leaving []string
-	// amiss tells that an apply has something to do about the group, and scalable that a role's number of members could change without one.
+	// amiss tells that an apply has something to do about the group, and scalable that a role's number of members could
+	// change without one.
 	amiss, scalable bool
 }
 
@@ -145,7 +146,8 @@ type proposal struct {
 	unknown []domain.Path
 }
 
-// decide decides about a group of a cluster as it will be when the group's turn comes in the apply. It returns false where the cluster is not known yet, or where there are errors.
+// decide decides about a group of a cluster as it will be when the group's turn comes in the apply. It returns false
+// where the cluster is not known yet, or where there are errors.
 func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, proposed proposal, found refreshed, diags *diag.Diagnostics) (decision reconcile.Decision, known certain, ok bool) {
 	spec, created := proposed.spec, proposed.created
 	summary := fmt.Sprintf("Unable to plan group %q", spec.Name)
@@ -217,8 +219,9 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 	return decision, known, true
 }
 
-// checkPolicies checks that the counts of a group's roles follow either their replicas or a policy. Policies are planned after their groups, and check it for
-// themselves; here it is those that this run has planned before, and those that are stored, which it may have no part of. A new group finds none of these.
+// checkPolicies checks that the counts of a group's roles follow either their replicas or a policy. Policies are
+// planned after their groups, and check it for themselves; here it is those that this run has planned before, and those
+// that are stored, which it may have no part of. A new group finds none of these.
 func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.Reconciler, cluster resourcekit.ClusterID, spec domain.Group, created bool, diags *diag.Diagnostics) error {
 	counted := slices.DeleteFunc(spec.RoleNames(), func(name string) bool { return spec.Roles[name].Replicas == nil })
 	var stored map[string]domain.AutoscalingPolicyDocument
@@ -284,9 +287,10 @@ func (c certain) placements(places map[string]string) types.Map {
 }
 
 // certainty tells what of a decision holds whatever else is applied before it. A member that keeps its assignment is
-// certain. So are the only host, a port that is written down, and GPUs where the group has all of a pool. The choice among
-// several hosts or GPUs, and of a free port, is made anew during the apply, when groups that are applied before may have changed
-// it: Terraform plans each resource once more then, in any order, without a word about what it had planned.
+// certain. So are the only host, a port that is written down, and GPUs where the group has all of a pool. The choice
+// among several hosts or GPUs, and of a free port, is made anew during the apply, when groups that are applied before
+// may have changed it: Terraform plans each resource once more then, in any order, without a word about what it had
+// planned.
 func certainty(view reconcile.View, decision reconcile.Decision) certain {
 	known := certain{places: map[string]string{}, addresses: true}
 	document := decision.Document
@@ -314,8 +318,8 @@ func certainty(view reconcile.View, decision reconcile.Decision) certain {
 	return known
 }
 
-// hasAll reports whether a group has all devices of a GPU pool, on one host, so that there is nothing to choose for others. Of one with
-// slots, whose devices others may use as well, that can be told where there is one device.
+// hasAll reports whether a group has all devices of a GPU pool, on one host, so that there is nothing to choose for
+// others. Of one with slots, whose devices others may use as well, that can be told where there is one device.
 func hasAll(document domain.GroupDocument, pool domain.GPUPoolDocument) bool {
 	given := map[string]bool{}
 	for _, assigned := range document.Assignments {

@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	// leavingKey is where the private state of a group has the members that are to leave GPUs that can't be used, as it was read.
+	// leavingKey is where the private state of a group has the members that are to leave GPUs that can't be used, as it
+	// was read.
 	leavingKey = "leaving"
 	// amissKey is where it has whether an apply has something to do about it.
 	amissKey = "amiss"

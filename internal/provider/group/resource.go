@@ -22,8 +22,8 @@ import (
 const (
 	// defaultTimeout bounds each operation on a group, but for the wait for its completion.
 	defaultTimeout = 30 * time.Minute
-	// defaultCompletionTimeout bounds a creation or change that waits until the training is done: a creation that takes too long
-	// is tainted, and replaced by the next apply.
+	// defaultCompletionTimeout bounds a creation or change that waits until the training is done: a creation that takes
+	// too long is tainted, and replaced by the next apply.
 	defaultCompletionTimeout = 7 * 24 * time.Hour
 	// ReadTimeout bounds the read after a write that failed, of which the context may be done.
 	ReadTimeout = 30 * time.Second
@@ -213,8 +213,8 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	}
 }
 
-// refresh returns a group as it was when this run first read its cluster; one that is not as it should be, and of which a policy may just have
-// changed a count, as it is now.
+// refresh returns a group as it was when this run first read its cluster; one that is not as it should be, and of which
+// a policy may just have changed a count, as it is now.
 func (r *groupResource) refresh(ctx context.Context, prior Model, reconciler reconcile.Reconciler) (reconcile.Group, error) {
 	group, err := reconciler.Refresh(ctx, prior.Name.ValueString())
 	if err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {

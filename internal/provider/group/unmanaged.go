@@ -14,8 +14,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// leaveOpen has a plan say nothing of the members of a group of which a policy may change a count between the refresh, the plan and the apply,
-// each of which finds other members then. Where there is nothing to do, what the refresh found stays in the state, whatever is found by now.
+// leaveOpen has a plan say nothing of the members of a group of which a policy may change a count between the refresh,
+// the plan and the apply, each of which finds other members then. Where there is nothing to do, what the refresh found
+// stays in the state, whatever is found by now.
 func leaveOpen(ctx context.Context, planned Model, changes bool, plan *tfsdk.Plan) (diags diag.Diagnostics) {
 	if !changes || planned.Members.IsUnknown() {
 		return nil
@@ -26,8 +27,8 @@ func leaveOpen(ctx context.Context, planned Model, changes bool, plan *tfsdk.Pla
 	return diags
 }
 
-// moves reports whether members get another place than they have, or another address than the refresh found. Members that came or went since do not
-// matter.
+// moves reports whether members get another place than they have, or another address than the refresh found. Members
+// that came or went since do not matter.
 func moves(view reconcile.View, decision reconcile.Decision, found refreshed) bool {
 	before := view.Groups[decision.Document.Spec.Name].Assignments
 	for _, member := range decision.Members {

@@ -99,8 +99,8 @@ func (b BuildModel) expand() imagesource.Build {
 	return build
 }
 
-// imageHosts returns what hosts have under the name of an image: where it is the image itself, its image_id, which tells for hosts of
-// several platforms, too. Of a host that is away it is what it had.
+// imageHosts returns what hosts have under the name of an image: where it is the image itself, its image_id, which
+// tells for hosts of several platforms, too. Of a host that is away it is what it had.
 func imageHosts(found map[string]engine.Image, id string, prior types.Map) types.Map {
 	hosts, before := map[string]string{}, resourcekit.TextsIn(prior)
 	for host, image := range found {

@@ -112,7 +112,8 @@ func held(have map[string]string, id string) bool {
 	return false
 }
 
-// hostsOf returns the hosts that a cluster will have when the image's turn comes in the apply; none where they are not known yet.
+// hostsOf returns the hosts that a cluster will have when the image's turn comes in the apply; none where they are not
+// known yet.
 func (r *imageResource) hostsOf(ctx context.Context, cluster resourcekit.ClusterReference, eng engine.Engine) ([]string, error) {
 	if planned, found := r.Session.Plans.Cluster(resourcekit.IDOf(cluster.Key())); found {
 		return planned.Spec.HostNames(), nil

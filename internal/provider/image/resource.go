@@ -90,8 +90,8 @@ func (r *imageResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	return &state, nil
 }
 
-// afterFailure returns the state after a write that failed: what was there before, with what the hosts have now. Of a new image it is
-// what has come to the hosts, nil for nothing.
+// afterFailure returns the state after a write that failed: what was there before, with what the hosts have now. Of a
+// new image it is what has come to the hosts, nil for nothing.
 func (r *imageResource) afterFailure(ctx context.Context, store engine.ImageStore, plan Model, prior *Model, spec engine.ImageSpec, failure error) *Model {
 	if _, taken := errors.AsType[*engine.ImageTakenError](failure); taken {
 		return nil

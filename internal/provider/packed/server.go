@@ -71,8 +71,8 @@ func (s Server) ValidateResourceConfig(ctx context.Context, request *tfprotov6.V
 	return s.ProviderServer.ValidateResourceConfig(ctx, &r)
 }
 
-// UpgradeResourceState implements [tfprotov6.ProviderServer]. A stored state is JSON, of which packed attributes go past
-// the other server.
+// UpgradeResourceState implements [tfprotov6.ProviderServer]. A stored state is JSON, of which packed attributes go
+// past the other server.
 func (s Server) UpgradeResourceState(ctx context.Context, request *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	r := *request
 	past, err := s.takeOut(r.TypeName, &r.RawState)

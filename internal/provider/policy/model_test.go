@@ -23,7 +23,8 @@ import (
 // policyModels lets cmp look into models of policies.
 var policyModels = cmp.AllowUnexported(policy.Model{}, policy.MeasuredMetricModel{}, timeouts.Value{}, types.Object{})
 
-// The model has all attributes of the schema, and a policy that is read back is as it was declared, in its spelling. One that is imported says the same.
+// The model has all attributes of the schema, and a policy that is read back is as it was declared, in its spelling.
+// One that is imported says the same.
 func TestAutoscalingPolicyModel(t *testing.T) {
 	empty := policytest.Small()
 	empty.Metrics, empty.Schedules, empty.ScaleOut, empty.ScaleIn, empty.Guards = map[string]policy.MeasuredMetricModel{}, map[string]policy.ScalingScheduleModel{}, &policy.ScalingBehaviourModel{}, &policy.ScalingBehaviourModel{}, &policy.ScalingGuardsModel{}
@@ -126,7 +127,8 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 	}
 }
 
-// What somebody else has changed is shown as it is, though it says nothing now that was declared, or something that was not.
+// What somebody else has changed is shown as it is, though it says nothing now that was declared, or something that was
+// not.
 func TestFlattenAutoscalingPolicyThatDrifted(t *testing.T) {
 	var diags diag.Diagnostics
 	full, small := policytest.Full(), policytest.Small()

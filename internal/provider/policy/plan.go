@@ -29,8 +29,8 @@ func (r *autoscalingPolicyResource) ValidateConfig(ctx context.Context, req reso
 	})
 }
 
-// ModifyPlan checks the planned policy against its group, as that is planned or stored, and against other policies. What can't be is an error now, and
-// not in the middle of an apply.
+// ModifyPlan checks the planned policy against its group, as that is planned or stored, and against other policies.
+// What can't be is an error now, and not in the middle of an apply.
 func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
@@ -126,7 +126,8 @@ func (r *autoscalingPolicyResource) warnOfUntold(ctx context.Context, plan Model
 // plannedKey is where the private state of a policy has the address that it was planned for last.
 const plannedKey = "planned"
 
-// plannedBefore reports whether this plan is the second one of a policy that is replaced: Terraform hands over what the first one noted.
+// plannedBefore reports whether this plan is the second one of a policy that is replaced: Terraform hands over what the
+// first one noted.
 func plannedBefore(ctx context.Context, at resourcekit.PolicyAddress, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) (bool, error) {
 	noted, err := json.Marshal([]string{at.Cluster.Engine, at.Cluster.Name, at.Key})
 	if err != nil {
@@ -147,7 +148,8 @@ func declaredTwice(plan Model) domain.Problem {
 	return problems[0]
 }
 
-// find checks a policy against what it finds of its group and of other policies. Found reports whether the policy will be there before an apply of its own.
+// find checks a policy against what it finds of its group and of other policies. Found reports whether the policy will
+// be there before an apply of its own.
 func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec domain.AutoscalingPolicy, created bool) (found bool, problems domain.Problems, err error) {
 	at, plans := plan.address(), r.Session.Plans
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
@@ -165,7 +167,8 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec d
 		return found, problems, nil
 	}
 	group, planned := plans.Spec(resourcekit.ItemAddress{Cluster: at.Cluster, Name: spec.Group})
-	// What has come to be wrong with a policy that the state has, and that this plan does not change, must not keep anybody from destroying it.
+	// What has come to be wrong with a policy that the state has, and that this plan does not change, must not keep
+	// anybody from destroying it.
 	lasts := plans.Policy(at).Had && !planned && (!found || stored.Spec.Equal(spec))
 	switch {
 	case planned && group.Leaving:

@@ -69,8 +69,9 @@ func (r *autoscalingPolicyResource) get(ctx context.Context, reconciler reconcil
 	return Flatten(spec, prior), err
 }
 
-// withModels returns a policy with the texts of its models: those of prior, as far as they are the same, so that only an import, and a read of what somebody
-// else has changed, read them. One that is not there is as if it were empty, which the next apply changes.
+// withModels returns a policy with the texts of its models: those of prior, as far as they are the same, so that only
+// an import, and a read of what somebody else has changed, read them. One that is not there is as if it were empty,
+// which the next apply changes.
 func withModels(ctx context.Context, reconciler reconcile.Reconciler, spec domain.AutoscalingPolicy, prior Model) (domain.AutoscalingPolicy, error) {
 	texts, known := map[string]string{}, prior.Expand(&diag.Diagnostics{}).Models()
 	for digest := range spec.Models() {

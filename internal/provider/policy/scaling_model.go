@@ -7,7 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// ScalingModel is a policy but for whose it is, and for its metrics, which have more attributes in one place than in another.
+// ScalingModel is a policy but for whose it is, and for its metrics, which have more attributes in one place than in
+// another.
 type ScalingModel struct {
 	Min       *int64                          `tfsdk:"min"`
 	Max       *int64                          `tfsdk:"max"`

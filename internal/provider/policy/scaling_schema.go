@@ -18,8 +18,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// The attributes of policies are the same wherever one is declared: those of a resource, of which [ReadAttributes] makes those of a data source.
-// They are optional or required, never computed, and have no defaults but those of the domain.
+// The attributes of policies are the same wherever one is declared: those of a resource, of which [ReadAttributes]
+// makes those of a data source. They are optional or required, never computed, and have no defaults but those of the
+// domain.
 
 // scalingText, scalingWhole, scalingNumber and scalingDuration are attributes of a policy that may be left out.
 func scalingText(description string) schema.StringAttribute {
@@ -74,7 +75,8 @@ func neededDuration(description string) schema.StringAttribute {
 	return attribute
 }
 
-// ScalingAttributes are the attributes of a policy but for those that say whose it is. Metrics have more of them: what they measure, and the like.
+// ScalingAttributes are the attributes of a policy but for those that say whose it is. Metrics have more of them: what
+// they measure, and the like.
 func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
 	metric := map[string]schema.Attribute{
 		"algorithm": schema.SingleNestedAttribute{

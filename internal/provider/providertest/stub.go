@@ -25,7 +25,8 @@ type Stub struct {
 	Observed []domain.Observed
 	Problems domain.Problems
 	Running  domain.Residents
-	// Network is that of a cluster which declares none, and surveyed what is found of a stored cluster, where it is set.
+	// Network is that of a cluster which declares none, and surveyed what is found of a stored cluster, where it is
+	// set.
 	Network  *domain.Network
 	Surveyed func(domain.Cluster) (domain.Cluster, error)
 	// Endpoint is where a cluster is reached that names no endpoint.

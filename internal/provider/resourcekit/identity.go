@@ -68,7 +68,8 @@ func (i Importable) Into(ctx context.Context, s *Session, req resource.ImportSta
 	}
 }
 
-// ImportCluster imports the cluster that a kind of things is of, by its name, and by the address of a host where there is one.
+// ImportCluster imports the cluster that a kind of things is of, by its name, and by the address of a host where there
+// is one.
 func ImportCluster(ctx context.Context, s *Session, endpoint, cluster, kind string, resp *resource.ImportStateResponse) bool {
 	key, err := s.Find(ctx, endpoint, cluster)
 	if err != nil {

@@ -33,22 +33,23 @@ type PlannedCluster struct {
 	Settled bool
 }
 
-// PlannedPool is the document that a GPU pool will have; it is not settled where its devices become known only during the
-// apply, and leaving where there will be none.
+// PlannedPool is the document that a GPU pool will have; it is not settled where its devices become known only during
+// the apply, and leaving where there will be none.
 type PlannedPool struct {
 	Document         domain.GPUPoolDocument
 	Settled, Leaving bool
 }
 
-// PlannedSpec is the specification that a group will have, also where it can't be decided yet where its members are. It is not known where parts of it
-// become known only during the apply, and leaving where there will be no such group. One that is made anew has nothing of a group that was there before.
+// PlannedSpec is the specification that a group will have, also where it can't be decided yet where its members are. It
+// is not known where parts of it become known only during the apply, and leaving where there will be no such group. One
+// that is made anew has nothing of a group that was there before.
 type PlannedSpec struct {
 	Spec                 domain.Group
 	Known, Leaving, Anew bool
 }
 
-// PlannedPolicy is what this run knows of an autoscaling policy: whether the state has it, whether the plan has it, and whether the plan has it go.
-// Its specification is known where all of it is.
+// PlannedPolicy is what this run knows of an autoscaling policy: whether the state has it, whether the plan has it, and
+// whether the plan has it go. Its specification is known where all of it is.
 type PlannedPolicy struct {
 	Spec                  domain.AutoscalingPolicy
 	Had, Planned, Leaving bool
@@ -128,7 +129,8 @@ func (p *Plans) DropGroup(id ClusterID, name string) {
 	delete(p.yields, ItemAddress{id, name})
 }
 
-// PutYields remembers which members give way to a group, by the keys of their policies: without them there is room for it beside their groups.
+// PutYields remembers which members give way to a group, by the keys of their policies: without them there is room for
+// it beside their groups.
 func (p *Plans) PutYields(group ItemAddress, gone map[string][]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,7 +147,8 @@ func (p *Plans) PutPolicyLeaving(at PolicyAddress) {
 	p.changePolicy(at, func(known *PlannedPolicy) { known.Leaving = true })
 }
 
-// PutPolicy remembers the specification that a policy will have, and reports whether it is the first one that is planned for its role.
+// PutPolicy remembers the specification that a policy will have, and reports whether it is the first one that is
+// planned for its role.
 func (p *Plans) PutPolicy(at PolicyAddress, spec domain.AutoscalingPolicy) (first bool) {
 	p.changePolicy(at, func(known *PlannedPolicy) {
 		first = !known.Planned
@@ -241,7 +244,8 @@ func (p *Plans) PoolIsOpen(id ClusterID, name string) bool {
 	return found && !planned.Settled && !planned.Leaving
 }
 
-// ForeseePools returns the GPU pools that a cluster will have, given those that it has, as far as their devices are known.
+// ForeseePools returns the GPU pools that a cluster will have, given those that it has, as far as their devices are
+// known.
 func (p *Plans) ForeseePools(id ClusterID, pools map[string]domain.GPUPoolDocument) map[string]domain.GPUPoolDocument {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// clusterIDKey is where the private state of a resource has the ID of its cluster, so that one that is somewhere else is not taken for
-// one that is gone.
+// clusterIDKey is where the private state of a resource has the ID of its cluster, so that one that is somewhere else
+// is not taken for one that is gone.
 const clusterIDKey = "cluster_id"
 
 // PrivateState is the private state of a resource.
@@ -23,7 +23,8 @@ type PrivateState interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// Recognise returns an [*engine.ElsewhereError] where the engine is not led to the cluster that a resource was last seen in.
+// Recognise returns an [*engine.ElsewhereError] where the engine is not led to the cluster that a resource was last
+// seen in.
 func Recognise(ctx context.Context, eng engine.Hosts, private PrivateState) error {
 	stored, diags := private.GetKey(ctx, clusterIDKey)
 	if err := PrivateError(diags); err != nil || len(stored) == 0 {

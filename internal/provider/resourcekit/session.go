@@ -34,7 +34,8 @@ type Session struct {
 
 	mu     sync.Mutex
 	opened map[domain.ClusterRef]*opened
-	// endpoints are where clusters are reached, and hosts are theirs with roles and addresses, as far as this run has come across them.
+	// endpoints are where clusters are reached, and hosts are theirs with roles and addresses, as far as this run has
+	// come across them.
 	endpoints map[ClusterID][]string
 	hosts     map[ClusterID]map[string]domain.Host
 }
@@ -135,7 +136,8 @@ func (s *Session) changed(id ClusterID) {
 	}
 }
 
-// Know remembers where a cluster is reached: any of its managers will do, should the one that is referred to not answer.
+// Know remembers where a cluster is reached: any of its managers will do, should the one that is referred to not
+// answer.
 func (s *Session) Know(cluster domain.Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,9 +153,9 @@ func (s *Session) Know(cluster domain.Cluster) {
 	}
 }
 
-// Find returns the reference to a stored cluster of which only the name is known, and perhaps the address of a host. All
-// engines are asked for it that have such addresses, where they are by default without one: one that can't be reached, or
-// is not there at all, matters only where no other has the cluster.
+// Find returns the reference to a stored cluster of which only the name is known, and perhaps the address of a host.
+// All engines are asked for it that have such addresses, where they are by default without one: one that can't be
+// reached, or is not there at all, matters only where no other has the cluster.
 func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.ClusterRef, error) {
 	var answers []error
 	var asked []string
@@ -188,8 +190,8 @@ func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.Cl
 		cluster, engine.ErrNotFound, asked, s.engines.Say(func(d engine.Driver) string { return d.Lookup }), cluster)
 }
 
-// PlannedCluster returns a cluster as this run has planned it, or else as it is stored. It is not settled where there is
-// neither.
+// PlannedCluster returns a cluster as this run has planned it, or else as it is stored. It is not settled where there
+// is neither.
 func (s *Session) PlannedCluster(ctx context.Context, cluster domain.ClusterRef) (PlannedCluster, error) {
 	if planned, found := s.Plans.Cluster(IDOf(cluster)); found {
 		return planned, nil

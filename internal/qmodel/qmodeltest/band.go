@@ -3,7 +3,8 @@ package qmodeltest
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 
-// Band returns a model that is asked for the load alone: one more member above upper, one fewer below lower, and as many in between.
+// Band returns a model that is asked for the load alone: one more member above upper, one fewer below lower, and as
+// many in between.
 func Band(lower, upper float32) *qmodel.Model {
 	m := qmodel.New(qmodel.DQN, []string{qmodel.Features[qmodel.Load].Name})
 	m.Layers[0].Weights[0] = 1 // the load

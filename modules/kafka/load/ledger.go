@@ -23,13 +23,13 @@ type ledger struct {
 
 // tally counts records.
 type tally struct {
-	// Produced are those that were handed to Kafka, Acknowledged those that it said it has, and Errors those of which it
-	// said, or the client gave up on hearing, anything else.
+	// Produced are those that were handed to Kafka, Acknowledged those that it said it has, and Errors those of which
+	// it said, or the client gave up on hearing, anything else.
 	Produced     uint64 `json:"produced"`
 	Acknowledged uint64 `json:"acknowledged"`
 	Errors       uint64 `json:"errors"`
-	// Consumed are those that were read, each once. Of those that were read, OutOfOrder came after one with a larger number
-	// of the same producer and partition, and Duplicated were read before.
+	// Consumed are those that were read, each once. Of those that were read, OutOfOrder came after one with a larger
+	// number of the same producer and partition, and Duplicated were read before.
 	Consumed   uint64 `json:"consumed"`
 	Duplicated uint64 `json:"duplicated"`
 	OutOfOrder uint64 `json:"out_of_order"`

@@ -17,7 +17,8 @@ func encode(run uint64, producer uint32, number uint64, padding []byte) []byte {
 	return append(value, padding...)
 }
 
-// decode returns the producer and the number of a record of a run. Records of other runs, and changed ones, aren't ours.
+// decode returns the producer and the number of a record of a run. Records of other runs, and changed ones, aren't
+// ours.
 func decode(run uint64, value, padding []byte) (producer uint32, number uint64, ours bool) {
 	if len(value) < header || binary.BigEndian.Uint64(value) != run || !bytes.Equal(value[header:], padding) {
 		return 0, 0, false

@@ -154,7 +154,8 @@ func (l *load) produce(ctx context.Context, id uint32, begun time.Time) error {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		// Records that were to be sent between two looks count as due at the first one, so that a delay is seen for what it is.
+		// Records that were to be sent between two looks count as due at the first one, so that a delay is seen for
+		// what it is.
 		due += l.demand.at(last.Add(now.Sub(last)/2).Sub(begun)) * now.Sub(last).Seconds() / float64(l.producers)
 		for ; float64(sent+1) <= due && ctx.Err() == nil; sent++ {
 			partition := (sent + int(id)) % l.topic.partitions

@@ -23,8 +23,8 @@ type topic struct {
 // retryPause is how long to wait until brokers that aren't up yet are asked again.
 const retryPause = time.Second
 
-// open creates a topic unless it is there, and returns the offset at which each partition ends. It waits until there are
-// enough brokers.
+// open creates a topic unless it is there, and returns the offset at which each partition ends. It waits until there
+// are enough brokers.
 func (t topic) open(ctx context.Context, client *kgo.Client) (map[int32]int64, error) {
 	admin := kadm.NewClient(client)
 	for {
@@ -57,7 +57,8 @@ func final(err error) bool {
 func (t topic) try(ctx context.Context, admin *kadm.Client) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	// All replicas but one have to have a record before it is acknowledged, so that one broker may go down, and no more.
+	// All replicas but one have to have a record before it is acknowledged, so that one broker may go down, and no
+	// more.
 	inSync := strconv.Itoa(max(1, t.factor-1))
 	configs := map[string]*string{"min.insync.replicas": &inSync}
 	_, err := admin.CreateTopic(ctx, int32(t.partitions), int16(t.factor), configs, t.name) //nolint:gosec // checked by flags

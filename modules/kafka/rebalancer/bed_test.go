@@ -21,8 +21,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/modules/kafka/internal/serve"
 )
 
-// bed is a Kafka cluster in this process that answers by its protocol: kfake has the connections, and the bed what kfake
-// lacks, which is reassignments that take time, brokers that are fenced, and throttles.
+// bed is a Kafka cluster in this process that answers by its protocol: kfake has the connections, and the bed what
+// kfake lacks, which is reassignments that take time, brokers that are fenced, and throttles.
 type bed struct {
 	t       *testing.T
 	cluster *kfake.Cluster
@@ -33,7 +33,8 @@ type bed struct {
 	configs    map[string]map[string]string // of "topic a" and "broker 0"
 	// stuck has no reassignment come to its end.
 	stuck bool
-	// late are reassignments that the metadata still shows after their end, so many times, as of a broker that has not heard yet.
+	// late are reassignments that the metadata still shows after their end, so many times, as of a broker that has not
+	// heard yet.
 	late      map[partition]held
 	lateTimes int
 	// doubt is that of rebalancers.

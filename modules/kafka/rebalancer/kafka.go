@@ -34,7 +34,8 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 	for _, b := range cluster.Brokers {
 		s.brokers[b.NodeID] = !b.IsFenced
 	}
-	// Reassignments are read before the partitions: of one that has ended since, what it was to remove is missing anyway.
+	// Reassignments are read before the partitions: of one that has ended since, what it was to remove is missing
+	// anyway.
 	moving, err := kmsg.NewPtrListPartitionReassignmentsRequest().RequestWith(ctx, k.client)
 	if err == nil {
 		err = kerr.ErrorForCode(moving.ErrorCode)

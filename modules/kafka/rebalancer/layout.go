@@ -24,8 +24,8 @@ func sorted[V any](partitions map[partition]V) []partition {
 	return slices.SortedFunc(maps.Keys(partitions), comparePartitions)
 }
 
-// layout returns the replicas of each partition, the preferred leader first, round robin over the brokers: partitions in
-// the order of their names begin one broker further each, and the replicas of one are on consecutive brokers. So the
+// layout returns the replicas of each partition, the preferred leader first, round robin over the brokers: partitions
+// in the order of their names begin one broker further each, and the replicas of one are on consecutive brokers. So the
 // brokers lead as many partitions, and have as many second replicas, as each other, give or take one. factors says how
 // many replicas each partition has.
 func layout(factors map[partition]int, brokers []int32) (map[partition][]int32, error) {

@@ -26,13 +26,14 @@ const (
 const remembered = 64
 
 // rebalancer brings the partitions of a cluster to where hooks want them. It remembers nothing that it could not do
-// without: one that is started anew reads from the cluster how far its predecessor came, and is told by the hooks again.
+// without: one that is started anew reads from the cluster how far its predecessor came, and is told by the hooks
+// again.
 type rebalancer struct {
 	kafka *kafka
 	// rate bounds what brokers send and receive for moves, in bytes a second each; 0 sets no bound.
 	rate int64
-	// atWork and idle are pauses. doubt is for how long it has to seem that a topic has more replicas than there are brokers
-	// before that counts: where a move has just ended, a broker may not know yet that the old replica is gone.
+	// atWork and idle are pauses. doubt is for how long it has to seem that a topic has more replicas than there are
+	// brokers before that counts: where a move has just ended, a broker may not know yet that the old replica is gone.
 	atWork, idle, doubt time.Duration
 
 	wake chan struct{}
@@ -41,7 +42,8 @@ type rebalancer struct {
 	plan    plan
 	changes map[string]*change
 	ended   []string // IDs of changes that have come to an end, the oldest first
-	// version counts what hooks have told, and restoring reports whether the last of it was that a change is not wanted.
+	// version counts what hooks have told, and restoring reports whether the last of it was that a change is not
+	// wanted.
 	version   int
 	restoring bool
 

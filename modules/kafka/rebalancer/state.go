@@ -72,7 +72,8 @@ type step struct {
 	elect []partition
 	// move is the partition to reassign now, if any.
 	move *move
-	// away is how many partitions are not where they should be, and done reports whether all are, and are led from there.
+	// away is how many partitions are not where they should be, and done reports whether all are, and are led from
+	// there.
 	away int
 	done bool
 }

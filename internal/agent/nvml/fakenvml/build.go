@@ -1,5 +1,5 @@
-// Package fakenvml is a libnvidia-ml.so.1 without GPUs, for tests: a real library with NVIDIA's interface, that answers what a test says,
-// and changes when the test says something else.
+// Package fakenvml is a libnvidia-ml.so.1 without GPUs, for tests: a real library with NVIDIA's interface, that answers
+// what a test says, and changes when the test says something else.
 package fakenvml
 
 import (
@@ -23,8 +23,8 @@ const Library = "libnvidia-ml.so.1"
 //go:embed library/nvml.c
 var source []byte
 
-// BuiltVariable is the environment variable by which a test hands the folder of a library that it built to a test process that it starts, and that has
-// nothing to build one with.
+// BuiltVariable is the environment variable by which a test hands the folder of a library that it built to a test
+// process that it starts, and that has nothing to build one with.
 const BuiltVariable = "FAKE_NVML_BUILT"
 
 var (
@@ -33,8 +33,8 @@ var (
 	built      = map[string]string{} // folders, by what the library lacks
 )
 
-// Build returns the folder of a [Library] that lacks some functions, which go by the names of their symbols. It is built with gcc, once a
-// test process; [Remove] deletes it.
+// Build returns the folder of a [Library] that lacks some functions, which go by the names of their symbols. It is
+// built with gcc, once a test process; [Remove] deletes it.
 func Build(t testing.TB, without ...string) string {
 	t.Helper()
 	buildMutex.Lock()

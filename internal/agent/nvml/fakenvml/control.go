@@ -14,7 +14,8 @@ import (
 // Variable is the environment variable by which the library finds the file of a [Control].
 const Variable = "FAKE_NVML"
 
-// Faults are what functions do instead of what they should, by their names: they return an error of NVML, by its number, or [Hang].
+// Faults are what functions do instead of what they should, by their names: they return an error of NVML, by its
+// number, or [Hang].
 type Faults map[string]int
 
 // Hang has a function not come back as long as the fault is there.
@@ -47,12 +48,14 @@ type Device struct {
 	MIG       bool
 	// NUMANode is nil where there is none.
 	NUMANode *int
-	// Links are the PCI bus IDs of what its NVLinks lead to: another device, or else a switch. One that is empty is down.
+	// Links are the PCI bus IDs of what its NVLinks lead to: another device, or else a switch. One that is empty is
+	// down.
 	Links     []string
 	Processes []Process
 	// RowsFailed tells that rows of its memory could not be remapped.
 	RowsFailed bool
-	// Recovery is the action that the driver recommends, by its number in nvml.h; nil where the driver is too old to recommend any.
+	// Recovery is the action that the driver recommends, by its number in nvml.h; nil where the driver is too old to
+	// recommend any.
 	Recovery *int
 	// XIDs are all its errors so far. Each is delivered once to a process that listens, since it started NVML.
 	XIDs []int
@@ -69,8 +72,8 @@ type Process struct {
 	Graphics bool
 }
 
-// V100s returns the devices of a host: Tesla V100, as many as are asked for, that nobody uses, with NVLinks among each four. Those of hosts
-// with different names have different UUIDs.
+// V100s returns the devices of a host: Tesla V100, as many as are asked for, that nobody uses, with NVLinks among each
+// four. Those of hosts with different names have different UUIDs.
 func V100s(host string, n int) []Device {
 	bus := func(i int) string { return fmt.Sprintf("00000000:%02X:00.0", 0x10+i) }
 	devices := make([]Device, n)
@@ -118,7 +121,8 @@ func (c *Control) Set(devices ...Device) {
 	c.write()
 }
 
-// Break has functions of the library fail for all devices, or only these of a device by its [Device.Faults]; without any, none fail.
+// Break has functions of the library fail for all devices, or only these of a device by its [Device.Faults]; without
+// any, none fail.
 func (c *Control) Break(faults Faults) {
 	c.t.Helper()
 	c.faults = faults

@@ -19,7 +19,8 @@ const (
 	debt = 20 * time.Millisecond
 )
 
-// burn takes as many processors as the file "load" of a folder says, divided among the members that share the folder: none where there is no such file.
+// burn takes as many processors as the file "load" of a folder says, divided among the members that share the folder:
+// none where there is no such file.
 func burn(folder string, stop <-chan os.Signal) (err error) {
 	own := filepath.Join(folder, strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(own, nil, 0o600); err != nil {

@@ -49,8 +49,9 @@ func (e Agents) Once() Agents {
 	return e
 }
 
-// told returns what the agents tell of the cluster's hosts, and what runs. One agent asks all, by an exec into its container: that needs neither a
-// port nor the address of any other host. They are asked once more where one does not know yet of a member that runs.
+// told returns what the agents tell of the cluster's hosts, and what runs. One agent asks all, by an exec into its
+// container: that needs neither a port nor the address of any other host. They are asked once more where one does not
+// know yet of a member that runs.
 func (e Agents) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "container"}
 	document, err := engine.Cluster(ctx, e.Items)
@@ -112,8 +113,8 @@ func (e Agents) Answers(ctx context.Context, cluster domain.Cluster, engines map
 }
 
 // worthAsking returns the nodes with an Engine whose agent is worth asking, best first: the manager that just answered,
-// then nodes that are ready. Managers precede workers, as the agent that is asked speaks for all. An Engine that is down
-// may take all the time there is before it turns out not to answer.
+// then nodes that are ready. Managers precede workers, as the agent that is asked speaks for all. An Engine that is
+// down may take all the time there is before it turns out not to answer.
 func worthAsking(engines map[string]client.APIClient, m dockerapi.Manager, nodes dockerapi.Nodes) []string {
 	var first, managers, workers, others []string
 	for _, id := range slices.Sorted(maps.Keys(engines)) {
@@ -261,7 +262,8 @@ func (e Agents) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error
 // nvidiaRuntime is what NVIDIA's toolkit calls the runtime that gives containers the GPUs that they ask for.
 const nvidiaRuntime = "nvidia"
 
-// withoutRuntime says what to do where it may be for the runtime of an Engine that its containers see no GPUs; "" where it is not, or can't be told.
+// withoutRuntime says what to do where it may be for the runtime of an Engine that its containers see no GPUs; "" where
+// it is not, or can't be told.
 func withoutRuntime(ctx context.Context, reached client.APIClient) string {
 	if reached == nil {
 		return ""
@@ -273,7 +275,8 @@ func withoutRuntime(ctx context.Context, reached client.APIClient) string {
 	return runtimeAdvice(info)
 }
 
-// runtimeAdvice says what to do about the runtimes of an Engine for the containers of a Swarm to see its GPUs; "" where nothing is to be done.
+// runtimeAdvice says what to do about the runtimes of an Engine for the containers of a Swarm to see its GPUs; "" where
+// nothing is to be done.
 func runtimeAdvice(info system.Info) string {
 	if info.DefaultRuntime == nvidiaRuntime {
 		return ""

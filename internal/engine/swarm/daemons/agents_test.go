@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// TestRunningAgents: an agent is asked in its task's container, at its task's address on the cluster's network, and only
-// while the task runs.
+// TestRunningAgents: an agent is asked in its task's container, at its task's address on the cluster's network, and
+// only while the task runs.
 func TestRunningAgents(t *testing.T) {
 	service := func(id, name string) swarm.Service {
 		labels := map[string]string{spec.LabelCluster: "lab", spec.LabelKind: spec.KindAgent}

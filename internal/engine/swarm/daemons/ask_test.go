@@ -28,7 +28,8 @@ func (c *agentContainer) ContainerExecCreate(_ context.Context, _ string, option
 	return container.ExecCreateResponse{}, errors.ErrUnsupported
 }
 
-// TestAskThroughOwnImage: the agent that is asked is the program of its container, which in an image of the user's own may be anywhere.
+// TestAskThroughOwnImage: the agent that is asked is the program of its container, which in an image of the user's own
+// may be anywhere.
 func TestAskThroughOwnImage(t *testing.T) {
 	for _, path := range []string{ProgramPath, "/usr/local/bin/trainyard-agent"} {
 		reached := &agentContainer{path: path}

@@ -1,5 +1,5 @@
-// Package daemons runs what a cluster has resident in its Swarm, the controller and the agents, and asks the agents what
-// they measure.
+// Package daemons runs what a cluster has resident in its Swarm, the controller and the agents, and asks the agents
+// what they measure.
 package daemons
 
 import (
@@ -60,8 +60,8 @@ func New(in dockerapi.Swarm, program Program, images images.Images, members memb
 	return Daemons{in, program, images, members}
 }
 
-// StartController runs this program as two services on the cluster's network: the controller on one of the managers, and an agent on every
-// host that has its image. Those that are there already are left alone.
+// StartController runs this program as two services on the cluster's network: the controller on one of the managers,
+// and an agent on every host that has its image. Those that are there already are left alone.
 func (e Daemons) StartController(ctx context.Context) error {
 	now, err := e.scene(ctx)
 	if err != nil {
@@ -182,8 +182,8 @@ func NoMetricsPort(cluster string) string {
 		spec.ResidentName(cluster, spec.KindAgent), telemetry.MetricsPort, spec.ResidentName(cluster, spec.KindController), telemetry.ControllerMetricsPort)
 }
 
-// controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it. On the network it reaches
-// what runs in groups by name. Nodes that have their Engine's socket elsewhere can't run it.
+// controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it.
+// On the network it reaches what runs in groups by name. Nodes that have their Engine's socket elsewhere can't run it.
 func controllerService(cluster string, from residentImage, on network.Summary, socket string, elsewhere []string) swarm.ServiceSpec {
 	controller := resident(cluster, from, on, spec.KindController, controllerMemory, "controller", "--engine", dockerapi.EngineName, "--cluster", cluster,
 		"--metrics", metricsAt(on, telemetry.ControllerMetricsPort))
@@ -233,7 +233,8 @@ func agentService(cluster string, from residentImage, on network.Summary, key sw
 		"--history", historyFolder+"/history", "--metrics", metricsAt(on, telemetry.MetricsPort))
 	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
 	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{keyReference(key)}
-	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to look at.
+	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to
+	// look at.
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
 		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + HostProc, telemetry.NodeVariable + "={{.Node.ID}}",
 		telemetry.HostVariable + "=" + spec.HostnameTemplate,
@@ -263,7 +264,8 @@ const allCapabilities = "ALL"
 // collecting returns the variable that makes Go's garbage collector aim at a process below a number of bytes.
 func collecting(memory int64) string { return fmt.Sprintf("GOMEMLIMIT=%d", memory) }
 
-// resident is the service of a resident on a network, which alone leads to its ports. The service's name stands for all of its tasks.
+// resident is the service of a resident on a network, which alone leads to its ports. The service's name stands for all
+// of its tasks.
 func resident(cluster string, from residentImage, on network.Summary, kind string, memory int64, args ...string) swarm.ServiceSpec {
 	labels := map[string]string{spec.LabelCluster: cluster, spec.LabelKind: kind}
 	return swarm.ServiceSpec{

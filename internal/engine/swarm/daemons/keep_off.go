@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// KeepOff keeps the agents off nodes where they were rejected: those that joined since the image was loaded have it not, and a Swarm would
-// try again for ever. The next start of the controller, which loads it there, tries them anew.
+// KeepOff keeps the agents off nodes where they were rejected: those that joined since the image was loaded have it
+// not, and a Swarm would try again for ever. The next start of the controller, which loads it there, tries them anew.
 func (e Daemons) KeepOff(ctx context.Context) error {
 	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {
@@ -38,9 +38,9 @@ func (e Daemons) KeepOff(ctx context.Context) error {
 }
 
 // rejectingNodes returns the nodes that rejected a task of a global service's current version because they lack its
-// image, and have not run one since. A Swarm replaces a rejected task at once, so the newest is mostly about to be tried.
-// Engines word the reason differently, but all name the image. They also reject a task if they haven't learned of its
-// network yet.
+// image, and have not run one since. A Swarm replaces a rejected task at once, so the newest is mostly about to be
+// tried. Engines word the reason differently, but all name the image. They also reject a task if they haven't learned
+// of its network yet.
 func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 	spec := service.Spec.TaskTemplate.ContainerSpec
 	if spec == nil || !images.IsLocal(spec.Image) {

@@ -10,8 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
 )
 
-// A node rejects the agents by the last of its tasks that got anywhere: a Swarm tries again at once, and is mostly seen while
-// it does.
+// A node rejects the agents by the last of its tasks that got anywhere: a Swarm tries again at once, and is mostly seen
+// while it does.
 func TestRejectingNodes(t *testing.T) {
 	updated := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	missing := "No such image: " + images.ProgramRepository + ":0a1b"

@@ -14,8 +14,8 @@ import (
 
 // Program is what the controllers of clusters are run from.
 type Program struct {
-	// File is the program's file; empty for that of the present process. Where it has a neighbour that knows GPUs, that one is taken, see
-	// [telemetry.AgentProgram].
+	// File is the program's file; empty for that of the present process. Where it has a neighbour that knows GPUs, that
+	// one is taken, see [telemetry.AgentProgram].
 	File string
 	// Version tells programs apart: a controller of another version is replaced when a cluster is next changed.
 	Version string

@@ -28,8 +28,8 @@ func DeclaredSocket(host domain.Host) string {
 	return ""
 }
 
-// foundSocket returns the socket of the Engine at an address, where one may have been found before, "" if the Engine does not answer. The path of a local
-// address counts only if the Engine is on this machine: it may be a tunnel.
+// foundSocket returns the socket of the Engine at an address, where one may have been found before, "" if the Engine
+// does not answer. The path of a local address counts only if the Engine is on this machine: it may be a tunnel.
 func foundSocket(ctx context.Context, address, found string, reached client.APIClient) string {
 	info, err := reached.Info(ctx)
 	if err != nil {

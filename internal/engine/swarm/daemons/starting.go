@@ -24,8 +24,8 @@ const (
 	agentRetry = 200 * time.Millisecond
 )
 
-// gather has the agents of a cluster tell, and waits for those that have just been started: an apply that makes a cluster goes on to its
-// GPUs at once.
+// gather has the agents of a cluster tell, and waits for those that have just been started: an apply that makes a
+// cluster goes on to its GPUs at once.
 func (e Agents) gather(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string, err error) {
 	from := e.Reads
 	ask := func(ctx context.Context) (telemetry.Reports, string) {
@@ -38,8 +38,8 @@ func (e Agents) gather(ctx context.Context, cluster domain.Cluster, engines map[
 	return gatherBy(ctx, cluster, ask, patience)
 }
 
-// gatherBy has agents tell by asking all, and asks again as long as those that were silent are worth the patience. Why is why a host is not among
-// the reports. However long some are silent, the others have told.
+// gatherBy has agents tell by asking all, and asks again as long as those that were silent are worth the patience. Why
+// is why a host is not among the reports. However long some are silent, the others have told.
 func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Context) (telemetry.Reports, string), patienceFor func(ctx context.Context, silent []string) (time.Duration, error)) (reports telemetry.Reports, why string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, agentsPatience, dockerapi.ErrSilent)
 	defer cancel()
@@ -71,7 +71,8 @@ func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Cont
 	}
 }
 
-// silentNodes are those of a cluster's hosts of which no agent told all: one that has just been started may not know the GPUs yet.
+// silentNodes are those of a cluster's hosts of which no agent told all: one that has just been started may not know
+// the GPUs yet.
 func silentNodes(cluster domain.Cluster, reports telemetry.Reports) []string {
 	var silent []string
 	for _, host := range cluster.Hosts {
@@ -103,7 +104,8 @@ func (e Agents) patienceFor(ctx context.Context, from dockerapi.Reads, silent []
 	return agentPatience(services[i], dockerapi.TasksByService(tasks)[services[i].ID], dockerapi.NewNodes(nodes), silent, time.Now()), nil
 }
 
-// agentPatience is how long the agents of nodes are worth waiting for at a time, by what the Swarm makes of their service.
+// agentPatience is how long the agents of nodes are worth waiting for at a time, by what the Swarm makes of their
+// service.
 func agentPatience(service swarm.Service, own []swarm.Task, view dockerapi.Nodes, silent []string, now time.Time) time.Duration {
 	newest := dockerapi.NewestByNode(own)
 	runs := func(task swarm.Task) bool {

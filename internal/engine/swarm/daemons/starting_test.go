@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// TestSilentNodes: an agent that has not found the GPUs yet is waited for as one that does not answer is, so that a plan right after its start
-// does not take them for unknown.
+// TestSilentNodes: an agent that has not found the GPUs yet is waited for as one that does not answer is, so that a
+// plan right after its start does not take them for unknown.
 func TestSilentNodes(t *testing.T) {
 	cluster := domain.Cluster{Hosts: map[string]domain.Host{"told": {ID: "a"}, "starts": {ID: "b"}, "silent": {ID: "c"}}}
 	got := silentNodes(cluster, telemetry.Reports{Reports: map[string]telemetry.Report{"a": {Node: "a"}, "b": {Node: "b", Starting: true}}})
@@ -27,7 +27,8 @@ func TestSilentNodes(t *testing.T) {
 	}
 }
 
-// TestGather has the agent of one host of two never answer: however long it is waited for, what the other one told is told.
+// TestGather has the agent of one host of two never answer: however long it is waited for, what the other one told is
+// told.
 func TestGather(t *testing.T) {
 	cluster := domain.Cluster{Hosts: map[string]domain.Host{"a": {ID: "a"}, "b": {ID: "b"}}}
 	failed := errors.New("no manager")

@@ -9,8 +9,8 @@ import (
 // nodeLook is how often is looked whether nodes have become what was asked for.
 const nodeLook = 100 * time.Millisecond
 
-// Until looks again and again until it has seen what it waits for. While managers come and go, what fails may succeed the next
-// time.
+// Until looks again and again until it has seen what it waits for. While managers come and go, what fails may succeed
+// the next time.
 func Until(ctx context.Context, what string, look func() (bool, error)) error {
 	ticker := time.NewTicker(nodeLook)
 	defer ticker.Stop()

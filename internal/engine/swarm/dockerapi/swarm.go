@@ -92,8 +92,8 @@ func (s Swarm) Services(ctx context.Context) (map[string]swarm.Service, error) {
 // UpdateAttempts bounds the updates of one service that come to nothing because somebody else changed it meanwhile.
 const UpdateAttempts = 10
 
-// UpdateService changes a service from what it is to what next makes of it, if that is a change. Where somebody else changed it
-// meanwhile, next is asked again about what it has become.
+// UpdateService changes a service from what it is to what next makes of it, if that is a change. Where somebody else
+// changed it meanwhile, next is asked again about what it has become.
 func (s Swarm) UpdateService(ctx context.Context, m Manager, live swarm.Service, name, auth string, next func(live swarm.Service) (swarm.ServiceSpec, bool)) error {
 	for range UpdateAttempts {
 		if live.ID == "" {

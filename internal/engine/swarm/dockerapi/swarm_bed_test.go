@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
-// TestUpdateOfWhatOthersChange: a service that somebody else changes between our reading and our writing is changed on its fresh version, and
-// what they changed stays.
+// TestUpdateOfWhatOthersChange: a service that somebody else changes between our reading and our writing is changed on
+// its fresh version, and what they changed stays.
 func TestUpdateOfWhatOthersChange(t *testing.T) {
 	t.Parallel()
 	c, _ := swarmtest.Connect(t, testbed.Shared(t, swarmtest.One), "contended")

@@ -73,8 +73,8 @@ func (e Endpoint) dialer(credentials Credentials) (dialFunc, error) {
 	return sshDialer(e, credentials)
 }
 
-// holdFailure returns a dialer that gives the same failure again for a while. The Docker client asks for the API's version
-// before each call until it has it, one call after the other: without this, each of the many calls of a plan
+// holdFailure returns a dialer that gives the same failure again for a while. The Docker client asks for the API's
+// version before each call until it has it, one call after the other: without this, each of the many calls of a plan
 // would wait for an absent host in turn.
 func holdFailure(dial dialFunc, hold time.Duration) dialFunc {
 	var mu sync.Mutex

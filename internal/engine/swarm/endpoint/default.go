@@ -71,7 +71,8 @@ func fromHost(host, config string, env func(string) string) (Endpoint, error) {
 	return e, nil
 }
 
-// At returns the endpoint at an address, see [Parse]; the TLS files of a TCP one are those of DOCKER_CERT_PATH in this environment.
+// At returns the endpoint at an address, see [Parse]; the TLS files of a TCP one are those of DOCKER_CERT_PATH in this
+// environment.
 func At(address string, env func(string) string) (Endpoint, error) {
 	e, err := Parse(address)
 	if err == nil && e.Scheme == SchemeTCP {

@@ -1,5 +1,5 @@
-// Package endpoint is how a Docker Engine is reached: over its Unix socket or, on Windows, its named pipe, over TCP with TLS, or
-// over SSH.
+// Package endpoint is how a Docker Engine is reached: over its Unix socket or, on Windows, its named pipe, over TCP
+// with TLS, or over SSH.
 //
 //	e, err := endpoint.Parse("ssh://ops@gpu1")       // or endpoint.Default(os.Getenv), where nothing is given
 //	docker, err := e.Client(endpoint.Credentials{})  // does no I/O beyond reading the TLS files

@@ -41,7 +41,8 @@ type Endpoint struct {
 	Host string
 	// Port is never 0 where there is a host.
 	Port uint16
-	// Socket is the absolute path of the engine's socket, on the SSH host or on this machine, or of its pipe; empty for TCP.
+	// Socket is the absolute path of the engine's socket, on the SSH host or on this machine, or of its pipe; empty for
+	// TCP.
 	Socket string
 	// CertPath is the folder of the TLS files that came with the address, from the environment or from a
 	// context. The credentials' own take precedence.

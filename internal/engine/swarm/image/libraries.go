@@ -8,11 +8,12 @@ import (
 	"strings"
 )
 
-// shared is a library as the dynamic loader lists it, such as "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6 (0x00007f…)".
+// shared is a library as the dynamic loader lists it, such as "libc.so.6 => /lib/x86_64-linux-gnu/libc.so.6
+// (0x00007f…)".
 var shared = regexp.MustCompile(`(?m)=> (/\S+) \(0x`)
 
-// Libraries returns what a program needs to be run that is linked dynamically: the loader, and the libraries that it finds for it on this
-// machine, each under its own path. A static program needs none.
+// Libraries returns what a program needs to be run that is linked dynamically: the loader, and the libraries that it
+// finds for it on this machine, each under its own path. A static program needs none.
 func Libraries(program string) ([]File, error) {
 	binary, err := elf.Open(program)
 	if err != nil {

@@ -33,7 +33,8 @@ type Images struct {
 // New returns the images of a cluster.
 func New(in dockerapi.Swarm, known *Tags) Images { return Images{in, known} }
 
-// The labels of the images that are built for a cluster. Containers inherit them, so that they are no labels of members.
+// The labels of the images that are built for a cluster. Containers inherit them, so that they are no labels of
+// members.
 const (
 	LabelCluster = spec.LabelPrefix + "image.cluster"
 	LabelSource  = spec.LabelPrefix + "image.source"
@@ -49,7 +50,8 @@ type imageHost struct {
 	trouble string
 }
 
-// imageHosts returns all hosts of the cluster, in the order of their names. One whose Engine has no address is an error.
+// imageHosts returns all hosts of the cluster, in the order of their names. One whose Engine has no address is an
+// error.
 func (e Images) imageHosts(ctx context.Context) ([]imageHost, error) {
 	document, err := engine.Cluster(ctx, e.Items)
 	if err != nil {
@@ -90,8 +92,8 @@ func (e Images) imageHosts(ctx context.Context) ([]imageHost, error) {
 	return hosts, nil
 }
 
-// onHosts does something on hosts at the same time, and returns what it returned of those where it found something. The error names
-// each host where it failed.
+// onHosts does something on hosts at the same time, and returns what it returned of those where it found something. The
+// error names each host where it failed.
 func onHosts[T any](ctx context.Context, hosts []imageHost, do func(ctx context.Context, host imageHost) (result T, found bool, err error)) (map[string]T, error) {
 	var mu sync.Mutex
 	results, failures := map[string]T{}, map[string]error{}

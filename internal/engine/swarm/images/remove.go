@@ -17,8 +17,8 @@ const labelTaskService = "com.docker.swarm.service.id"
 // lingerLimit is how long the containers of a service may outlive it.
 const lingerLimit = 30 * time.Second
 
-// removeImage takes a name away from the image that a host has under it. A container that uses the image is a conflict, unless
-// it is left over from a service that is gone: its host removes it soon after, which is waited for.
+// removeImage takes a name away from the image that a host has under it. A container that uses the image is a conflict,
+// unless it is left over from a service that is gone: its host removes it soon after, which is waited for.
 func (e Images) removeImage(ctx context.Context, host imageHost, name string) error {
 	remove := func() error {
 		_, err := host.docker.ImageRemove(ctx, name, image.RemoveOptions{PruneChildren: true})
@@ -50,7 +50,8 @@ func (e Images) removeImage(ctx context.Context, host imageHost, name string) er
 	}
 }
 
-// onlyLingering tells whether an image is in use on a host, but by nothing else than containers of services that are gone.
+// onlyLingering reports whether an image is in use on a host, but by nothing else than containers of services that are
+// gone.
 func (e Images) onlyLingering(ctx context.Context, host imageHost, name string) (bool, error) {
 	users, err := host.docker.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("ancestor", name))})
 	if err != nil || len(users) == 0 {

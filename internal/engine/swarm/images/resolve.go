@@ -117,8 +117,9 @@ type peer struct {
 	sameRun bool
 }
 
-// peersOf returns the services of a group that run an image by its ID, as their hosts had it under the name, and are not about to be
-// changed. To the controller, which brings no other image, those tell as well that it is about to start again.
+// peersOf returns the services of a group that run an image by its ID, as their hosts had it under the name, and are
+// not about to be changed. To the controller, which brings no other image, those tell as well that it is about to start
+// again.
 func (e Images) peersOf(w wanted, in Surroundings) []peer {
 	if w.mends {
 		return nil

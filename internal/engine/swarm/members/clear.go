@@ -13,8 +13,8 @@ import (
 )
 
 // clearContainers removes the containers of a group that have ended, on the hosts that can be reached. The Swarm
-// removes them, too, some seconds after their end, and so whatever fails here is left to it; but until then they hold on
-// to their images.
+// removes them, too, some seconds after their end, and so whatever fails here is left to it; but until then they hold
+// on to their images.
 func (e Members) clearContainers(ctx context.Context, group string) {
 	ctx, cancel := context.WithTimeout(ctx, dockerapi.ClearPatience)
 	defer cancel()

@@ -20,7 +20,8 @@ type instances struct {
 
 // membersOf returns the members that a service stands for, with its tasks, the oldest first. A service of an
 // interchangeable role has one for each replica that it should have, and one for each that is still to end: its slots
-// in their order, whatever their numbers. Where it should have none and none is left, it is seen by one without any task.
+// in their order, whatever their numbers. Where it should have none and none is left, it is seen by one without any
+// task.
 func membersOf(service swarm.Service, tasks []swarm.Task) []instances {
 	id := spec.IdentityOf(service)
 	if !id.Pooled {
@@ -53,7 +54,7 @@ func slotsOf(tasks []swarm.Task) [][]swarm.Task {
 	return append(staying, leaving...)
 }
 
-// isLeaving tells whether a slot was taken out of its service.
+// isLeaving reports whether a slot was taken out of its service.
 func isLeaving(slot []swarm.Task) bool {
 	return slot[len(slot)-1].DesiredState == swarm.TaskStateRemove
 }

@@ -20,8 +20,8 @@ import (
 // logPatience bounds the wait for the log of one task: that of a host that is down never comes.
 const logPatience = 15 * time.Second
 
-// Logs returns the end of what a member wrote in the instances that the Swarm still keeps, the latest last. It ends where the log of an
-// earlier one can't be had.
+// Logs returns the end of what a member wrote in the instances that the Swarm still keeps, the latest last. It ends
+// where the log of an earlier one can't be had.
 func (e Members) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
 	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {

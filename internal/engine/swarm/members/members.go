@@ -39,8 +39,8 @@ func New(in dockerapi.Swarm, images images.Images, known *Memory) Members {
 	return Members{in, images, known}
 }
 
-// Stage makes the first service of each role that is missing, without any task, so that the Swarm is known to accept those of the role
-// before any member starts. What else changes is kept until [Members.Start].
+// Stage makes the first service of each role that is missing, without any task, so that the Swarm is known to accept
+// those of the role before any member starts. What else changes is kept until [Members.Start].
 func (e Members) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	services, err := e.Services(ctx)
 	if err != nil {
@@ -90,7 +90,8 @@ func create(ctx context.Context, m dockerapi.Manager, c change) (created bool, e
 	return true, nil
 }
 
-// Start puts what is staged in force. A service that is as staged, or differs in nothing but labels, goes on undisturbed.
+// Start puts what is staged in force. A service that is as staged, or differs in nothing but labels, goes on
+// undisturbed.
 func (e Members) Start(ctx context.Context, group string, run int) error {
 	changes := e.memory.staged.take(group, run)
 	if len(changes) == 0 {
@@ -132,8 +133,8 @@ func (e Members) Start(ctx context.Context, group string, run int) error {
 	})
 }
 
-// Stop makes the members' services impossible to place: unlike a service without replicas, such a one keeps its last task,
-// and so exit code and log.
+// Stop makes the members' services impossible to place: unlike a service without replicas, such a one keeps its last
+// task, and so exit code and log.
 func (e Members) Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error {
 	services, err := dockerapi.Live(e.Connection).Services(ctx)
 	if err != nil {
@@ -202,8 +203,8 @@ func (e Members) Remove(ctx context.Context, names []string) error {
 			e.memory.staged.drop(service.Spec.Name)
 			err = m.ServiceRemove(ctx, service.ID)
 		} else {
-			// Also where this changes nothing: a Swarm forgets to take away a task whose state changes at the same moment, and looks for
-			// it again with the next update of its service.
+			// Also where this changes nothing: a Swarm forgets to take away a task whose state changes at the same
+			// moment, and looks for it again with the next update of its service.
 			err = e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 				next := live.Spec
 				spec.SetReplicas(&next, min(kept, spec.Replicas(live.Spec)))
@@ -217,8 +218,8 @@ func (e Members) Remove(ctx context.Context, names []string) error {
 	})
 }
 
-// staying returns how many members of a service were not told to leave, and how many of them are kept where some are removed. A service
-// whose identity is lost has none of ours.
+// staying returns how many members of a service were not told to leave, and how many of them are kept where some are
+// removed. A service whose identity is lost has none of ours.
 func staying(service swarm.Service, tasks []swarm.Task, removed map[string]bool) (staying, kept int) {
 	for _, member := range membersOf(service, tasks) {
 		if member.leaving {
@@ -232,8 +233,8 @@ func staying(service swarm.Service, tasks []swarm.Task, removed map[string]bool)
 	return staying, kept
 }
 
-// awaitStopped returns when the tasks have ended of services that were stopped: what follows would start beside them. One that was not even
-// told to end is replaced like any other.
+// awaitStopped returns when the tasks have ended of services that were stopped: what follows would start beside them.
+// One that was not even told to end is replaced like any other.
 func (e Members) awaitStopped(ctx context.Context, changes []change, services map[string]swarm.Service) error {
 	stopped := map[string]bool{}
 	for _, c := range changes {

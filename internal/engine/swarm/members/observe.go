@@ -30,7 +30,8 @@ func (e Members) Observe(ctx context.Context, group string) ([]domain.Observed, 
 	return e.observe(ctx, group, tasks)
 }
 
-// Specified returns the members as their services specify them. The list of tasks, which it does without, is the one that takes longest.
+// Specified returns the members as their services specify them. The list of tasks, which it does without, is the one
+// that takes longest.
 func (e Members) Specified(ctx context.Context, group string) ([]domain.Observed, error) {
 	return e.observe(ctx, group, nil)
 }
@@ -80,7 +81,8 @@ func (e Members) known(ctx context.Context, services []swarm.Service) (spec.Look
 	return k, nil
 }
 
-// foreignTo returns what finds the config objects that services of a cluster refer to and that are not known yet: somebody else's.
+// foreignTo returns what finds the config objects that services of a cluster refer to and that are not known yet:
+// somebody else's.
 func foreignTo(k spec.Lookup, cluster string, services []swarm.Service) []filters.KeyValuePair {
 	var ids []filters.KeyValuePair
 	for _, service := range services {
@@ -254,7 +256,8 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	}
 }
 
-// stopIfTold has a member that does not run be stopped, where its service was told to. One whose task is on a host may start yet, for a moment.
+// stopIfTold has a member that does not run be stopped, where its service was told to. One whose task is on a host may
+// start yet, for a moment.
 func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm.Task) {
 	stop := service.Spec.Labels[spec.LabelStop]
 	mayStart := func(t swarm.Task) bool { return t.NodeID != "" && !dockerapi.Ended(t) && v.nodes.Awaited(t.NodeID) }
@@ -270,8 +273,8 @@ func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm
 	}
 }
 
-// failPaused has one of the members fail that share a service, where the Swarm has paused an update of them for a failure: the one whose task is
-// to blame, or else the first that is kept waiting by it.
+// failPaused has one of the members fail that share a service, where the Swarm has paused an update of them for a
+// failure: the one whose task is to blame, or else the first that is kept waiting by it.
 func failPaused(members []domain.Observed, service swarm.Service, tasks []swarm.Task) {
 	if service.UpdateStatus == nil || service.UpdateStatus.State != swarm.UpdateStatePaused {
 		return
@@ -307,7 +310,7 @@ func runsOf(tasks []swarm.Task, run int) []swarm.Task {
 	return runs
 }
 
-// started tells whether a task got so far that it ran, or failed to.
+// started reports whether a task got so far that it ran, or failed to.
 func started(task swarm.Task) bool {
 	switch task.Status.State {
 	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateOrphaned:
@@ -319,7 +322,8 @@ func started(task swarm.Task) bool {
 	return false
 }
 
-// firstStart returns when the first instance of a run started; the service remembers that of tasks that are no longer kept.
+// firstStart returns when the first instance of a run started; the service remembers that of tasks that are no longer
+// kept.
 func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
 	if t, err := time.Parse(time.RFC3339Nano, service.Spec.Labels[spec.LabelStarted]); err == nil {
 		return &t
@@ -332,8 +336,9 @@ func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
 	return nil
 }
 
-// outOfMemory returns when a task ran out of the memory that it was allowed, the last time; nil where none did. A Swarm tells no more than that a task with a limit was
-// killed; it says why where that was itself, as for a failing health check.
+// outOfMemory returns when a task ran out of the memory that it was allowed, the last time; nil where none did. A Swarm
+// tells no more than that a task with a limit was killed; it says why where that was itself, as for a failing health
+// check.
 func outOfMemory(tasks []swarm.Task) *domain.OutOfMemory {
 	for _, task := range slices.Backward(tasks) {
 		c, r := task.Status.ContainerStatus, task.Spec.Resources
@@ -431,8 +436,8 @@ func await(o *domain.Observed, newest swarm.Task) {
 	}
 }
 
-// observeLeaving returns members whose service is gone, while their last tasks end. Those on a host that is down end when it
-// is back: the Swarm sees to that.
+// observeLeaving returns members whose service is gone, while their last tasks end. Those on a host that is down end
+// when it is back: the Swarm sees to that.
 func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed {
 	var members []domain.Observed
 	for i, slot := range slotsOf(tasks) {

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// startsAtOnce is how many members a host starts at a time, or as many as it has CPUs, if those are more. Most of a start is work of the
-	// kernel under locks that all containers share: beyond that, each that starts makes all others take longer.
+	// startsAtOnce is how many members a host starts at a time, or as many as it has CPUs, if those are more. Most of a
+	// start is work of the kernel under locks that all containers share: beyond that, each that starts makes all others
+	// take longer.
 	startsAtOnce = 8
 	// startPatience is how long members that start keep others waiting: one may take its time, or get nowhere.
 	startPatience = 10 * time.Second
@@ -39,8 +40,8 @@ func newPacing(run int, nodes []swarm.Node) *pacing {
 	return p
 }
 
-// next tells those whose turn it is from those that wait on. One that the Swarm has to find well takes no turn, as it may be well only
-// once all others run; nor does one that the Swarm places.
+// next tells those whose turn it is from those that wait on. One that the Swarm has to find well takes no turn, as it
+// may be well only once all others run; nor does one that the Swarm places.
 func (p *pacing) next(changes []change) (now, later []change) {
 	starting := map[string]int{}
 	for _, node := range p.onWay {
@@ -62,7 +63,7 @@ func (p *pacing) next(changes []change) (now, later []change) {
 	return now, later
 }
 
-// arrive tells whether some are on their way no more: they run, or have ended already.
+// arrive reports whether some are on their way no more: they run, or have ended already.
 func (p *pacing) arrive(tasks []swarm.Task) bool {
 	before := len(p.onWay)
 	for _, task := range tasks {
@@ -98,8 +99,8 @@ func (e Members) startInTurns(ctx context.Context, run int, changes []change, st
 	return nil
 }
 
-// awaitArrival returns when one of those that are on their way is so no more, or after startPatience, when all others may follow. It
-// outlasts that no manager answers for a while.
+// awaitArrival returns when one of those that are on their way is so no more, or after startPatience, when all others
+// may follow. It outlasts that no manager answers for a while.
 func (e Members) awaitArrival(ctx context.Context, p *pacing) error {
 	patience, outage := time.Now().Add(startPatience), time.Now().Add(engine.OutagePatience)
 	for {

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// provideConfigs makes the config objects that are missing, and returns the IDs of all, by name. One that has lost its labels gets
-// them back.
+// provideConfigs makes the config objects that are missing, and returns the IDs of all, by name. One that has lost its
+// labels gets them back.
 func (e Members) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) (map[string]string, error) {
 	if len(needed) == 0 {
 		return nil, nil
@@ -55,8 +55,8 @@ func (e Members) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 	return ids, nil
 }
 
-// provideSecrets makes the secret objects that are missing, and returns the IDs of all, by name. One that has lost its labels gets
-// them back.
+// provideSecrets makes the secret objects that are missing, and returns the IDs of all, by name. One that has lost its
+// labels gets them back.
 func (e Members) provideSecrets(ctx context.Context, needed []spec.Secret) (map[string]string, error) {
 	if len(needed) == 0 {
 		return nil, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// A member whose host is another node than it was follows it there, unless it has ended; it is not taken for one that somebody
-// changed, and one that somebody did change still is.
+// A member whose host is another node than it was follows it there, unless it has ended; it is not taken for one that
+// somebody changed, and one that somebody did change still is.
 func TestMembersFollowTheirHosts(t *testing.T) {
 	runs := func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") }
 	cluster := domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {ID: "node1"}}}

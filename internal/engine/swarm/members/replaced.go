@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// isReplaced tells whether a task that runs is to give way to another one: it was told to end, or its service was changed since in
-// a way that the Swarm carries out by another task.
+// isReplaced reports whether a task that runs is to give way to another one: it was told to end, or its service was
+// changed since in a way that the Swarm carries out by another task.
 func isReplaced(nodes dockerapi.Nodes, service swarm.Service, task swarm.Task) bool {
 	if task.DesiredState != swarm.TaskStateRunning {
 		return true

@@ -50,8 +50,8 @@ func (s *staged) put(c change) {
 	s.changes[name] = c
 }
 
-// take returns the staged changes of a group whose run is run, in the order in which they were staged, and drops those of
-// earlier runs.
+// take returns the staged changes of a group whose run is run, in the order in which they were staged, and drops those
+// of earlier runs.
 func (s *staged) take(group string, run int) []change {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,11 +17,11 @@ type object struct {
 	secret bool
 }
 
-// sweep removes the files and secrets of a group that no service uses any more, but for the secrets of these names. One that somebody has come to
-// use stays.
+// sweep removes the files and secrets of a group that no service uses any more, but for the secrets of these names. One
+// that somebody has come to use stays.
 //
-// It is not called before an apply has come to its end: until then the group may have to go back, and a secret's former value is nowhere
-// else.
+// It is not called before an apply has come to its end: until then the group may have to go back, and a secret's former
+// value is nowhere else.
 func (e Members) sweep(ctx context.Context, group string, kept map[string]bool) error {
 	// What uses them is read last: it may have come to do so meanwhile.
 	configs, err := dockerapi.Live(e.Connection).Configs(ctx)
@@ -86,8 +86,9 @@ func specsOf(services []swarm.Service) []swarm.ServiceSpec {
 	return specs
 }
 
-// Prune removes files and secrets that no service uses any more. The secrets that the group declares stay, also those of a role that has no
-// members: a policy may give it some, and nobody else has their values. Where the group ends, containers that have ended go as well.
+// Prune removes files and secrets that no service uses any more. The secrets that the group declares stay, also those
+// of a role that has no members: a policy may give it some, and nobody else has their values. Where the group ends,
+// containers that have ended go as well.
 func (e Members) Prune(ctx context.Context, group string, declared *domain.Group) error {
 	if declared != nil {
 		return e.sweep(ctx, group, spec.DeclaredSecrets(*declared))

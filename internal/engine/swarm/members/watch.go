@@ -23,7 +23,8 @@ const (
 	// idleLook is how often they are looked at once nothing has changed for idleAfter looks.
 	idleLook  = time.Second
 	idleAfter = 50
-	// crowdLook is added for each task that is on its way: while there are many, whoever waits for all of them has time.
+	// crowdLook is added for each task that is on its way: while there are many, whoever waits for all of them has
+	// time.
 	crowdLook = 10 * time.Millisecond
 )
 
@@ -124,8 +125,8 @@ func (w *watcher) forget(now *watch) {
 	}
 }
 
-// lookAgain looks at the Swarm again and again, and tells of events and of changes since the last look, until ctx is done or the
-// manager can't be asked any more.
+// lookAgain looks at the Swarm again and again, and tells of events and of changes since the last look, until ctx is
+// done or the manager can't be asked any more.
 func (e Members) lookAgain(ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, tell func()) {
 	look := time.NewTimer(taskLook)
 	defer look.Stop()
@@ -170,8 +171,8 @@ func (e Members) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 	}
 }
 
-// taskStates returns a digest of the states of the cluster's tasks, and how many of them have not got where they should be, always read
-// anew.
+// taskStates returns a digest of the states of the cluster's tasks, and how many of them have not got where they should
+// be, always read anew.
 func (e Members) taskStates(ctx context.Context) (sum uint64, moving int, err error) {
 	tasks, err := dockerapi.Live(e.Connection).Tasks(ctx)
 	if err != nil {
@@ -198,8 +199,8 @@ func digestTask(task swarm.Task) uint64 {
 	return digest.Sum64()
 }
 
-// AwaitTasks returns when no task is left of which leaving is true and that may still run, as far as its host tells: what is
-// on one that is down keeps its last state.
+// AwaitTasks returns when no task is left of which leaving is true and that may still run, as far as its host tells:
+// what is on one that is down keeps its last state.
 func (e Members) AwaitTasks(ctx context.Context, leaving func(t swarm.Task) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

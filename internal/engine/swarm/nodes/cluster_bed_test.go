@@ -32,8 +32,8 @@ type site struct {
 	ctx context.Context
 }
 
-// TestCluster forms, changes and deletes clusters on real engines. All parts leave the nodes bare, but for the last one, which
-// loses a node.
+// TestCluster forms, changes and deletes clusters on real engines. All parts leave the nodes bare, but for the last
+// one, which loses a node.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 3})
@@ -219,7 +219,8 @@ func (s site) life() {
 	s.bare(s.bed.Nodes...)
 }
 
-// leftover is a network of the cluster's name, as an Engine has one for a while that has just left another Swarm: it is waited for.
+// leftover is a network of the cluster's name, as an Engine has one for a while that has just left another Swarm: it is
+// waited for.
 func (s site) leftover() {
 	first := s.bed.Nodes[0]
 	old, err := first.Client().NetworkCreate(s.ctx, spec.NetworkName("lab"), network.CreateOptions{Labels: map[string]string{spec.LabelCluster: "lab"}})

@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/store"
 )
 
-// Dissolve removes what is left of the cluster in the Swarm, and takes out of it the hosts that were made part of it. The host
-// whose Engine is asked goes last; where it is the last manager, the Swarm ends with it.
+// Dissolve removes what is left of the cluster in the Swarm, and takes out of it the hosts that were made part of it.
+// The host whose Engine is asked goes last; where it is the last manager, the Swarm ends with it.
 func (e Hosts) Dissolve(ctx context.Context) error {
 	e = e.live()
 	f, err := e.look(ctx, domain.Cluster{Name: e.Cluster})
@@ -66,8 +66,8 @@ func (e Hosts) Dissolve(ctx context.Context) error {
 	return e.Items.Delete(ctx, engine.Key{Kind: domain.ClusterKind})
 }
 
-// departure returns the steps by which the hosts leave that were made part of the Swarm, and those for the one that is asked: a single
-// one where the Swarm ends with it.
+// departure returns the steps by which the hosts leave that were made part of the Swarm, and those for the one that is
+// asked: a single one where the Swarm ends with it.
 func (f *facts) departure(cluster, asked string) (steps, last []step, err error) {
 	goes := f.formerSteps(domain.Cluster{Name: cluster}, nil)
 	sortSteps(goes)
@@ -101,7 +101,7 @@ func (f *facts) departure(cluster, asked string) (steps, last []step, err error)
 	return steps, last, nil
 }
 
-// isStored tells whether a node is one of the cluster's hosts.
+// isStored reports whether a node is one of the cluster's hosts.
 func (f *facts) isStored(node swarm.Node) bool {
 	for name := range f.stored.Hosts {
 		if known, found := f.known(name); found && known.ID == node.ID {

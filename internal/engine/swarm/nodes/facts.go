@@ -51,7 +51,8 @@ type facts struct {
 	// endpoint, where there is no Swarm and an endpoint is given.
 	engines  map[string]answer
 	endpoint *answer
-	// inside are the Engines of hosts that are nodes, by host, where a network is to be made: theirs alone may be in the way.
+	// inside are the Engines of hosts that are nodes, by host, where a network is to be made: theirs alone may be in
+	// the way.
 	inside map[string]answer
 	// invalid says what is wrong with addresses, by host.
 	invalid map[string]error
@@ -66,8 +67,8 @@ type answer struct {
 	networks []network.Summary
 }
 
-// look finds the facts about a cluster's hosts. Where all its hosts are known nodes, that takes three of the lists that a
-// plan reads anyway.
+// look finds the facts about a cluster's hosts. Where all its hosts are known nodes, that takes three of the lists that
+// a plan reads anyway.
 func (e Hosts) look(ctx context.Context, cluster domain.Cluster) (*facts, error) {
 	f := &facts{invalid: e.Connection.Learn(cluster.Hosts)}
 	var err error
@@ -184,8 +185,9 @@ func capacity(nano, memory int64) domain.Capacity {
 	return domain.Capacity{CPUs: float64(nano) / spec.NanoCPUs, MemoryMiB: memory / spec.MiB}
 }
 
-// joinedLabel is the Swarm's own label that tells which hosts were made part of it for a cluster, as JSON: their names and the
-// addresses of their Engines. It is written before a host joins, so that none is forgotten by whoever dies in between.
+// joinedLabel is the Swarm's own label that tells which hosts were made part of it for a cluster, as JSON: their names
+// and the addresses of their Engines. It is written before a host joins, so that none is forgotten by whoever dies in
+// between.
 func joinedLabel(cluster string) string { return spec.LabelPrefix + cluster + ".joined" }
 
 // readJoined adds the hosts of the Swarm's label to joined.

@@ -33,8 +33,8 @@ func (e Hosts) Complete(ctx context.Context, cluster domain.Cluster) (domain.Clu
 	return p.cluster, p.problems, err
 }
 
-// decide returns how the hosts become a cluster. Where a network is to be made, all hosts are asked for what may be in its way; and it adds
-// to the plan from the facts what keeps the network from being made anew.
+// decide returns how the hosts become a cluster. Where a network is to be made, all hosts are asked for what may be in
+// its way; and it adds to the plan from the facts what keeps the network from being made anew.
 func (e Hosts) decide(ctx context.Context, f *facts, cluster domain.Cluster) (plan, error) {
 	f.sockets = map[string]string{}
 	for name, host := range cluster.Hosts {
@@ -70,8 +70,8 @@ func (e Hosts) live() Hosts {
 	return e
 }
 
-// Form makes the hosts be the cluster: managers come before managers go, which they do one at a time, and hosts that were not
-// made part of the Swarm for this cluster remain in it.
+// Form makes the hosts be the cluster: managers come before managers go, which they do one at a time, and hosts that
+// were not made part of the Swarm for this cluster remain in it.
 func (e Hosts) Form(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	e = e.live()
 	f, err := e.look(ctx, cluster)
@@ -109,8 +109,8 @@ func (e Hosts) Form(ctx context.Context, cluster domain.Cluster) (domain.Cluster
 	return p.cluster, err
 }
 
-// recallJoined adds the hosts that the Swarm's label says were made part of it, whether or not the cluster was stored since, and looks
-// at those that are neither declared nor known.
+// recallJoined adds the hosts that the Swarm's label says were made part of it, whether or not the cluster was stored
+// since, and looks at those that are neither declared nor known.
 func (e Hosts) recallJoined(ctx context.Context, f *facts) error {
 	is, err := e.Inspect(ctx)
 	if err != nil {
@@ -130,8 +130,8 @@ func (e Hosts) recallJoined(ctx context.Context, f *facts) error {
 	return ctx.Err()
 }
 
-// stillJoined returns the hosts that were made part of the Swarm, but for those that are no longer declared and, as they say themselves, out
-// of it.
+// stillJoined returns the hosts that were made part of the Swarm, but for those that are no longer declared and, as
+// they say themselves, out of it.
 func (f *facts) stillJoined(cluster domain.Cluster) map[string]string {
 	joined := map[string]string{}
 	for name, address := range f.joined {

@@ -61,7 +61,7 @@ func taken(services []swarm.Service, cluster string) map[string]string {
 	return whose
 }
 
-// joinsLater tells whether the cluster's hosts will form its Swarm when the cluster is applied.
+// joinsLater reports whether the cluster's hosts will form its Swarm when the cluster is applied.
 func joinsLater(cluster domain.Cluster) bool {
 	for _, host := range cluster.Hosts {
 		if host.ID != "" || host.Address == "" {
@@ -102,7 +102,8 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		case host.Availability == domain.HostPaused && node.Spec.Availability == swarm.NodeAvailabilityActive:
 			why, lost = fmt.Sprintf("host %s is to be paused", name), false
 		default:
-			// A node whose state is not known, as after the managers chose another leader, is ready or down within seconds.
+			// A node whose state is not known, as after the managers chose another leader, is ready or down within
+			// seconds.
 			why, lost = view.Trouble(name, node.ID), false
 		}
 		if why != "" {
@@ -123,8 +124,8 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 	return inv
 }
 
-// offered returns a host with what its node has beyond what is declared: labels, but for those that were and are no longer, and its
-// capacity where none is given.
+// offered returns a host with what its node has beyond what is declared: labels, but for those that were and are no
+// longer, and its capacity where none is given.
 func offered(host, stored domain.Host, node swarm.Node) domain.Host {
 	labels := map[string]string{}
 	for key, value := range node.Spec.Labels {
@@ -142,8 +143,8 @@ func offered(host, stored domain.Host, node swarm.Node) domain.Host {
 	return host
 }
 
-// room is for how many members the cluster's network has addresses, 0 where that is not known; a network that is full for its nodes has
-// room for less than none.
+// room is for how many members the cluster's network has addresses, 0 where that is not known; a network that is full
+// for its nodes has room for less than none.
 func room(cluster domain.Cluster, nodes []swarm.Node) int {
 	if cluster.Network == nil {
 		return 0
@@ -158,18 +159,18 @@ func room(cluster domain.Cluster, nodes []swarm.Node) int {
 	return -1
 }
 
-// isMember tells whether a task is that of a member of the cluster's groups.
+// isMember reports whether a task is that of a member of the cluster's groups.
 func isMember(task swarm.Task, cluster string) bool {
 	id, member := spec.IdentityOfTask(task)
 	return member && id.Cluster == cluster
 }
 
-// isMembers tells whether a service is that of members of the cluster's groups.
+// isMembers reports whether a service is that of members of the cluster's groups.
 func isMembers(service swarm.Service, cluster string) bool {
 	return spec.BelongsTo(service, cluster) && spec.IdentityOf(service).Group != ""
 }
 
-// reserves tells whether tasks reserve anything on their hosts.
+// reserves reports whether tasks reserve anything on their hosts.
 func reserves(task swarm.TaskSpec) bool {
 	return task.Resources != nil && task.Resources.Reservations != nil
 }

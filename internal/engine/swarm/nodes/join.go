@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
-// JoinToken returns the secret with which hosts join the Swarm in a role, and the addresses of the managers that they can join
-// through.
+// JoinToken returns the secret with which hosts join the Swarm in a role, and the addresses of the managers that they
+// can join through.
 func (e Hosts) JoinToken(ctx context.Context, role domain.HostRole) (engine.JoinToken, error) {
 	is, err := e.Inspect(ctx)
 	if err != nil {

@@ -22,7 +22,8 @@ const (
 	networkPatience = 30 * time.Second
 )
 
-// leave takes a host out of the Swarm that was made part of it for the cluster: what runs there ends, within its grace period.
+// leave takes a host out of the Swarm that was made part of it for the cluster: what runs there ends, within its grace
+// period.
 func (w *work) leave(ctx context.Context, s step) error {
 	if s.node.Status.State == swarm.NodeStateReady {
 		if err := w.hosts.drain(ctx, s.node.ID); err != nil {
@@ -118,8 +119,9 @@ func (e Hosts) leaveSwarm(ctx context.Context, host domain.Host, node swarm.Node
 	})
 }
 
-// createNetwork creates the cluster's network, and returns once it has its subnet, which the Swarm gives it after a moment. An Engine that
-// has just left a Swarm may still have that one's network of the name: it lists it, and refuses another until its last container is gone.
+// createNetwork creates the cluster's network, and returns once it has its subnet, which the Swarm gives it after a
+// moment. An Engine that has just left a Swarm may still have that one's network of the name: it lists it, and refuses
+// another until its last container is gone.
 func (e Hosts) createNetwork(ctx context.Context, want domain.Network) error {
 	name := spec.NetworkName(e.Cluster)
 	is, err := e.Inspect(ctx)

@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	// subnets is the range in which a network's subnet is chosen where none is declared, and subnetBits its size, a /20. The
-	// range lies within that from which a Swarm takes subnets by default, 10.0.0.0/8, far above those that it takes
-	// first; and it leaves out those that are taken.
+	// subnets is the range in which a network's subnet is chosen where none is declared, and subnetBits its size, a
+	// /20. The range lies within that from which a Swarm takes subnets by default, 10.0.0.0/8, far above those that it
+	// takes first; and it leaves out those that are taken.
 	subnets = netip.MustParsePrefix("10.64.0.0/10")
 	// hostBits is how large the network around a host's address is taken to be: nobody tells.
 	hostBits = 16
@@ -29,8 +29,8 @@ const subnetBits = 20
 // unusable are the addresses of a subnet that nobody gets: the network's, the gateway's, and the last one.
 const unusable = 3
 
-// addressRoom returns for how many members a subnet has addresses. The controller takes one; each node takes one itself, and one for its
-// agent.
+// addressRoom returns for how many members a subnet has addresses. The controller takes one; each node takes one
+// itself, and one for its agent.
 func addressRoom(subnet netip.Prefix, nodes int) int {
 	const controller, perNode = 1, 2
 	return 1<<(subnet.Addr().BitLen()-subnet.Bits()) - unusable - controller - perNode*nodes
@@ -117,8 +117,8 @@ func networkOptions(cluster string, want domain.Network) network.CreateOptions {
 	return options
 }
 
-// connect completes the cluster's network, and adds the steps that make it. A network that is as specified is left alone; one
-// that is not is made anew, as an Engine changes none.
+// connect completes the cluster's network, and adds the steps that make it. A network that is as specified is left
+// alone; one that is not is made anew, as an Engine changes none.
 func (p *plan) connect(f *facts) {
 	var want domain.Network
 	if p.cluster.Network != nil {
@@ -163,8 +163,8 @@ func (p *plan) connect(f *facts) {
 	}
 }
 
-// undeclaredSubnet returns the subnet of a network for which none is declared: that which it has, or had, or else a free one; "" where
-// none is free.
+// undeclaredSubnet returns the subnet of a network for which none is declared: that which it has, or had, or else a
+// free one; "" where none is free.
 func (p *plan) undeclaredSubnet(f *facts, live string, taken []reserved) string {
 	if live != "" {
 		return live
@@ -228,7 +228,8 @@ func enumerate(taken []reserved) string {
 	return domain.Enumerate(names)
 }
 
-// checkUnused adds a problem where services use a network that has to be made anew. The controller and the agents leave it by themselves.
+// checkUnused adds a problem where services use a network that has to be made anew. The controller and the agents leave
+// it by themselves.
 func (p *plan) checkUnused(live network.Summary, services []swarm.Service) {
 	users := map[string]bool{}
 	for _, service := range services {
@@ -262,7 +263,7 @@ func describeNetwork(n domain.Network) string {
 	return strings.Join(words, ", ")
 }
 
-// uses tells whether a service is attached to a network.
+// uses reports whether a service is attached to a network.
 func uses(service swarm.Service, n network.Summary) bool {
 	attached := slices.Concat(service.Spec.TaskTemplate.Networks, service.Spec.Networks) //nolint:staticcheck // others' services may still use the old field
 	return slices.ContainsFunc(attached, func(a swarm.NetworkAttachmentConfig) bool { return a.Target == n.ID || a.Target == n.Name })

@@ -1,5 +1,5 @@
-// Package nodes makes hosts the nodes of a Swarm, as a cluster declares them: from facts about hosts to a plan of steps,
-// which is pure, and the steps taken.
+// Package nodes makes hosts the nodes of a Swarm, as a cluster declares them: from facts about hosts to a plan of
+// steps, which is pure, and the steps taken.
 package nodes
 
 import (
@@ -29,9 +29,9 @@ type plan struct {
 
 // plan decides how the hosts become the cluster.
 //
-// A cluster without hosts adopts the Swarm as it is, and manages none of its nodes. Declared hosts that are not part of the
-// Swarm join it. Where there is none, they form one: it is made on the host of the endpoint, if there is one, else on the first
-// host, by name, that is declared a manager, else on the first whose role is left open.
+// A cluster without hosts adopts the Swarm as it is, and manages none of its nodes. Declared hosts that are not part of
+// the Swarm join it. Where there is none, they form one: it is made on the host of the endpoint, if there is one, else
+// on the first host, by name, that is declared a manager, else on the first whose role is left open.
 func (f *facts) plan(declared domain.Cluster) plan {
 	p := plan{cluster: declared}
 	first := ""
@@ -116,12 +116,12 @@ func (p *plan) match(f *facts) {
 	p.cluster.Hosts = hosts
 }
 
-// memoryTolerance is the part of a machine's memory by which what it reports varies, as with another kernel: the amount that was stored
-// may exceed it by so much.
+// memoryTolerance is the part of a machine's memory by which what it reports varies, as with another kernel: the amount
+// that was stored may exceed it by so much.
 const memoryTolerance = 0.02
 
-// capacity returns a declared capacity with that of the machine for what is left open. A Swarm never starts what needs more than a
-// machine has.
+// capacity returns a declared capacity with that of the machine for what is left open. A Swarm never starts what needs
+// more than a machine has.
 func (p *plan) capacity(at domain.Path, name string, declared, has domain.Capacity) domain.Capacity {
 	if declared.CPUs > has.CPUs && has.CPUs > 0 {
 		p.problems.Add(at.At("capacity", "cpus"), "More than the host has", "host %q has %v CPUs, and %v are declared", name, has.CPUs, declared.CPUs)
@@ -191,7 +191,7 @@ func (f *facts) unfit(name string, is swarm.Info) string {
 	return "is part of a Swarm of which none of the cluster's hosts is a manager. Give the address of a manager as the cluster's endpoint; or, if the Swarm is not needed any more, have it leave (docker swarm leave --force)"
 }
 
-// isForgotten tells whether a host's Engine believes to be in this very Swarm, which knows it no more.
+// isForgotten reports whether a host's Engine believes to be in this very Swarm, which knows it no more.
 func (f *facts) isForgotten(name string, is swarm.Info) bool {
 	if id := f.stored.Hosts[name].ID; id != "" && id == is.NodeID {
 		return true

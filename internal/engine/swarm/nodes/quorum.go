@@ -35,8 +35,8 @@ func quorumOf(nodes []swarm.Node) quorum {
 	return q
 }
 
-// checkQuorum follows the managers through the steps: a step that leaves too few of them reachable is a problem, and an even number
-// of them in the end is worth a warning, where that changes, or the cluster is new.
+// checkQuorum follows the managers through the steps: a step that leaves too few of them reachable is a problem, and an
+// even number of them in the end is worth a warning, where that changes, or the cluster is new.
 func checkQuorum(ps *domain.Problems, nodes []swarm.Node, steps []step, isNew bool) {
 	q := quorumOf(nodes)
 	path := domain.Path{"hosts"}

@@ -31,7 +31,8 @@ const (
 // step is a part of the way from what was found to the cluster.
 type step struct {
 	do action
-	// host is the name and spec the specification of the host: the zero one, but for its address, where it is none any more.
+	// host is the name and spec the specification of the host: the zero one, but for its address, where it is none any
+	// more.
 	host string
 	spec domain.Host
 	// node is the host's; empty before it joins.
@@ -42,7 +43,7 @@ type step struct {
 	network domain.Network
 }
 
-// manages tells whether the step adds a manager.
+// manages reports whether the step adds a manager.
 func (s step) manages() bool {
 	return s.do == initialise || s.do == joinManager || s.do == amend && s.promotes()
 }
@@ -51,8 +52,8 @@ func (s step) promotes() bool {
 	return s.node.ID != "" && !dockerapi.IsManager(s.node) && s.spec.Role == domain.HostManager
 }
 
-// hostSteps returns the steps that make the nodes be as the hosts are specified. The first manager is where a Swarm is made, if not
-// empty.
+// hostSteps returns the steps that make the nodes be as the hosts are specified. The first manager is where a Swarm is
+// made, if not empty.
 func (f *facts) hostSteps(cluster domain.Cluster, first string) []step {
 	var steps []step
 	matched := map[string]bool{}
@@ -89,8 +90,8 @@ func (f *facts) hostSteps(cluster domain.Cluster, first string) []step {
 	return append(steps, f.formerSteps(cluster, matched)...)
 }
 
-// formerSteps returns the steps for the nodes that are no hosts of the cluster: those that were made part of the Swarm for it leave, and
-// the labels that were set for it are taken off the others.
+// formerSteps returns the steps for the nodes that are no hosts of the cluster: those that were made part of the Swarm
+// for it leave, and the labels that were set for it are taken off the others.
 func (f *facts) formerSteps(cluster domain.Cluster, matched map[string]bool) []step {
 	former := map[string]step{}
 	for name, address := range f.joined {
@@ -118,19 +119,21 @@ func (f *facts) formerSteps(cluster domain.Cluster, matched map[string]bool) []s
 	return steps
 }
 
-// sortSteps puts steps into the order in which they are taken. Managers that can't be reached are demoted first: that costs no
-// quorum.
+// sortSteps puts steps into the order in which they are taken. Managers that can't be reached are demoted first: that
+// costs no quorum.
 func sortSteps(steps []step) {
 	slices.SortStableFunc(steps, func(a, b step) int {
 		return cmp.Or(cmp.Compare(a.do, b.do), order(dockerapi.IsReachable(a.node), dockerapi.IsReachable(b.node)))
 	})
 }
 
-// ownLabels is the label of a node that tells which of its labels were set for a cluster, as JSON: others' are left alone.
+// ownLabels is the label of a node that tells which of its labels were set for a cluster, as JSON: others' are left
+// alone.
 func ownLabels(cluster string) string { return spec.LabelPrefix + cluster + ".labels" }
 
-// nodeSpec returns what a node's specification becomes for a host of a cluster, but for a demotion. What the host leaves open, and
-// the labels that were not set for the cluster, stay as they are; the zero host takes back what was set.
+// nodeSpec returns what a node's specification becomes for a host of a cluster, but for a demotion. What the host
+// leaves open, and the labels that were not set for the cluster, stay as they are; the zero host takes back what was
+// set.
 func nodeSpec(live swarm.NodeSpec, cluster string, host domain.Host) swarm.NodeSpec {
 	next := live
 	if host.Availability != "" {

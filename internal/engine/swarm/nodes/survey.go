@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
-// Survey returns a stored cluster as it is found: without the hosts that are no nodes of the Swarm any more, without the network if
-// it is gone, and with the live values of what is declared of the others.
+// Survey returns a stored cluster as it is found: without the hosts that are no nodes of the Swarm any more, without
+// the network if it is gone, and with the live values of what is declared of the others.
 func (e Hosts) Survey(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	nodes, err := e.Reads.Nodes(ctx)
 	if err != nil {

@@ -74,7 +74,7 @@ func driverOf(m mount.Mount) *mount.Driver {
 	return m.VolumeOptions.DriverConfig
 }
 
-// isShm tells whether a mount is what a size of the shared memory is rendered to.
+// isShm reports whether a mount is what a size of the shared memory is rendered to.
 func isShm(m mount.Mount) bool {
 	return m.Type == mount.TypeTmpfs && m.Target == domain.ShmDir && m.TmpfsOptions != nil && m.TmpfsOptions.Mode == shmMode
 }

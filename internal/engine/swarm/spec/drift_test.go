@@ -446,7 +446,8 @@ func TestPoolDrift(t *testing.T) {
 	}
 }
 
-// TestStoppedPoolIsNoDrift: a pool is stopped all at once, however it is updated, and is updated as before when it starts again.
+// TestStoppedPoolIsNoDrift: a pool is stopped all at once, however it is updated, and is updated as before when it
+// starts again.
 func TestStoppedPoolIsNoDrift(t *testing.T) {
 	service, k := rendered(t, richPool())
 	want := clone(t, service.Spec)

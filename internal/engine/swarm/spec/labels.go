@@ -3,8 +3,8 @@ package spec
 import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 
 // The labels of what Trainyard creates in a Swarm. What has no label of the cluster is never touched. A service's
-// containers carry LabelCluster, LabelGroup, LabelRole, LabelIndex, LabelMember, LabelHash and LabelRun as well, so that
-// they can be told even where somebody removed the service's.
+// containers carry LabelCluster, LabelGroup, LabelRole, LabelIndex, LabelMember, LabelHash and LabelRun as well, so
+// that they can be told even where somebody removed the service's.
 const (
 	LabelPrefix  = domain.LabelPrefix
 	LabelCluster = domain.LabelCluster

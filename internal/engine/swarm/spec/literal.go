@@ -11,8 +11,9 @@ import (
 const quoted = `{{"{{"}}`
 
 // literal returns the template that expands to a text. Swarm expands templates in the values of variables, and in the
-// sources, targets and driver options of mounts. A list of all members, which each of them has in its environment, becomes a template
-// that counts them: as text, what a manager keeps and lists of a group would grow with the square of its members.
+// sources, targets and driver options of mounts. A list of all members, which each of them has in its environment,
+// becomes a template that counts them: as text, what a manager keeps and lists of a group would grow with the square of
+// its members.
 func literal(text string) string {
 	var template strings.Builder
 	for n := 0; ; n++ {

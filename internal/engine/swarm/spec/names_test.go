@@ -8,7 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestObjectName: a Swarm takes the names, and different things have different ones, whatever the case of their letters.
+// TestObjectName: a Swarm takes the names, and different things have different ones, whatever the case of their
+// letters.
 func TestObjectName(t *testing.T) {
 	taken := regexp.MustCompile(`^[a-zA-Z0-9]+(?:[a-zA-Z0-9-_.]*[a-zA-Z0-9])?$`)
 	long := strings.Repeat("a", 63)

@@ -207,8 +207,8 @@ func onNode() domain.MemberSpec {
 	return spec
 }
 
-// TestRenderedOnSwarm runs the richest specification on a real Swarm: it arrives in the container as it was given, it is
-// read back as it was given, and nothing but a change of it makes another task.
+// TestRenderedOnSwarm runs the richest specification on a real Swarm: it arrives in the container as it was given, it
+// is read back as it was given, and nothing but a change of it makes another task.
 func TestRenderedOnSwarm(t *testing.T) {
 	t.Parallel()
 	testbed.OnEngines(t, testRenderedOnSwarm)

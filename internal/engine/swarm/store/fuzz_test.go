@@ -15,7 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// FuzzSlot shows that an object is known again by its labels as the revision that it is, and by its name as of its kind.
+// FuzzSlot shows that an object is known again by its labels as the revision that it is, and by its name as of its
+// kind.
 func FuzzSlot(f *testing.F) {
 	kinds := append([]domain.Kind{domain.ClusterKind, domain.GPUPoolKind}, storetest.Kinds...)
 	for i := range kinds {

@@ -1,5 +1,5 @@
-// Package store keeps what is known of a cluster as config objects of its Swarm: items, one object a revision, and locks,
-// which are objects with a lease.
+// Package store keeps what is known of a cluster as config objects of its Swarm: items, one object a revision, and
+// locks, which are objects with a lease.
 package store
 
 import (
@@ -88,7 +88,8 @@ func (s Items) Delete(ctx context.Context, key engine.Key) error {
 	}
 	all := s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster))
 	dependent := func(found slot) bool { return !isOwn(found) && (found.isItem() || found.kind == kindLock) }
-	// The cluster's own item goes last, so that whoever dies before finds the cluster again. What is written until then goes with it.
+	// The cluster's own item goes last, so that whoever dies before finds the cluster again. What is written until then
+	// goes with it.
 	if err := s.removeObjects(ctx, all, dependent); err != nil {
 		return err
 	}
@@ -109,8 +110,8 @@ func (s Items) revisionsOf(key engine.Key) dockerapi.List[swarm.Config] {
 	return s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster), dockerapi.Labelled(spec.LabelKind, key.Kind.Name), dockerapi.Labelled(spec.LabelName, key.Name))
 }
 
-// beside lists the revisions of an item and the cluster's own item, and perhaps some more objects. Those that plans read are small enough to be
-// listed all at once.
+// beside lists the revisions of an item and the cluster's own item, and perhaps some more objects. Those that plans
+// read are small enough to be listed all at once.
 func (s Items) beside(key engine.Key) dockerapi.List[swarm.Config] {
 	if key.Kind.Planned {
 		return s.objects

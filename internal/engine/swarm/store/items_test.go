@@ -279,8 +279,8 @@ func TestDeletionMeetsWrites(t *testing.T) {
 	})
 }
 
-// TestLeftBehind has a writer, or whoever deletes, lose its manager at each of its calls, where one that died before did
-// not clear up: what is read then is no older than before, and the next write clears up.
+// TestLeftBehind has a writer, or whoever deletes, lose its manager at each of its calls, where one that died before
+// did not clear up: what is read then is no older than before, and the next write clears up.
 func TestLeftBehind(t *testing.T) {
 	t.Parallel()
 	onJobs(t, func(t *testing.T, job engine.Key) {

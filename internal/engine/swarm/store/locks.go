@@ -28,7 +28,8 @@ const (
 	renewals     = 3
 )
 
-// errNotRenewed is the cause of the end of what somebody does who holds a lock, and could not renew it for so long that it may be another's.
+// errNotRenewed is the cause of the end of what somebody does who holds a lock, and could not renew it for so long that
+// it may be another's.
 var errNotRenewed = errors.New("no manager of the Swarm renewed it in time")
 
 // Leases are what an engine knows about locks from one call to the next.
@@ -55,7 +56,7 @@ func NewLeases() *Leases {
 	return &Leases{Self: ThisProcess(), lease: leaseDuration, seen: map[string]sighting{}}
 }
 
-// expired tells whether the lease of a lock has not been renewed for its whole duration. No clock but this
+// expired reports whether the lease of a lock has not been renewed for its whole duration. No clock but this
 // machine's is asked: the duration counts from when the version was first seen here.
 func (l *Leases) expired(object string, version uint64, now time.Time) bool {
 	l.mu.Lock()
@@ -68,7 +69,7 @@ func (l *Leases) expired(object string, version uint64, now time.Time) bool {
 	return now.Sub(seen.at) >= l.lease
 }
 
-// unsure tells whether the holder of a lock may be dead: it is not of this machine, and was not seen to renew it.
+// unsure reports whether the holder of a lock may be dead: it is not of this machine, and was not seen to renew it.
 func (l *Leases) unsure(object string, current lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,9 +112,9 @@ type lock struct {
 	asked time.Time
 }
 
-// Lock takes a lock. It needs the cluster to be there, and is [engine.ErrNotFound] otherwise. A lock whose holder has died is
-// taken over: at once where it was a process of this machine, or a task of which its host says so, else by a call that comes at
-// least the duration of a lease after another one, if the holder has not renewed it in between.
+// Lock takes a lock. It needs the cluster to be there, and is [engine.ErrNotFound] otherwise. A lock whose holder has
+// died is taken over: at once where it was a process of this machine, or a task of which its host says so, else by a
+// call that comes at least the duration of a lease after another one, if the holder has not renewed it in between.
 func (e Locks) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {
 	l, err := e.take(ctx, name, holder)
 	if err != nil {
@@ -175,13 +176,14 @@ func (l *lock) acquire(ctx context.Context) error {
 	}
 }
 
-// free tells whether the holder of a lock is dead, or has to be taken for dead.
+// free reports whether the holder of a lock is dead, or has to be taken for dead.
 func (l *lock) free(ctx context.Context, found *swarm.Config, current lease) bool {
 	locks := l.of.Leases
 	return current.Owner.endedFor(locks.Self) || locks.expired(l.object, found.Version.Index, time.Now()) || l.of.hasEnded(ctx, current.Owner.Task)
 }
 
-// hasEnded tells whether the host of a task has told that it ended. The Swarm may give one up for lost that goes on, on a host that nobody hears of.
+// hasEnded reports whether the host of a task has told that it ended. The Swarm may give one up for lost that goes on,
+// on a host that nobody hears of.
 func (e Locks) hasEnded(ctx context.Context, task string) bool {
 	if task == "" {
 		return false
@@ -237,7 +239,7 @@ func (l *lock) write(ctx context.Context, found *swarm.Config) error {
 	return nil
 }
 
-// raced tells whether a write failed because somebody else's came first.
+// raced reports whether a write failed because somebody else's came first.
 func raced(err error) bool {
 	return cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) || dockerapi.OutOfSequence(err)
 }
@@ -260,8 +262,9 @@ func (l *lock) renew(ctx context.Context) (*swarm.Config, error) {
 	}
 }
 
-// remove ends the lease, as soon as a manager carries that out: one may just be restarting. It waits no longer than the lease
-// lasts. The lease is renewed before, as an object is removed whatever its version: so nobody takes it over meanwhile.
+// remove ends the lease, as soon as a manager carries that out: one may just be restarting. It waits no longer than the
+// lease lasts. The lease is renewed before, as an object is removed whatever its version: so nobody takes it over
+// meanwhile.
 func (l *lock) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.of.Leases.lease)
 	defer cancel()
@@ -289,8 +292,8 @@ func (l *lock) remove(ctx context.Context) error {
 	}
 }
 
-// keep renews the lease until the lock is released, or until it has told lose that the lock has to be taken for lost. Whoever
-// can't be told, without lose, has it for as long as nobody else takes it.
+// keep renews the lease until the lock is released, or until it has told lose that the lock has to be taken for lost.
+// Whoever can't be told, without lose, has it for as long as nobody else takes it.
 func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
 	renewing, stop := context.WithCancel(ctx)
 	told := func(cause error) {

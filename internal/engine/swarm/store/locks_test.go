@@ -195,8 +195,8 @@ func leaveLock(t *testing.T, e storage, by Owner, holder engine.Holder) {
 // holderVariable is set in the process that [TestLockOfKilledProcess] kills, to the endpoint of its manager.
 const holderVariable = "TRAINYARD_TEST_LOCK_HOLDER"
 
-// TestLockOfKilledProcess runs itself in another process, which takes a lock and is killed: whoever comes next on its machine takes the
-// lock over at once, whatever the lease.
+// TestLockOfKilledProcess runs itself in another process, which takes a lock and is killed: whoever comes next on its
+// machine takes the lock over at once, whatever the lease.
 func TestLockOfKilledProcess(t *testing.T) {
 	const cluster = "killed"
 	if endpoint := os.Getenv(holderVariable); endpoint != "" {
@@ -229,8 +229,8 @@ func TestLockOfKilledProcess(t *testing.T) {
 	must(t, release())
 }
 
-// TestLockOfLostMachine has a holder elsewhere lose its way to the manager: its lock is taken over once it has not been renewed for a
-// lease, and it is told so when it is back.
+// TestLockOfLostMachine has a holder elsewhere lose its way to the manager: its lock is taken over once it has not been
+// renewed for a lease, and it is told so when it is back.
 func TestLockOfLostMachine(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "lost")
@@ -266,7 +266,8 @@ func TestLockOutlastsRestart(t *testing.T) {
 	must(t, again())
 }
 
-// TestLockReleasedUnheard: a release whose answer is lost has released the lock, also where somebody takes it before that is known.
+// TestLockReleasedUnheard: a release whose answer is lost has released the lock, also where somebody takes it before
+// that is known.
 func TestLockReleasedUnheard(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "unheard")
@@ -321,7 +322,8 @@ func TestLockTakenOver(t *testing.T) {
 	}
 }
 
-// TestHoldOfSilentManager: what the holder of a lock does has ended before anybody else has the lock, though no manager tells him of that.
+// TestHoldOfSilentManager: what the holder of a lock does has ended before anybody else has the lock, though no manager
+// tells him of that.
 func TestHoldOfSilentManager(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "silent")
@@ -354,7 +356,8 @@ func TestHoldOfSilentManager(t *testing.T) {
 	}
 }
 
-// TestHoldGivenUp: a lock that its holder was told is lost is anybody's, though managers answer him again before anybody took it.
+// TestHoldGivenUp: a lock that its holder was told is lost is anybody's, though managers answer him again before
+// anybody took it.
 func TestHoldGivenUp(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "given-up")
@@ -380,8 +383,8 @@ func TestHoldGivenUp(t *testing.T) {
 	}
 }
 
-// TestHold: what the holder of a lock does ends when somebody else has the lock, with the reason; with its own context, though the lock is held
-// on; and with the release.
+// TestHold: what the holder of a lock does ends when somebody else has the lock, with the reason; with its own context,
+// though the lock is held on; and with the release.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	e, _ := stored(t, "held")
@@ -465,8 +468,8 @@ func touch(t *testing.T, e storage) {
 	must(t, m.ConfigUpdate(t.Context(), found.ID, found.Version, found.Spec))
 }
 
-// TestLockOfFailedCalls has each call of a lock and of its release fail in turn, before or after it was carried out: a lock that
-// could not be had or released is free after the lease, and none is had twice.
+// TestLockOfFailedCalls has each call of a lock and of its release fail in turn, before or after it was carried out: a
+// lock that could not be had or released is free after the lease, and none is had twice.
 func TestLockOfFailedCalls(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "faulty")
@@ -512,7 +515,8 @@ func TestLostAnswers(t *testing.T) {
 	must(t, release())
 }
 
-// TestUnreadableLock: a lease that can't be read is somebody's, and ends as any other; an object that is no lock is left alone.
+// TestUnreadableLock: a lease that can't be read is somebody's, and ends as any other; an object that is no lock is
+// left alone.
 func TestUnreadableLock(t *testing.T) {
 	e, _ := stored(t, "unreadable")
 	e.Leases.lease = time.Second

@@ -7,8 +7,8 @@ import (
 
 // Owner identifies a process, on whatever machine it is.
 type Owner struct {
-	// Machine is the boot and the PID namespace in which Process is its id and StartTime, in clock ticks since the boot, its
-	// start. It is empty where they are not known.
+	// Machine is the boot and the PID namespace in which Process is its id and StartTime, in clock ticks since the
+	// boot, its start. It is empty where they are not known.
 	Machine   string `json:"machine,omitempty"`
 	Process   int    `json:"process"`
 	StartTime uint64 `json:"start_time,omitempty"`
@@ -26,7 +26,7 @@ var ThisProcess = sync.OnceValue(func() Owner {
 	return self
 })
 
-// endedFor tells whether a process is known to have ended, as far as another one can tell: one on the same machine.
+// endedFor reports whether a process is known to have ended, as far as another one can tell: one on the same machine.
 func (o Owner) endedFor(other Owner) bool {
 	return o.Machine != "" && o.Machine == other.Machine && o.ended()
 }

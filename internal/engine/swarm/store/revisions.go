@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// slot is where an item is stored. The data of a config object can't be changed, so that each revision is an object of its own, and the highest
-// one counts. Only one writer can create the object of a revision.
+// slot is where an item is stored. The data of a config object can't be changed, so that each revision is an object of
+// its own, and the highest one counts. Only one writer can create the object of a revision.
 type slot struct{ cluster, kind, name string }
 
 // kindLock is the kind of the config objects that are locks, by [spec.LabelKind].
@@ -102,8 +102,9 @@ func corrupt(config swarm.Config, err error) error {
 // whereOf names a config object as the place of an item.
 func whereOf(object string) string { return "config object " + object }
 
-// put stores the revision after an item's, and returns the name of its object. It may be called by several at a time, and may die at any point:
-// the objects are looked at before and after, and what is found then decides which of the writers has won.
+// put stores the revision after an item's, and returns the name of its object. It may be called by several at a time,
+// and may die at any point: the objects are looked at before and after, and what is found then decides which of the
+// writers has won.
 func (s Items) put(ctx context.Context, item engine.Item) (object string, err error) {
 	list := s.beside(item.Key)
 	before, err := list(ctx)
@@ -132,8 +133,8 @@ func (s Items) put(ctx context.Context, item engine.Item) (object string, err er
 	return annotations.Name, s.settle(ctx, item, created.ID, after)
 }
 
-// settle decides whether the object that was created for the revision after an item's is the one that counts, by what else is there. It removes
-// what is not.
+// settle decides whether the object that was created for the revision after an item's is the one that counts, by what
+// else is there. It removes what is not.
 func (s Items) settle(ctx context.Context, item engine.Item, id string, after []swarm.Config) error {
 	base := item.Revision
 	revisions, err := s.slot(item.Key).revisions(after)
@@ -153,8 +154,8 @@ func (s Items) settle(ctx context.Context, item engine.Item, id string, after []
 	return nil
 }
 
-// check returns [engine.ErrConflict] unless an item has this revision, 0 for none, and [engine.ErrNotFound] for one of a cluster that is
-// not there.
+// check returns [engine.ErrConflict] unless an item has this revision, 0 for none, and [engine.ErrNotFound] for one of
+// a cluster that is not there.
 func (s Items) check(configs []swarm.Config, key engine.Key, expected int) error {
 	last, err := s.slot(key).latest(configs)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -169,12 +170,13 @@ func (s Items) check(configs []swarm.Config, key engine.Key, expected int) error
 	return nil
 }
 
-// clusterAmong tells whether a cluster's document is among config objects.
+// clusterAmong reports whether a cluster's document is among config objects.
 func clusterAmong(configs []swarm.Config, cluster string) bool {
 	return slices.ContainsFunc(configs, func(c swarm.Config) bool { return slotOf(c) == slot{cluster: cluster, kind: domain.ClusterKind.Name} })
 }
 
-// explainTaken returns the error for a name that somebody's config object has: another writer's to the same slot, as a rule.
+// explainTaken returns the error for a name that somebody's config object has: another writer's to the same slot, as a
+// rule.
 func (s Items) explainTaken(ctx context.Context, key engine.Key, name string) error {
 	taken, err := s.in.Connection.ConfigNamed(ctx, name)
 	if err != nil {

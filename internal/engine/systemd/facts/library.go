@@ -11,7 +11,8 @@ import (
 // noGPUs is the summary of what comes of an agent that a host can't start.
 const noGPUs = "GPUs can't be read"
 
-// CantStart tells why a host can't start a program that needs this of its C library, and what mends that; "" where it can.
+// CantStart tells why a host can't start a program that needs this of its C library, and what mends that; "" where it
+// can.
 func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
 	here := check{Facts: f}
 	switch {

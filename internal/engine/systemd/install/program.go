@@ -60,8 +60,8 @@ type File struct {
 // Path is where the file is on a host that has it.
 func (f File) Path() string { return path.Join(layout.Programs, f.Digest, f.Name) }
 
-// Open returns a file of this machine under the name that it has on hosts. This process reads its content once, and again
-// only after it changed.
+// Open returns a file of this machine under the name that it has on hosts. This process reads its content once, and
+// again only after it changed.
 func Open(name, from string) (File, error) {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, notOfName) {
 		return File{}, fmt.Errorf("%q can't name a program: use letters, digits, dots, hyphens and underscores, "+

@@ -12,7 +12,8 @@ const (
 	Programs = Home + "/bin"
 	// ProgramName is what the program that hosts run is called there.
 	ProgramName = "trainyard"
-	// KeyFile is in the state directory of a cluster, and is the key that its controller logs in to the other hosts with.
+	// KeyFile is in the state directory of a cluster, and is the key that its controller logs in to the other hosts
+	// with.
 	KeyFile = "id_ed25519"
 	// PeersFile is beside it, and says where that is.
 	PeersFile = "peers.json"

@@ -31,8 +31,8 @@ func relink(file, link string) error {
 // loginsFile holds, in the state directory of a cluster, the users as whom its controller was ever let in.
 const loginsFile = "logins.json"
 
-// admit lets the controller of the cluster in with a key, for nothing but the relay, and no one else by an earlier one. It
-// logs in as who brought the program here does. Without a key it is let in no more, as whoever that was.
+// admit lets the controller of the cluster in with a key, for nothing but the relay, and no one else by an earlier one.
+// It logs in as who brought the program here does. Without a key it is let in no more, as whoever that was.
 func (p part) admit(key string) error {
 	name := cmp.Or(os.Getenv("SUDO_USER"), "root")
 	names, err := statedir.Read[[]string](p.dir.Path(loginsFile))

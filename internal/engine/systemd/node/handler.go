@@ -133,8 +133,8 @@ func (p part) stage(ctx context.Context, s relay.Staging) error {
 	return p.Stage(ctx, atHome(s.WithSecrets()))
 }
 
-// atHome returns specifications with what programs expect to find of who they run as. Of those that name a user, systemd
-// tells them, and of those with an image their Engine.
+// atHome returns specifications with what programs expect to find of who they run as. Of those that name a user,
+// systemd tells them, and of those with an image their Engine.
 func atHome(specs []domain.MemberSpec) []domain.MemberSpec {
 	for i := range specs {
 		if specs[i].Container.User != "" || specs[i].Image != "" {

@@ -103,7 +103,8 @@ func (p part) leave(ctx context.Context) error {
 	return forgetStale(ctx, unit) // as where the host was started anew meanwhile
 }
 
-// removeContainers removes what the supervisor could not, as the Docker Engine was away. Where it still is, nothing runs.
+// removeContainers removes what the supervisor could not, as the Docker Engine was away. Where it still is, nothing
+// runs.
 func removeContainers(ctx context.Context, cluster string) error {
 	if _, err := os.Stat(containers.Socket); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -137,8 +138,8 @@ func hostKeys() ([]string, error) {
 	return keys, nil
 }
 
-// clusterKey returns the key by which the controller logs in to hosts, and its public part. Where none is given, it is the
-// one that is there, or else a new one.
+// clusterKey returns the key by which the controller logs in to hosts, and its public part. Where none is given, it is
+// the one that is there, or else a new one.
 func (p part) clusterKey(given string) (private, public string, err error) {
 	file := p.dir.Path(layout.KeyFile)
 	text, err := os.ReadFile(file)

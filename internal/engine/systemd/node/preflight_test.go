@@ -19,7 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 )
 
-// docker is an Engine with some images. It refuses connections some times first, and does not answer at all where it is away.
+// docker is an Engine with some images. It refuses connections some times first, and does not answer at all where it is
+// away.
 type docker struct {
 	refuses int
 	away    error
@@ -45,8 +46,8 @@ func (d *docker) Pulls(_ context.Context, name string, policy domain.PullPolicy)
 func TestImages(t *testing.T) {
 	for name, test := range map[string]struct {
 		docker docker
-		// hook is true where the container toolkit was just installed, and engine when the Engine started, in seconds from now,
-		// in its unit; 0 where that is not known.
+		// hook is true where the container toolkit was just installed, and engine when the Engine started, in seconds
+		// from now, in its unit; 0 where that is not known.
 		hook    bool
 		engine  int
 		unit    string

@@ -40,8 +40,8 @@ OOMScoreAdjust=-500
 WantedBy=multi-user.target
 `
 
-// The links in a cluster's state directory to what this host runs for it, whatever its version is. The first is what the
-// controller is let in for.
+// The links in a cluster's state directory to what this host runs for it, whatever its version is. The first is what
+// the controller is let in for.
 const (
 	programLink = "program"
 	agentLink   = telemetry.AgentName
@@ -70,8 +70,8 @@ func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 	return started.StartController(ctx)
 }
 
-// agent returns the file that agents are run from here: where what knows GPUs was not brought, as this host can't start it,
-// that is this program, which knows none.
+// agent returns the file that agents are run from here: where what knows GPUs was not brought, as this host can't start
+// it, that is this program, which knows none.
 func (n *Node) agent(orders relay.Orders) string {
 	if digest := orders.Agents[runtime.GOARCH]; digest != "" {
 		file := filepath.Join(layout.Programs, digest, telemetry.AgentName)
@@ -99,8 +99,8 @@ func writeUnit(ctx context.Context, cluster, program, version string) error {
 	return systemctl(ctx, "enable", "--no-reload", "--quiet", name)
 }
 
-// forgetStale has systemd read its units again where it remembers another text of this one. Nothing else needs that, and
-// it isn't free: it has systemd stop and think, and on a host with many units for long.
+// forgetStale has systemd read its units again where it remembers another text of this one. Nothing else needs that,
+// and it isn't free: it has systemd stop and think, and on a host with many units for long.
 func forgetStale(ctx context.Context, name string) error {
 	stale, err := exec.CommandContext(ctx, "systemctl", "show", "--property", "NeedDaemonReload", "--value", name).Output() //nolint:gosec // the name is ours
 	if err != nil {

@@ -36,7 +36,8 @@ type hub struct {
 	end     context.CancelFunc
 }
 
-// watch returns a channel that receives something after each change, and is closed when ctx is done or the watch is lost.
+// watch returns a channel that receives something after each change, and is closed when ctx is done or the watch is
+// lost.
 func (w *watches) watch(
 	ctx context.Context, key watchKey, begin func(context.Context) (<-chan struct{}, error),
 ) (<-chan struct{}, error) {

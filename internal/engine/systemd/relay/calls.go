@@ -28,10 +28,11 @@ var (
 	Put    = Call[engine.Item, Written]{name: "put", once: true}
 	Delete = Call[engine.Key, Ledger]{name: "delete"}
 
-	// Locate returns how current this host's copy is, with the cluster in it. Where the host is in no such cluster it is
-	// [engine.ErrNotFound].
+	// Locate returns how current this host's copy is, with the cluster in it. Where the host is in no such cluster it
+	// is [engine.ErrNotFound].
 	Locate = Call[None, Located]{name: "locate"}
-	// ReadLedger returns how current this host's copy is. Where the host is in no such cluster it is [engine.ErrNotFound].
+	// ReadLedger returns how current this host's copy is. Where the host is in no such cluster it is
+	// [engine.ErrNotFound].
 	ReadLedger = Call[None, Ledger]{name: "ledger"}
 	// Copy has the host repeat one change of the store; a host that misses an earlier one answers [ErrBehind].
 	Copy = Call[Change, None]{name: "copy"}
@@ -47,7 +48,8 @@ var (
 	Observe = Call[string, []domain.Observed]{name: "observe"}
 	Stage   = Call[Staging, None]{name: "stage"}
 	Start   = Call[Starting, None]{name: "start"}
-	// Staged returns the members whose specification for a run of a group is staged on this host, as they will be in it.
+	// Staged returns the members whose specification for a run of a group is staged on this host, as they will be in
+	// it.
 	Staged = Call[Starting, []domain.Observed]{name: "staged"}
 	// Evict removes members, and returns when they are gone.
 	Evict    = Call[[]string, None]{name: "evict"}
@@ -70,8 +72,8 @@ var (
 	Join = Call[Membership, Credentials]{name: "join"}
 	// Introduce tells a host how its controller would reach the others.
 	Introduce = Call[Introduction, None]{name: "introduce"}
-	// StartResidents has the host's supervisor run, whenever the host does, and run the agent, and on the store host the
-	// controller: all of the version that answers.
+	// StartResidents has the host's supervisor run, whenever the host does, and run the agent, and on the store host
+	// the controller: all of the version that answers.
 	StartResidents = Call[Orders, None]{name: "start-residents"}
 	// Residents returns the states of those that run on this host.
 	Residents = Call[None, domain.Residents]{name: "residents"}
@@ -253,7 +255,8 @@ type Membership struct {
 
 // Orders say what residents a host is to run.
 type Orders struct {
-	// Agents are the agents that know GPUs and were brought to hosts, by architecture and by their digests; nil to leave it as it is.
+	// Agents are the agents that know GPUs and were brought to hosts, by architecture and by their digests; nil to
+	// leave it as it is.
 	Agents map[string]string `json:"agents"`
 	// Cluster is the cluster as it is stored, as the host's copy may be older; nil where that is known to be current.
 	Cluster *domain.Cluster `json:"cluster,omitempty"`
@@ -265,8 +268,8 @@ type Credentials struct {
 	Machine string `json:"machine"`
 	// HostKeys are the public keys of its SSH server, each as in known_hosts.
 	HostKeys []string `json:"host_keys"`
-	// Key is the private key of the cluster, by which its controller logs in to the hosts. All have it, as each may come
-	// to be the store host.
+	// Key is the private key of the cluster, by which its controller logs in to the hosts. All have it, as each may
+	// come to be the store host.
 	Key string `json:"key,omitempty"`
 }
 

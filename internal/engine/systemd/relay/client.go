@@ -53,8 +53,8 @@ type link struct {
 	until  time.Time
 }
 
-// NewClient returns a client of a host, which errors name, that connects by dial. An attempt goes on when who asked for it
-// does not wait any longer: dial has to end by itself.
+// NewClient returns a client of a host, which errors name, that connects by dial. An attempt goes on when who asked for
+// it does not wait any longer: dial has to end by itself.
 func NewClient(name string, dial func(ctx context.Context) (net.Conn, error)) *Client {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true) // what encrypts is below

@@ -57,8 +57,8 @@ type looked struct {
 	answers func(ctx context.Context) (map[string]told, error)
 }
 
-// answer returns the answer to a question about a cluster as it was when the host was looked at; known is false where it
-// was not among what was asked then.
+// answer returns the answer to a question about a cluster as it was when the host was looked at; known is false where
+// it was not among what was asked then.
 func (l *looked) answer(ctx context.Context, cluster string, q Question) (answer []byte, known bool, err error) {
 	if l == nil || cluster != l.cluster {
 		return nil, false, nil
