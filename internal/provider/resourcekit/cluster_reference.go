@@ -51,10 +51,10 @@ func IDOf(ref domain.ClusterRef) ClusterID { return ClusterID{ref.Engine, ref.Na
 
 // Descriptions of the parts of a reference, for those that write their own schema.
 const (
-	ClusterReferenceDescription = "The cluster, as a whole: `cluster = trainyard_cluster.lab`. An object of its name, engine and endpoint does as well."
+	ClusterReferenceDescription = "The cluster: `cluster = trainyard_cluster.lab`. Or an object with `name`, `engine` and `endpoint`."
 	ClusterNameDescription      = "Name of the cluster."
 	ClusterEngineDescription    = "Engine of the cluster. Defaults to `" + DefaultEngine + "`."
-	ClusterEndpointDescription  = "Where the cluster's engine is reached: for `swarm`, `unix://`, `tcp://` or `ssh://`, which defaults to where the `docker` command looks; for `systemd`, the `ssh://` address of one of the hosts, which is needed."
+	ClusterEndpointDescription  = "Address of the cluster's engine. For `swarm`: `unix://`, `tcp://` or `ssh://`; defaults to the one that the `docker` command uses. For `systemd`: the `ssh://` address of one of the hosts; required."
 )
 
 // ClusterReferenceAttribute is the attribute by which a resource refers to its cluster.
@@ -77,7 +77,7 @@ func ClusterReferenceAttribute(engines []string) schema.Attribute {
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"endpoint": schema.StringAttribute{
-				MarkdownDescription: ClusterEndpointDescription + " Another endpoint changes nothing else.",
+				MarkdownDescription: ClusterEndpointDescription + " Changing it changes nothing else.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
@@ -113,7 +113,7 @@ func ClusterReadAttribute(engines []string) datasource.Attribute {
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"id": datasource.StringAttribute{
-				MarkdownDescription: "Comes with `cluster = trainyard_cluster.lab`, and makes Terraform read a new cluster after its creation only.",
+				MarkdownDescription: "Set by `cluster = trainyard_cluster.lab`. It makes Terraform read a new cluster only after it has been created.",
 				Optional:            true,
 			},
 		},

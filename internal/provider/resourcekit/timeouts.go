@@ -14,16 +14,16 @@ import (
 // written, and when it is destroyed.
 func TimeoutsAttribute(ctx context.Context, fallback time.Duration, write, destroy string) schema.Attribute {
 	description := func(what, note string) string {
-		text := fmt.Sprintf("How long the %s may take, as a duration such as `90s` or `2h30m`. Defaults to `%gm`. %s", what, fallback.Minutes(), note)
+		text := fmt.Sprintf("Maximum duration of %s, such as `90s` or `2h30m`. Defaults to `%gm`. %s", what, fallback.Minutes(), note)
 		return strings.TrimSpace(text)
 	}
 	attribute := timeouts.Attributes(ctx, timeouts.Opts{
 		Create: true, CreateDescription: description("creation", write),
-		Update: true, UpdateDescription: description("change", write),
+		Update: true, UpdateDescription: description("an update", write),
 		Delete: true, DeleteDescription: description("destruction", destroy),
 	})
 	if object, ok := attribute.(schema.SingleNestedAttribute); ok {
-		object.MarkdownDescription = "How long operations may take. What was started when the time is over goes on. Terraform marks a resource as tainted whose creation took too long, and replaces it in the next apply: `terraform untaint` keeps it."
+		object.MarkdownDescription = "How long operations may take. Whatever was started before a timeout continues. If creation times out, Terraform marks the resource as tainted and replaces it in the next apply; `terraform untaint` keeps it."
 		return object
 	}
 	return attribute
