@@ -47,7 +47,7 @@ type memberDataModel struct {
 
 func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "How a group is at the moment: its phase, and the state of each member. All that changes by itself is here, and makes no difference to the resource.",
+		MarkdownDescription: "The current state of a group: its phase, and the state of each member. Everything that changes by itself is here, and doesn't affect the resource.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "`<cluster>/<group>`.",
@@ -63,23 +63,23 @@ func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				Computed:            true,
 			},
 			"phase": schema.StringAttribute{
-				MarkdownDescription: "`pending` (members wait to be started), `running` (every member runs, or has completed), `degraded` (a member is missing, stopped, failed or between two attempts, or its host or one of its GPUs is not as it should be, and the group goes on), `completed`, or `failed` (the group can't complete any more).",
+				MarkdownDescription: "`pending` (members are waiting to start), `running` (every member runs, or has completed), `degraded` (the group continues, but a member is missing, stopped, failed or between two attempts, or its host or one of its GPUs is not as it should be), `completed`, or `failed` (the group can no longer complete).",
 				Computed:            true,
 			},
 			"reason": schema.StringAttribute{
-				MarkdownDescription: "Why the group is degraded or failed, naming members; null in other phases.",
+				MarkdownDescription: "Why the group is degraded or failed, with the members' names; null in other phases.",
 				Computed:            true,
 			},
 			"revision": schema.Int64Attribute{
-				MarkdownDescription: "Number of times that the group's document was written: it rises by two with each apply that changes the group, and by one with each restart of the group as a whole.",
+				MarkdownDescription: "Number of times the group's document was written. It rises by two with each apply that changes the group, and by one with each restart of the whole group.",
 				Computed:            true,
 			},
 			"restarts": schema.Int64Attribute{
-				MarkdownDescription: "Number of times that the group was restarted as a whole since it was last applied or rerun, where its `restart_scope` is `group`.",
+				MarkdownDescription: "Number of restarts of the whole group since it was last applied or rerun, if its `restart_scope` is `group`.",
 				Computed:            true,
 			},
 			"members": schema.MapNestedAttribute{
-				MarkdownDescription: "The members found, by name.",
+				MarkdownDescription: "Members found, by name.",
 				Computed:            true,
 				NestedObject:        schema.NestedAttributeObject{Attributes: memberDataAttributes()},
 			},
@@ -100,19 +100,19 @@ func memberDataAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"role":  text("Role of the member."),
 		"index": number("Index of the member in its role, from 0."),
-		"host":  text("Name of the host it is on."),
+		"host":  text("Name of the member's host."),
 		"gpus": schema.ListAttribute{
-			MarkdownDescription: "UUIDs of the GPUs that it was given; empty where it has none.",
+			MarkdownDescription: "UUIDs of the GPUs allocated to the member; empty if it has none.",
 			ElementType:         types.StringType,
 			Computed:            true,
 		},
-		"address":     text("Address at which it is reached, `host:port`."),
-		"state":       text("`pending`, `running`, `restarting`, `completed`, `failed`, or `stopped` (ended on request, as parameter servers are when the group has completed)."),
-		"restarts":    number("Number of times that it was started again on its own, since an apply or a restart of the whole group started it."),
-		"exit_code":   number("Exit code of the last instance that ended: 128 + the number of the signal where one killed it; null where none has ended yet."),
-		"started_at":  moment("Start of the last instance; null where there was none. A time"),
-		"finished_at": moment("End of the last instance; null while it runs, and where there was none. A time"),
-		"last_error":  text("Why the last instance that ended failed, or could not be started; null where it did not fail, and where none has ended yet."),
+		"address":     text("Address of the member, `host:port`."),
+		"state":       text("`pending`, `running`, `restarting`, `completed`, `failed`, or `stopped` (ended on request, such as parameter servers when the group has completed)."),
+		"restarts":    number("Number of times the member was restarted on its own since an apply or a restart of the whole group started it."),
+		"exit_code":   number("Exit code of the last instance that ended; 128 + the signal's number if a signal killed it; null if none has ended yet."),
+		"started_at":  moment("Start of the last instance; null if there was none. A time"),
+		"finished_at": moment("End of the last instance; null while it runs, or if there was none. A time"),
+		"last_error":  text("Why the last instance that ended failed or could not be started; null if it did not fail, or if none has ended yet."),
 	}
 }
 
