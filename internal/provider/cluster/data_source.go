@@ -55,7 +55,7 @@ type agentResidentModel struct {
 
 func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A cluster, with its hosts and the names of its groups and sweeps. It can be passed on as a resource is: `cluster = data.trainyard_cluster.lab`.",
+		MarkdownDescription: "A cluster, with its hosts and the names of its groups and sweeps. Pass it on like the resource: `cluster = data.trainyard_cluster.lab`.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "The cluster's name.",
@@ -78,23 +78,23 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"hosts": schema.MapNestedAttribute{
-				MarkdownDescription: "The hosts by name, as they are found.",
+				MarkdownDescription: "Hosts by name, as found.",
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"address": schema.StringAttribute{
-						MarkdownDescription: "For `process`, where members on this host are reached by others, without a port; for `swarm`, where its Docker Engine is reached, null where that is not declared; for `systemd`, where its SSH server is reached.",
+						MarkdownDescription: "For `process`, the address at which other members reach those on this host, without a port. For `swarm`, the address of its Docker Engine; null if not declared. For `systemd`, the address of its SSH server.",
 						Computed:            true,
 					},
 					"role": schema.StringAttribute{
-						MarkdownDescription: "`manager` or `worker`; null where it is not managed.",
+						MarkdownDescription: "`manager` or `worker`; null if not managed.",
 						Computed:            true,
 					},
 					"availability": schema.StringAttribute{
-						MarkdownDescription: "`active`, `pause` or `drain`; null where it is not managed.",
+						MarkdownDescription: "`active`, `pause` or `drain`; null if not managed.",
 						Computed:            true,
 					},
 					"advertise_address": schema.StringAttribute{
-						MarkdownDescription: "Where the other hosts reach this one; null where it is not declared.",
+						MarkdownDescription: "Address at which the other hosts reach this one; null if not declared.",
 						Computed:            true,
 					},
 					"socket": schema.StringAttribute{
@@ -107,11 +107,11 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						Computed:            true,
 					},
 					"capacity": schema.SingleNestedAttribute{
-						MarkdownDescription: "What the members on this host may request in all.",
+						MarkdownDescription: "Total that the members on this host may request.",
 						Computed:            true,
 						Attributes: map[string]schema.Attribute{
 							"cpus": schema.Float64Attribute{
-								MarkdownDescription: "Number of processors.",
+								MarkdownDescription: "Number of CPUs.",
 								Computed:            true,
 							},
 							"memory_mib": schema.Int64Attribute{
@@ -123,15 +123,15 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				}},
 			},
 			"network": schema.SingleNestedAttribute{
-				MarkdownDescription: "The network that the members share; null where the engine makes none.",
+				MarkdownDescription: "Network that the members share; null if the engine creates none.",
 				Computed:            true,
 				Attributes: map[string]schema.Attribute{
 					"subnet": schema.StringAttribute{
-						MarkdownDescription: "Range of its addresses in CIDR notation.",
+						MarkdownDescription: "Its address range in CIDR notation.",
 						Computed:            true,
 					},
 					"encrypted": schema.BoolAttribute{
-						MarkdownDescription: "Whether what members send from host to host is encrypted.",
+						MarkdownDescription: "Whether traffic between members on different hosts is encrypted.",
 						Computed:            true,
 					},
 					"attachable": schema.BoolAttribute{
@@ -149,7 +149,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						Computed:            true,
 					},
 					"host": schema.StringAttribute{
-						MarkdownDescription: "Host it runs on, or last failed on; null if unknown, and with `process`.",
+						MarkdownDescription: "Host it runs on, or last failed on; null if unknown, and on `process`.",
 						Computed:            true,
 					},
 					"error": schema.StringAttribute{
@@ -196,8 +196,8 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 
 const (
 	residentStateDescription   = "`running`, `starting`, `failing` (being retried, or no host can run it) or `absent` (not scheduled)."
-	residentErrorDescription   = "Why it isn't running, and what to do; null if it is, or is starting."
-	residentMetricsDescription = "Where it answers Prometheus, at `/metrics`: an address with a port, such as `10.0.0.3:9465`; null without `agent.metrics_port`."
+	residentErrorDescription   = "Why it isn't running, and what to do; null if it is running or starting."
+	residentMetricsDescription = "Address at which it serves Prometheus metrics, under `/metrics`, such as `10.0.0.3:9465`; null without `agent.metrics_port`."
 )
 
 func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
