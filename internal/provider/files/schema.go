@@ -13,19 +13,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "A folder or archive of the machine where Terraform runs, brought to every host of a cluster: the code that its groups and sweeps run.\n\n" +
+const resourceDescription = "A folder or archive on the machine where Terraform runs, copied to every host of a cluster: the code that its groups and sweeps run.\n\n" +
 	"```terraform\n" +
 	"command = [\"python3\", \"${trainyard_files.code.path}/train.py\"]\n" +
 	"```\n\n" +
-	"`path` is content-addressed: other content has another path. When the source changes, the plan shows the new path, and the group that uses it is updated in the same apply. " +
-	"The former version stays as long as a group, a sweep or a member refers to it, and is removed by the next apply of files, a group or a sweep after that.\n\n" +
+	"`path` is content-addressed: different content has a different path. When the source changes, the plan shows the new path, and the group that uses it is updated in the same apply. " +
+	"The previous version stays as long as a group, a sweep or a member refers to it; the next apply of files, a group or a sweep after that removes it.\n\n" +
 	"| counts | does not count |\n" +
 	"|---|---|\n" +
 	"| paths, contents, the executable bit, symbolic links | times, owners, other modes, empty folders |\n\n" +
-	"On the hosts the files belong to the user who runs members, are for this user alone, and are read-only: write results elsewhere. " +
-	"A file that is altered or missing on a host is drift, shown in `hosts`, and mended in place by an apply. What members add to the folder (root can, such as `__pycache__`) is left alone, and is removed with the version.\n\n" +
-	"A source may have 100,000 files and 4 GiB. It is read at every plan: leave out data and checkpoints. With `source = path.module`, exclude `.terraform` and `terraform.tfstate*`, which may hold secrets.\n\n" +
-	"Clusters of the engines `process` and `systemd` have files; on `swarm`, put them into an image with `trainyard_image`."
+	"On the hosts, the files belong to the user that runs members, are accessible to this user only, and are read-only: write results elsewhere. " +
+	"A file that is altered or missing on a host is drift: it is shown in `hosts`, and an apply repairs it in place. What members add to the folder (root can), such as `__pycache__`, is left alone, and removed with the version.\n\n" +
+	"A source may have up to 100,000 files and 4 GiB. It is read at every plan: leave out data and checkpoints. With `source = path.module`, exclude `.terraform` and `terraform.tfstate*`, which may hold secrets.\n\n" +
+	"For clusters of the engines `process` and `systemd`. On `swarm`, put files into an image with `trainyard_image`."
 
 // Schema is the schema of trainyard_files.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -39,39 +39,39 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Name of the files within their cluster, a DNS label: lower-case letters, digits and hyphens, a letter first. Forces replacement, which fails as long as a group or sweep refers to `path`; `create_before_destroy` avoids that.",
+				MarkdownDescription: "Name of the files within their cluster, a DNS label: lower-case letters, digits and hyphens, starting with a letter. Forces replacement, which fails as long as a group or sweep refers to `path`; `create_before_destroy` avoids that.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"source": schema.StringAttribute{
-				MarkdownDescription: "Folder, or tar, tar.gz or zip archive, such as `\"${path.module}/train\"`. Of a folder, `.git` is left out, and what its `.gitignore` files say, those of its subfolders included; " +
-					"those of the folders around it don't count. Symbolic links have to stay within it.",
+				MarkdownDescription: "Folder, or tar, tar.gz or zip archive, such as `\"${path.module}/train\"`. For a folder, `.git` is left out, and so is whatever its `.gitignore` files list, including those in its subfolders; " +
+					"those in its parent folders don't count. Symbolic links have to stay within the source.",
 				Required: true,
 			},
 			"excludes": schema.ListAttribute{
-				MarkdownDescription: "What else is left out, of a folder or an archive: patterns as in `.gitignore`, such as `*.ckpt` or `/data/`. They go before those of `.gitignore` files; `!` brings something back.",
+				MarkdownDescription: "What else to leave out of a folder or an archive: patterns as in `.gitignore`, such as `*.ckpt` or `/data/`. They take precedence over `.gitignore` files; `!` re-includes something.",
 				Optional:            true,
 				ElementType:         types.StringType,
 				Validators:          []validator.List{listvalidator.NoNullValues()},
 			},
 			"path": schema.StringAttribute{
-				MarkdownDescription: "Folder of the files on each host, as an absolute path.",
+				MarkdownDescription: "Absolute path of the folder with the files on each host.",
 				Computed:            true,
 			},
 			"digest": schema.StringAttribute{
-				MarkdownDescription: "Digest of the files, `sha256:…`. `path` has it, too.",
+				MarkdownDescription: "Digest of the files, `sha256:…`. It is also part of `path`.",
 				Computed:            true,
 			},
 			"size_bytes": schema.Int64Attribute{
-				MarkdownDescription: "Size of all files together.",
+				MarkdownDescription: "Total size of all files.",
 				Computed:            true,
 			},
 			"hosts": schema.MapAttribute{
-				MarkdownDescription: "What the hosts have: `digest`, or which files are altered or missing. A host without the files is not there. Wherever it is not `digest`, the next apply mends it.",
+				MarkdownDescription: "What each host has: `digest`, or which files are altered or missing. A host without the files is not listed. The next apply repairs every host that does not have `digest`.",
 				Computed:            true,
 				ElementType:         types.StringType,
 			},
-			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It covers the way to all hosts.", ""),
+			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It covers the copy to all hosts.", ""),
 		},
 	}
 }
