@@ -19,20 +19,20 @@ import (
 )
 
 const resourceDescription = "An image that all hosts of a cluster have before a group starts, without a registry: loaded from an archive, or built from a folder on one host and copied to the others. " +
-	"Where neither is given, each host pulls it.\n\n" +
-	"A group that runs `image = trainyard_image.trainer.image_id` waits for it, runs exactly it on every host, and asks no registry. " +
-	"Its members are started anew when the image has changed.\n\n" +
-	"A host that has another image under the same name is an error, and nothing is overwritten; what a plan has shown in `hosts` is replaced when it is applied. " +
-	"All hosts have to be reached: each is one with an `address` in the cluster.\n\n" +
+	"If neither is given, each host pulls it.\n\n" +
+	"A group with `image = trainyard_image.trainer.image_id` waits for the image, runs exactly this image on every host, and contacts no registry. " +
+	"Its members restart when the image has changed.\n\n" +
+	"If a host has another image under the same name, that is an error and nothing is overwritten. Images that a plan has shown in `hosts` are replaced when that plan is applied. " +
+	"All hosts have to be reachable: each needs an `address` in the cluster.\n\n" +
 	"| source | `image_id` | when it changes |\n" +
 	"|---|---|---|\n" +
 	"| `archive` | known at plan, read from the archive | the archive's content |\n" +
-	"| `build` | known after the apply; a host that lacks it gets a copy, without another build | the folder, but for what `.dockerignore` leaves out and for the files' times, `dockerfile`, `target`, `args` |\n" +
-	"| neither | known after the apply; hosts that have it pull nothing | never: a new version takes a new tag |\n\n" +
-	"An archive or a build is for one platform. Where hosts of several platforms pull, each has an image of its own, and `image_id` is the name with the digest that they all came from.\n\n" +
+	"| `build` | known after the apply; a host that lacks it gets a copy, without another build | the folder (except what `.dockerignore` leaves out, and the files' times), `dockerfile`, `target`, `args` |\n" +
+	"| neither | known after the apply; hosts that have it pull nothing | never: use a new tag for a new version |\n\n" +
+	"An archive or a build is for one platform. If hosts of several platforms pull, each has its own image, and `image_id` is the name with the digest that they all came from.\n\n" +
 	"A replaced image stays while members run from it; the next apply of a `trainyard_image` after that removes it. " +
-	"A destroy takes the name away, and with its last name the image, but leaves an image that containers use, with a warning.\n\n" +
-	"For clusters of the engine `swarm`. Hosts of `systemd` pull their images from a registry, or have them loaded (`docker load`); `process` runs none."
+	"A destroy removes the name, and the image along with its last name. It keeps an image that containers use, with a warning.\n\n" +
+	"For clusters of the engine `swarm`. On `systemd`, hosts pull their images from a registry, or have them loaded (`docker load`); `process` runs no images."
 
 // Schema is the schema of trainyard_image.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -45,22 +45,22 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Reference under which the hosts have the image, as `[registry/]name[:tag]`. The tag defaults to `latest`. Forces replacement.",
+				MarkdownDescription: "Reference of the image on the hosts: `[registry/]name[:tag]`. The tag defaults to `latest`. Forces replacement.",
 				Required:            true,
 				Validators:          []validator.String{isName{}},
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"archive": schema.StringAttribute{
-				MarkdownDescription: "File that the image is loaded from: a docker-archive, as `docker save` writes it, uncompressed. Of several images in it, it is the one called `name`.",
+				MarkdownDescription: "File to load the image from: an uncompressed docker-archive, as written by `docker save`. If it has several images, the one called `name` is loaded.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(resourcekit.Beside("build"))},
 			},
 			"build": schema.SingleNestedAttribute{
-				MarkdownDescription: "How the image is built: on the first of the hosts, by the classic builder, without BuildKit's instructions such as `RUN --mount`. The images that it starts `FROM`, or copies from, are pulled there, with the credentials of the provider: the host gets those of the registries that the Dockerfile names, variables of `ARG` among it (`${NAME:-default}`), and no others.",
+				MarkdownDescription: "How to build the image. It is built on the first of the hosts, by the classic builder, without BuildKit instructions such as `RUN --mount`. The images that it starts `FROM` or copies from are pulled there, with the provider's credentials: the host gets only those of the registries that the Dockerfile names, including by `ARG` variables (`${NAME:-default}`).",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"context": schema.StringAttribute{
-						MarkdownDescription: "Folder that the Dockerfile copies from. Its `.dockerignore` is heeded.",
+						MarkdownDescription: "Build context: the folder that the Dockerfile copies from. Its `.dockerignore` is respected.",
 						Required:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
@@ -70,12 +70,12 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"target": schema.StringAttribute{
-						MarkdownDescription: "Stage that is built. Defaults to the last.",
+						MarkdownDescription: "Stage to build. Defaults to the last.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"args": schema.MapAttribute{
-						MarkdownDescription: "Values of `ARG` instructions. They can be read in the image's history: they are no place for secrets.",
+						MarkdownDescription: "Values of `ARG` instructions. Don't use them for secrets: they can be read in the image's history.",
 						Optional:            true,
 						ElementType:         types.StringType,
 						Validators:          []validator.Map{mapvalidator.NoNullValues()},
@@ -83,20 +83,20 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				},
 			},
 			"image_id": schema.StringAttribute{
-				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`, for a group's `image`. The same in both image stores, unlike the ID in `docker image ls`. " +
-					"Where hosts of several platforms pulled it, its name with a digest.",
+				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`, for a group's `image`. It is the same in both image stores, unlike the ID in `docker image ls`. " +
+					"If hosts of several platforms pulled the image, its name with a digest.",
 				Computed: true,
 			},
 			"source_hash": schema.StringAttribute{
-				MarkdownDescription: "Digest of the archive, or of all that the image is built from. Null where it is pulled.",
+				MarkdownDescription: "Digest of the archive, or of everything that the image is built from. Null if the image is pulled.",
 				Computed:            true,
 			},
 			"hosts": schema.MapAttribute{
-				MarkdownDescription: "What the hosts have under that name: `image_id`, or the ID of another image. A host without one is not there. Wherever it is not `image_id`, the next apply mends it.",
+				MarkdownDescription: "What each host has under that name: `image_id`, or the ID of another image. A host without one is not listed. The next apply corrects every host that does not have `image_id`.",
 				Computed:            true,
 				ElementType:         types.StringType,
 			},
-			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It covers the build, and the way to all hosts.", ""),
+			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It covers the build and the copy to all hosts.", ""),
 		},
 	}
 }
