@@ -16,17 +16,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "GPUs of a cluster that its groups and sweeps may use, and how they are shared. A role asks for some of them by `gpus = { pool = trainyard_gpu_pool.v100.name }`; members of the group's other roles see none.\n\n" +
-	"The devices are named by their UUIDs (`devices`), or chosen by what they are (`select`): by what the hosts have when the pool is created or changed. " +
-	"What was chosen stays chosen, so that a plan without change asks no host for its GPUs. A device can be in one pool only.\n\n" +
-	"| `sharing` | a device serves | a role's `gpus` ask for |\n" +
+const resourceDescription = "GPUs of a cluster that its groups and sweeps may use, and how they are shared. A role requests some of them with `gpus = { pool = trainyard_gpu_pool.v100.name }`; members of the group's other roles see none.\n\n" +
+	"Devices are named by UUID (`devices`), or chosen by their properties (`select`) from what the hosts have when the pool is created or changed. " +
+	"The choice is kept, so a plan without changes queries no host for its GPUs. A device can be in only one pool.\n\n" +
+	"| `sharing` | a device serves | a role's `gpus` request |\n" +
 	"|---|---|---|\n" +
 	"| `exclusive` | one member | `count` devices |\n" +
-	"| `slots` | as many members as its memory, less `reserve_percent`, has slots of `memory_mib_per_slot` | the slots that hold `memory_mib`, one by default, on each of `count` devices |\n\n" +
-	"An A40 of 46,068 MiB has 37 slots of 1,199 MiB. No hardware keeps a member within its slots: the program has to, see the guide \"GPU pools\".\n\n" +
-	"The cluster's controller looks at the devices every few seconds. One that is gone, or in trouble, stays in the pool, and is shown as `unhealthy`: " +
-	"no member gets it, and an apply moves those that have it to others of the pool. Once it works again it is given out as before.\n\n" +
-	"The GPUs are found by `trainyard-agent`, which is released with the provider. Where a host's are not known, a pool that needs them is an error that says why."
+	"| `slots` | one member per slot of `memory_mib_per_slot` in its memory, less `reserve_percent` | the slots that hold `memory_mib`, one by default, on each of `count` devices |\n\n" +
+	"An A40 with 46,068 MiB has 37 slots of 1,199 MiB. No hardware keeps a member within its slots: the program has to do that, see the guide \"GPU pools\".\n\n" +
+	"The cluster's controller checks the devices every few seconds. A device that is missing or has a problem stays in the pool, and is shown as `unhealthy`: " +
+	"it is allocated to no member, and an apply moves members that have it to other devices of the pool. Once it works again, it is allocated as before.\n\n" +
+	"GPUs are detected by `trainyard-agent`, which is released with the provider. If a host's GPUs are not known, a pool that needs them fails with an error that says why."
 
 // Schema is the schema of trainyard_gpu_pool.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -48,35 +48,35 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Name of the pool within its cluster, a DNS label: lower-case letters, digits and hyphens, a letter first. Forces replacement, which fails as long as a group or sweep uses the pool.",
+				MarkdownDescription: "Name of the pool within its cluster, a DNS label: lower-case letters, digits and hyphens, starting with a letter. Forces replacement, which fails as long as a group or sweep uses the pool.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"devices": schema.MapAttribute{
-				MarkdownDescription: "UUIDs of the devices by the names of their hosts, as `nvidia-smi -L` and the data source `trainyard_gpus` list them; members get them in this order. Where `select` is given, those that it chose.",
+				MarkdownDescription: "UUIDs of the devices by host name, as listed by `nvidia-smi -L` and the data source `trainyard_gpus`. Members get them in this order. With `select`, the devices that it chose.",
 				ElementType:         types.ListType{ElemType: types.StringType},
 				Optional:            true,
 				Computed:            true,
 				Validators:          []validator.Map{mapvalidator.NoNullValues(), mapvalidator.ValueListsAre(listvalidator.NoNullValues())},
 			},
 			"select": schema.SingleNestedAttribute{
-				MarkdownDescription: "What devices are to be chosen, instead of `devices`: all that are as said here. Devices that are divided by MIG, or in trouble, are left out.",
+				MarkdownDescription: "Choose devices by their properties, instead of `devices`: all that match. Devices that are divided by MIG or have a problem are left out.",
 				Optional:            true,
 				Attributes:          selectorAttributes(),
 			},
 			"sharing": choice("Whether a device serves one member (`exclusive`) or several (`slots`), see above.", string(domain.Exclusive)),
 			"memory_mib_per_slot": schema.Int64Attribute{
-				MarkdownDescription: "Size of a slot in MiB, for `slots`, where it is needed: what a member uses at its peak.",
+				MarkdownDescription: "Size of a slot in MiB: what a member uses at its peak. Required for `slots`.",
 				Optional:            true,
 			},
 			"reserve_percent": schema.Float64Attribute{
-				MarkdownDescription: "How much of each device's memory no slot is made of, in percent, for `slots`: what the driver and CUDA itself need. Defaults to 3.",
+				MarkdownDescription: "Share of each device's memory that is not divided into slots, in percent, for `slots`: what the driver and CUDA itself need. Defaults to 3.",
 				Optional:            true,
 			},
-			"strategy":           choice("How members are distributed over the devices of a host: `spread` (over all evenly) or `pack` (onto as few as possible).", string(domain.Spread)),
-			"on_foreign_process": choice("What happens to a device that a process uses which is no member's: `avoid` (it is not given to a member as long as that is so), `warn` (it is, with a warning, where no other is left) or `ignore`.", string(domain.ForeignAvoid)),
+			"strategy":           choice("How members are distributed over a host's devices: `spread` (evenly over all) or `pack` (onto as few as possible).", string(domain.Spread)),
+			"on_foreign_process": choice("What happens to a device used by a process that belongs to no member: `avoid` (not allocated as long as this is so), `warn` (allocated, with a warning, if no other device is left) or `ignore`.", string(domain.ForeignAvoid)),
 			"slots": schema.Int64Attribute{
-				MarkdownDescription: "Number of slots of all devices, which have one each where they are exclusive.",
+				MarkdownDescription: "Total number of slots of all devices; exclusive devices have one each.",
 				Computed:            true,
 			},
 			"device_slots": schema.MapAttribute{
@@ -85,12 +85,12 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				Computed:            true,
 			},
 			"unhealthy": schema.MapAttribute{
-				MarkdownDescription: "What is wrong with devices of the pool, by UUID, with their hosts; empty where all can be used. " +
-					"As long as it is not, each plan shows a change of it: what is declared is not what there is. An apply looks again.",
+				MarkdownDescription: "What is wrong with devices of the pool, by UUID, with their hosts; empty if all can be used. " +
+					"While it is not empty, each plan shows a change to it, because the pool is not as declared. An apply checks again.",
 				ElementType: types.StringType,
 				Computed:    true,
 			},
-			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It covers the wait for the agents of hosts that have just become part of the cluster.", ""),
+			"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It covers the wait for the agents of hosts that have just joined the cluster.", ""),
 		},
 	}
 }
@@ -98,27 +98,27 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 func selectorAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"model": schema.StringAttribute{
-			MarkdownDescription: "Pattern of the whole name of their model, in which `*` stands for any characters and `?` for one, such as `Tesla V100*`.",
+			MarkdownDescription: "Pattern that has to match the whole model name, such as `Tesla V100*`: `*` matches any characters, and `?` exactly one.",
 			Optional:            true,
 		},
 		"memory_mib": schema.Int64Attribute{
-			MarkdownDescription: "The least memory that each has, in MiB.",
+			MarkdownDescription: "Minimum memory of each device, in MiB.",
 			Optional:            true,
 		},
 		"hosts": schema.ListAttribute{
-			MarkdownDescription: "Names of the only hosts that will do. Defaults to none: any host will do.",
+			MarkdownDescription: "Names of the allowed hosts. Defaults to none: any host is allowed.",
 			ElementType:         types.StringType,
 			Optional:            true,
 			Validators:          []validator.List{listvalidator.NoNullValues()},
 		},
 		"labels": schema.MapAttribute{
-			MarkdownDescription: "Labels that a host must have, with just these values. Defaults to none: any host will do.",
+			MarkdownDescription: "Labels that a host must have, with exactly these values. Defaults to none: any host is allowed.",
 			ElementType:         types.StringType,
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"max_per_host": schema.Int64Attribute{
-			MarkdownDescription: "How many devices of each host are chosen at most, by their indexes. 0 is as if left out: all.",
+			MarkdownDescription: "Maximum number of devices chosen on each host, in the order of their indexes. 0 is the same as omitting it: all.",
 			Optional:            true,
 		},
 	}
