@@ -38,8 +38,8 @@ func (e *joinTokenEphemeral) Metadata(_ context.Context, req ephemeral.MetadataR
 
 func (e *joinTokenEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "What a host needs to join the Swarm of a cluster by itself, as by cloud-init: `docker swarm join --token <token> <address>`. " +
-			"The token is in no plan and no state. For clusters of the engine `swarm`; Terraform knows ephemeral resources from version 1.10 on.",
+		MarkdownDescription: "What a host needs to join a cluster's Swarm by itself, for example through cloud-init: `docker swarm join --token <token> <address>`. " +
+			"The token is stored in no plan and no state. For clusters of the engine `swarm`. Ephemeral resources require Terraform 1.10 or later.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": schema.SingleNestedAttribute{
 				MarkdownDescription: resourcekit.ClusterReferenceDescription,
@@ -60,24 +60,24 @@ func (e *joinTokenEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"id": schema.StringAttribute{
-						MarkdownDescription: "Comes with `cluster = trainyard_cluster.lab`, and makes Terraform ask a new cluster after its creation only.",
+						MarkdownDescription: "Set by `cluster = trainyard_cluster.lab`. It makes Terraform query a new cluster only after it has been created.",
 						Optional:            true,
 					},
 				},
 			},
 			"role": schema.StringAttribute{
-				MarkdownDescription: "What the host is to be: `worker` or `manager`. Defaults to `worker`.",
+				MarkdownDescription: "Role of the host in the Swarm: `worker` or `manager`. Defaults to `worker`.",
 				Optional:            true,
 				Computed:            true,
 				Validators:          []validator.String{stringvalidator.OneOf(resourcekit.NamesOf(domain.HostRoles)...)},
 			},
 			"token": schema.StringAttribute{
-				MarkdownDescription: "The token. Whoever has it can join the Swarm in this role.",
+				MarkdownDescription: "Join token. Anyone who has it can join the Swarm in this role.",
 				Computed:            true,
 				Sensitive:           true,
 			},
 			"addresses": schema.ListAttribute{
-				MarkdownDescription: "Addresses (`host:port`) of the managers that let hosts in, the leader's first.",
+				MarkdownDescription: "Addresses (`host:port`) of the managers that accept hosts, the leader's first.",
 				ElementType:         types.StringType,
 				Computed:            true,
 			},
