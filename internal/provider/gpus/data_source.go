@@ -64,24 +64,24 @@ type gpuProcessModel struct {
 
 func (d *gpusDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The GPUs of a cluster's hosts as they are at the moment, read from NVIDIA's driver by `trainyard-agent`. What is not known is null, never 0.",
+		MarkdownDescription: "The current state of the GPUs of a cluster's hosts, read from NVIDIA's driver by `trainyard-agent`. Unknown values are null, never 0.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
 			"hosts": schema.MapNestedAttribute{
-				MarkdownDescription: "The hosts by name. Hosts that share a machine, as those of `process` do, show the GPUs of the machine.",
+				MarkdownDescription: "Hosts by name. Hosts that share a machine, as on `process`, show the GPUs of the machine.",
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"reason": schema.StringAttribute{
-						MarkdownDescription: "Why it is not known which GPUs there are; null where it is.",
+						MarkdownDescription: "Why the host's GPUs are not known; null if they are.",
 						Computed:            true,
 					},
 					"sampled_at": schema.StringAttribute{
-						MarkdownDescription: "When they were looked at, in RFC 3339, UTC.",
+						MarkdownDescription: "When the GPUs were sampled, in RFC 3339, UTC.",
 						CustomType:          timetypes.RFC3339Type{},
 						Computed:            true,
 					},
 					"gpus": schema.ListNestedAttribute{
-						MarkdownDescription: "The GPUs in the order of their indexes; null where it is not known which there are, and empty where there are none.",
+						MarkdownDescription: "GPUs in the order of their indexes; null if they are not known, and empty if there are none.",
 						Computed:            true,
 						NestedObject:        schema.NestedAttributeObject{Attributes: gpuAttributes()},
 					},
@@ -102,44 +102,44 @@ func gpuAttributes() map[string]schema.Attribute {
 		return schema.Float64Attribute{MarkdownDescription: description, Computed: true}
 	}
 	return map[string]schema.Attribute{
-		"uuid":                       text("The GPU's UUID, such as `GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91`: the same in any slot and after any restart. `devices` of a `trainyard_gpu_pool` take it."),
-		"index":                      whole("Its number on the host, from 0, which may be another after a restart of the host."),
-		"model":                      text("Name of its model, such as `NVIDIA A40`."),
-		"pci_bus_id":                 text("Its address on the PCI bus."),
-		"memory_mib":                 whole("All of its memory, in MiB."),
+		"uuid":                       text("UUID of the GPU, such as `GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91`: the same in any slot and after any restart. Use it in `devices` of a `trainyard_gpu_pool`."),
+		"index":                      whole("Index on the host, from 0. It may change when the host restarts."),
+		"model":                      text("Model name, such as `NVIDIA A40`."),
+		"pci_bus_id":                 text("Address on the PCI bus."),
+		"memory_mib":                 whole("Total memory, in MiB."),
 		"memory_used_mib":            whole("Memory in use, in MiB."),
-		"memory_free_mib":            whole("Memory that is free, in MiB."),
-		"utilisation_percent":        number("How much of the last moment it was working, in percent."),
-		"memory_utilisation_percent": number("How much of the last moment its memory was read or written, in percent."),
-		"temperature_celsius":        whole("Its temperature, in °C."),
-		"power_watts":                number("Power that it draws, in watts."),
-		"power_limit_watts":          number("Power that it may draw at most, in watts."),
-		"ecc_errors":                 whole("Number of errors of its memory that could not be corrected, since the driver was loaded; null where ECC is off."),
-		"xid":                        whole("Number of the last error (XID) that the driver reported of it since the agent listens, such as 79; null where there was none."),
+		"memory_free_mib":            whole("Free memory, in MiB."),
+		"utilisation_percent":        number("Share of the last moment in which the GPU was working, in percent."),
+		"memory_utilisation_percent": number("Share of the last moment in which its memory was being read or written, in percent."),
+		"temperature_celsius":        whole("Temperature, in °C."),
+		"power_watts":                number("Power draw, in watts."),
+		"power_limit_watts":          number("Power limit, in watts."),
+		"ecc_errors":                 whole("Number of uncorrectable memory errors since the driver was loaded; null if ECC is off."),
+		"xid":                        whole("Number of the last error (XID) that the driver has reported for it since the agent began listening, such as 79; null if there was none."),
 		"xid_at": schema.StringAttribute{
-			MarkdownDescription: "When it was reported, in RFC 3339, UTC; null where there was none.",
+			MarkdownDescription: "When that error was reported, in RFC 3339, UTC; null if there was none.",
 			CustomType:          timetypes.RFC3339Type{},
 			Computed:            true,
 		},
-		"mig":       schema.BoolAttribute{MarkdownDescription: "Whether it is divided by MIG. Such a GPU can't be in a pool.", Computed: true},
-		"numa_node": whole("Memory node of the host that it is nearest to."),
+		"mig":       schema.BoolAttribute{MarkdownDescription: "Whether the GPU is divided by MIG. Such a GPU can't be in a pool.", Computed: true},
+		"numa_node": whole("Nearest NUMA node of the host."),
 		"nvlinks": schema.ListAttribute{
-			MarkdownDescription: "UUIDs of the GPUs that it reaches by NVLink.",
+			MarkdownDescription: "UUIDs of the GPUs reachable by NVLink.",
 			ElementType:         types.StringType,
 			Computed:            true,
 		},
 		"processes": schema.ListNestedAttribute{
-			MarkdownDescription: "The processes that use it; null where nobody can tell.",
+			MarkdownDescription: "Processes that use the GPU; null if not known.",
 			Computed:            true,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"pid":        whole("ID of the process."),
-				"memory_mib": whole("Memory of the GPU that it uses, in MiB."),
+				"memory_mib": whole("GPU memory that it uses, in MiB."),
 				"command":    text("Name of its program."),
-				"member":     text("Name of the member of this cluster that it belongs to; null for a process of anybody else."),
+				"member":     text("Name of the member of this cluster that it belongs to; null for any other process."),
 			}},
 		},
-		"trouble": text("Why it can't be used, such as `fallen off the bus (XID 79)`; null where it can."),
-		"unknown": text("What could not be read of it, and why; null where all could."),
+		"trouble": text("Why the GPU can't be used, such as `fallen off the bus (XID 79)`; null if it can."),
+		"unknown": text("What could not be read from the GPU, and why; null if everything could."),
 	}
 }
 
