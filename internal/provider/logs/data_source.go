@@ -37,22 +37,22 @@ type Model struct {
 
 func (d *logsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The end of what a member wrote to its standard output and standard error.\n\n" +
-			"The lines are stored in the state in plain text. Where they may hold secrets, pass them on as `sensitive(data.trainyard_logs.<name>.lines)`, " +
-			"so that they are not shown, and protect the state; or leave this data source out.",
+		MarkdownDescription: "The last lines that a member wrote to standard output and standard error.\n\n" +
+			"The lines are stored in the state in plain text. If they may contain secrets, pass them on as `sensitive(data.trainyard_logs.<name>.lines)`, " +
+			"so that they are not shown, and protect the state; or don't use this data source.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
 			"member": schema.StringAttribute{
-				MarkdownDescription: "Name of the member, `<group>-<role>-<index>`; of a run of a sweep `<sweep>-<key>-0`. Of a run that has ended, the last lines are kept.",
+				MarkdownDescription: "Name of the member: `<group>-<role>-<index>`, or `<sweep>-<key>-0` for a run of a sweep. The last lines of a run that has ended are kept.",
 				Required:            true,
 			},
 			"tail": schema.Int64Attribute{
-				MarkdownDescription: "Number of lines from the end, 1 or more; 0 for all that are kept, up to 32 MiB. Lines are cut off after 256 KiB. Defaults to 100.",
+				MarkdownDescription: "Number of lines from the end, 1 or more; 0 means all that are kept, up to 32 MiB. Lines are cut off after 256 KiB. Defaults to 100.",
 				Optional:            true,
 				Validators:          []validator.Int64{int64validator.AtLeast(0)},
 			},
 			"since": schema.StringAttribute{
-				MarkdownDescription: "Leaves out what was written before: a time in RFC 3339 such as `2026-01-31T12:00:00Z`, or a duration back from now such as `15m`; accurate to about a second. Defaults to none.",
+				MarkdownDescription: "Omit lines written before this: a time in RFC 3339, such as `2026-01-31T12:00:00Z`, or a duration back from now, such as `15m`. Accurate to about a second. Defaults to none.",
 				Optional:            true,
 			},
 			"lines": schema.ListAttribute{
