@@ -18,19 +18,19 @@ func (psBandwidth) Metadata(_ context.Context, _ function.MetadataRequest, resp 
 
 // psBandwidthParameters are the function's parameters in their order.
 var psBandwidthParameters = []struct{ name, description string }{
-	{"parameters", "Number of the model's parameters."},
-	{"bytes", "Size of a parameter in bytes: 4 for 32-bit floating point."},
+	{"parameters", "Number of model parameters."},
+	{"bytes", "Size of a parameter in bytes, such as 4 for 32-bit floating point."},
 	{"workers", "Number of workers."},
-	{"ps", "Number of parameter servers, over which the parameters are spread evenly."},
-	{"step_seconds", "Time that a worker takes for a step, in seconds."},
+	{"ps", "Number of parameter servers. The parameters are spread evenly over them."},
+	{"step_seconds", "Time that a worker takes per step, in seconds."},
 }
 
 func (psBandwidth) Definition(_ context.Context, _ function.DefinitionRequest, resp *function.DefinitionResponse) {
 	resp.Definition = function.Definition{
 		Summary: "Compute the network bandwidth that each parameter server needs",
-		MarkdownDescription: "Computes the traffic at each parameter server in Gbit/s and in one direction, when every worker pulls all parameters and pushes all gradients in each step: " +
-			"`parameters × bytes × 8 × workers ÷ (ps × step_seconds) ÷ 10⁹`. As much flows in the other direction at the same time. " +
-			"With 250 million parameters of 4 bytes, 10 workers, 1 parameter server and steps of 1 s that is 80 Gbit/s. All arguments must be above 0.",
+		MarkdownDescription: "Computes the traffic at each parameter server, in Gbit/s and in one direction, when every worker pulls all parameters and pushes all gradients in each step: " +
+			"`parameters × bytes × 8 × workers ÷ (ps × step_seconds) ÷ 10⁹`. The same amount flows in the other direction at the same time. " +
+			"For 250 million parameters of 4 bytes, 10 workers, 1 parameter server and steps of 1 s, this is 80 Gbit/s. All arguments must be above 0.",
 		Return: function.Float64Return{},
 	}
 	for _, p := range psBandwidthParameters {

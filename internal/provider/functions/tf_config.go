@@ -23,20 +23,20 @@ func (tfConfig) Definition(_ context.Context, _ function.DefinitionRequest, resp
 	resp.Definition = function.Definition{
 		Summary: "Render TensorFlow's TF_CONFIG for one task",
 		MarkdownDescription: "Renders the value of `TF_CONFIG` for one task of a cluster that Trainyard does not run, as compact JSON. " +
-			"Members of groups with the framework `tensorflow` find theirs in their environment.",
+			"Members of groups with the framework `tensorflow` get theirs in the environment.",
 		Parameters: []function.Parameter{
 			function.MapParameter{
 				Name:                "cluster",
-				MarkdownDescription: "Addresses (`host:port`) of the tasks by type, such as `chief`, `worker` and `ps`, in the order of their indexes. An `evaluator` is no part of the cluster, and left out of the result.",
+				MarkdownDescription: "Addresses (`host:port`) of the tasks by type, such as `chief`, `worker` and `ps`, in index order. An `evaluator` is not part of the cluster and is omitted from the result.",
 				ElementType:         types.ListType{ElemType: types.StringType},
 			},
 			function.StringParameter{
 				Name:                "type",
-				MarkdownDescription: "Type of the task; one of those of the cluster.",
+				MarkdownDescription: "Type of the task: a key of `cluster`.",
 			},
 			function.Int64Parameter{
 				Name:                "index",
-				MarkdownDescription: "Index of the task among those of its type, from 0.",
+				MarkdownDescription: "Index of the task within its type, from 0.",
 			},
 		},
 		Return: function.StringReturn{},
