@@ -47,36 +47,36 @@ func (m *dockerModel) expand() engine.DockerSettings {
 // dockerAttribute is how Docker Engines are reached, and what they need to run members.
 func dockerAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "What Docker Engines need beside `ssh`: certificates for those that are reached over TLS, and credentials of image registries, which enter no state. " +
-			"What is left out is taken from where the `docker` command finds it: `DOCKER_HOST`, `DOCKER_CERT_PATH`, `DOCKER_CONTEXT` and `DOCKER_CONFIG`, and the present context.",
+		MarkdownDescription: "What Docker Engines need besides `ssh`: certificates for those reached over TLS, and image registry credentials, which are not stored in any state. " +
+			"Omitted settings are taken from where the `docker` command finds them: `DOCKER_HOST`, `DOCKER_CERT_PATH`, `DOCKER_CONTEXT` and `DOCKER_CONFIG`, and the current context.",
 		Optional: true,
 		Attributes: map[string]schema.Attribute{
 			"tls": tlsAttribute(),
 			"registries": schema.MapNestedAttribute{
-				MarkdownDescription: "Credentials of image registries by host, such as `registry.example.com:5000`, or `docker.io`. They are handed on to the hosts of a Swarm or of `systemd` that pull, each those of the registries that it pulls from. Defaults to those in Docker's `config.json`. What is kept of them on hosts of `systemd` is in the guide \"Bare hosts\".",
+				MarkdownDescription: "Image registry credentials by host, such as `registry.example.com:5000` or `docker.io`. They are passed to the hosts of a Swarm or of `systemd` that pull; each host gets only those for the registries that it pulls from. Defaults to those in Docker's `config.json`. The guide \"Bare hosts\" says what is kept of them on hosts of `systemd`.",
 				Optional:            true,
 				Validators:          []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"username": schema.StringAttribute{
-						MarkdownDescription: "Name of the user; it takes a `password`.",
+						MarkdownDescription: "User name. Requires `password`.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("password"))},
 					},
 					"password": schema.StringAttribute{
-						MarkdownDescription: "Password, or access token in its place; it takes a `username`.",
+						MarkdownDescription: "Password or access token. Requires `username`.",
 						Optional:            true,
 						Sensitive:           true,
 						Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("username")), stringvalidator.ExactlyOneOf(resourcekit.Beside("token"))},
 					},
 					"token": schema.StringAttribute{
-						MarkdownDescription: "Identity token, in the place of user and password.",
+						MarkdownDescription: "Identity token, instead of `username` and `password`.",
 						Optional:            true,
 						Sensitive:           true,
 					},
 				}},
 			},
 			"controller_image": schema.StringAttribute{
-				MarkdownDescription: "Image that the clusters' controllers, and the agents on their hosts, run from: one whose entrypoint is the `trainyard-agent` of this version, which is the controller as well, and which all hosts can pull. Defaults to none: the provider makes an image of itself, and loads it onto the hosts that it reaches, without any registry. Required where Terraform runs on macOS or Windows, to start controllers. A tag is pinned to its digest when an apply starts the controller.",
+				MarkdownDescription: "Image for the clusters' controllers and the agents on their hosts. Its entrypoint must be the `trainyard-agent` of this version, which is also the controller, and all hosts must be able to pull it. Defaults to none: the provider builds an image of itself and loads it onto the hosts that it reaches, without a registry. Required to start controllers if Terraform runs on macOS or Windows. A tag is pinned to its digest when an apply starts the controller.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
@@ -86,27 +86,27 @@ func dockerAttribute() schema.Attribute {
 
 func tlsAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "How to authenticate to hosts with a `tcp://` address, and they to the provider. Such a connection is always encrypted and verified.",
+		MarkdownDescription: "Mutual TLS authentication between the provider and hosts with a `tcp://` address. These connections are always encrypted and verified.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"ca": schema.StringAttribute{
-				MarkdownDescription: "Certificates of who may have signed the hosts', as PEM text. Defaults to those that the system trusts.",
+				MarkdownDescription: "CA certificates that the hosts' certificates must be signed by, as PEM text. Defaults to those that the system trusts.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path"))},
 			},
 			"cert": schema.StringAttribute{
-				MarkdownDescription: "The provider's own certificate, as PEM text; it takes a `key`.",
+				MarkdownDescription: "Client certificate of the provider, as PEM text. Requires `key`.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path")), stringvalidator.AlsoRequires(resourcekit.Beside("key"))},
 			},
 			"key": schema.StringAttribute{
-				MarkdownDescription: "Key of that certificate, as PEM text; it takes a `cert`.",
+				MarkdownDescription: "Private key of `cert`, as PEM text. Requires `cert`.",
 				Optional:            true,
 				Sensitive:           true,
 				Validators:          []validator.String{stringvalidator.ConflictsWith(resourcekit.Beside("cert_path")), stringvalidator.AlsoRequires(resourcekit.Beside("cert"))},
 			},
 			"cert_path": schema.StringAttribute{
-				MarkdownDescription: "Folder with `ca.pem`, `cert.pem` and `key.pem`, in the place of the texts; `~/` is the home directory. Defaults to the environment variable `DOCKER_CERT_PATH`.",
+				MarkdownDescription: "Folder with `ca.pem`, `cert.pem` and `key.pem`, instead of the PEM texts; `~/` is the home directory. Defaults to the environment variable `DOCKER_CERT_PATH`.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},

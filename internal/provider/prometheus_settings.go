@@ -28,29 +28,29 @@ func (m prometheusLoginModel) expand() prometheus.Credentials {
 // prometheusAttribute is how to log in to the Prometheus servers that data sources ask.
 func prometheusAttribute() schema.Attribute {
 	return schema.MapNestedAttribute{
-		MarkdownDescription: "How to log in to the Prometheus servers that `trainyard_utilisation` and `trainyard_policy_backtest` ask, by host, with the port where their `url` has one, such as `prometheus.example.com:9090`. " +
-			"Those that ask for nothing need not be here. They are here, and not in the data source, because that is kept in the state.",
+		MarkdownDescription: "Credentials for the Prometheus servers that `trainyard_utilisation` and `trainyard_policy_backtest` query, by host, with the port if their `url` has one, such as `prometheus.example.com:9090`. " +
+			"Omit servers that need no credentials. Credentials are set here rather than in the data source because the data source is stored in the state.",
 		Optional:   true,
 		Validators: []validator.Map{mapvalidator.NoNullValues()},
 		NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 			"username": schema.StringAttribute{
-				MarkdownDescription: "Name of the user; it takes a `password`.",
+				MarkdownDescription: "User name. Requires `password`.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("password"))},
 			},
 			"password": schema.StringAttribute{
-				MarkdownDescription: "Password; it takes a `username`.",
+				MarkdownDescription: "Password. Requires `username`.",
 				Optional:            true,
 				Sensitive:           true,
 				Validators:          []validator.String{stringvalidator.AlsoRequires(resourcekit.Beside("username")), stringvalidator.ExactlyOneOf(resourcekit.Beside("bearer_token"))},
 			},
 			"bearer_token": schema.StringAttribute{
-				MarkdownDescription: "Bearer token, in the place of user and password.",
+				MarkdownDescription: "Bearer token, instead of `username` and `password`.",
 				Optional:            true,
 				Sensitive:           true,
 			},
 			"insecure": schema.BoolAttribute{
-				MarkdownDescription: "Whether the credentials may be sent unencrypted, by `http://`, where anybody on the way can read them. Defaults to `false`: only `https://` and this machine itself get them. Certificates are verified in any case.",
+				MarkdownDescription: "Whether the credentials may be sent unencrypted over `http://`, where anyone on the path can read them. Defaults to `false`: they are sent only over `https://` and to this machine itself. Certificates are always verified.",
 				Optional:            true,
 			},
 		}},

@@ -72,20 +72,20 @@ func (p *trainyardProvider) Metadata(_ context.Context, _ provider.MetadataReque
 func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, resp *provider.SchemaResponse) {
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Trainyard declares training infrastructure: clusters of hosts, and groups of parameter servers, " +
-			"workers and other roles that train on them. It is for teams with one to some hundred machines and no wish to run Kubernetes.\n\n" +
-			"The engine `process` runs everything as processes of this machine and needs nothing to be installed. " +
-			"The engine `swarm` runs it as services of a Docker Swarm, which may be there already, or is formed. " +
-			"The engine `systemd` runs it as units of systemd, and as containers, on bare hosts, over nothing but SSH.",
+			"workers and other roles that train on them. It is for teams with one to a few hundred machines that do not want to run Kubernetes.\n\n" +
+			"The engine `process` runs everything as processes on this machine and needs nothing to be installed. " +
+			"The engine `swarm` runs it as services of a Docker Swarm, an existing one or one that it forms. " +
+			"The engine `systemd` runs it as systemd units and containers on bare hosts, over SSH alone.",
 		Attributes: map[string]schema.Attribute{
 			"state_dir": schema.StringAttribute{
-				MarkdownDescription: "Folder, as an absolute path, in which the engine `process` keeps its clusters, their logs among it. " +
-					"Whoever works on a cluster names the same folder. Defaults to the environment variable `" + stateDirVariable + "`, " +
-					"else to `$XDG_STATE_HOME/trainyard`, else to `~/.local/state/trainyard`.",
+				MarkdownDescription: "Folder, as an absolute path, in which the engine `process` keeps its clusters, including their logs. " +
+					"All users of a cluster must set the same folder. Defaults to the environment variable `" + stateDirVariable + "`, " +
+					"then to `$XDG_STATE_HOME/trainyard`, then to `~/.local/state/trainyard`.",
 				Optional: true,
 			},
 			"agent_binaries": schema.MapAttribute{
-				MarkdownDescription: "Files of the program `trainyard-agent`, built for Linux, by the architecture of hosts: `amd64` or `arm64`. For the engine `systemd`, which brings it there. " +
-					"A release has them beside the provider; give those that a build from source lacks, which has that of its own machine at most.",
+				MarkdownDescription: "Paths of the program `trainyard-agent`, built for Linux, by host architecture: `amd64` or `arm64`. The engine `systemd` copies it to the hosts. " +
+					"A release has these files beside the provider. Set those that a build from source lacks: it has at most the one for its own machine.",
 				ElementType: types.StringType,
 				Optional:    true,
 				Validators: []validator.Map{

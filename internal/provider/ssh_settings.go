@@ -41,43 +41,43 @@ func (m *sshModel) expand() engine.SSHCredentials {
 
 func sshAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "How to log in to hosts with an `ssh://` address, and to the jump host, whatever engine runs on them. Credentials enter no state. The keys of hosts are always verified. `~/.ssh/config` is not read.",
+		MarkdownDescription: "How to log in to hosts with an `ssh://` address, and to the jump host, on any engine. Credentials are not stored in any state. Host keys are always verified. `~/.ssh/config` is not read.",
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"user": schema.StringAttribute{
-				MarkdownDescription: "User where the address names none. Defaults to the user that runs Terraform.",
+				MarkdownDescription: "User name if the address has none. Defaults to the user that runs Terraform.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"private_key": schema.StringAttribute{
-				MarkdownDescription: "Private key, as PEM text. Where no key is given, those of the agent (`SSH_AUTH_SOCK`, on Windows else the service `ssh-agent`) and `~/.ssh/id_ed25519`, `id_ecdsa` and `id_rsa` are tried.",
+				MarkdownDescription: "Private key, as PEM text. If no key is given, those of the agent (`SSH_AUTH_SOCK`, or else the service `ssh-agent` on Windows) and `~/.ssh/id_ed25519`, `id_ecdsa` and `id_rsa` are tried.",
 				Optional:            true,
 				Sensitive:           true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"identity_files": schema.ListAttribute{
-				MarkdownDescription: "Files of private keys, offered in this order; `~/` is the home directory. Each has to be readable.",
+				MarkdownDescription: "Private key files, offered in this order; `~/` is the home directory. Each must be readable.",
 				ElementType:         types.StringType,
 				Optional:            true,
 				Validators:          []validator.List{listvalidator.SizeAtLeast(1), listvalidator.NoNullValues(), listvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1))},
 			},
 			"passphrase": schema.StringAttribute{
-				MarkdownDescription: "Passphrase of the keys that are encrypted.",
+				MarkdownDescription: "Passphrase of encrypted keys.",
 				Optional:            true,
 				Sensitive:           true,
 			},
 			"use_agent": schema.BoolAttribute{
-				MarkdownDescription: "Whether the keys of the agent are offered beside those that are given; then there has to be an agent. Defaults to `false`: an agent is asked where no key is given.",
+				MarkdownDescription: "Whether the agent's keys are offered in addition to those given; an agent must then be running. Defaults to `false`: an agent is used only if no key is given.",
 				Optional:            true,
 			},
 			"known_hosts_files": schema.ListAttribute{
-				MarkdownDescription: "Files with the keys of hosts. Defaults to `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`, unless `known_hosts` is given.",
+				MarkdownDescription: "Known hosts files. Defaults to `~/.ssh/known_hosts` and `/etc/ssh/ssh_known_hosts`, unless `known_hosts` is set.",
 				ElementType:         types.StringType,
 				Optional:            true,
 				Validators:          []validator.List{listvalidator.NoNullValues()},
 			},
 			"known_hosts": schema.StringAttribute{
-				MarkdownDescription: "Keys of hosts, as the lines of such a file.",
+				MarkdownDescription: "Host keys, as lines of a known hosts file.",
 				Optional:            true,
 			},
 			"jump_host": schema.StringAttribute{
