@@ -80,50 +80,50 @@ func neededDuration(description string) schema.StringAttribute {
 func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
 	metric := map[string]schema.Attribute{
 		"algorithm": schema.SingleNestedAttribute{
-			MarkdownDescription: "The algorithm that makes a count of the metric: exactly one. Left out, the metric is observed: it is measured and shown in the history, in `explain` and to Prometheus, and an `external` algorithm is told of it, " +
-				"but it asks for no count, and nothing waits for it where it is missing. One metric with an algorithm, or a schedule, there has to be.",
+			MarkdownDescription: "Algorithm that turns the metric into a count; exactly one. Omit it to only observe the metric: it is measured, shown in the history and in `explain`, exported to Prometheus and passed to an `external` algorithm, " +
+				"but it asks for no count, and a missing value holds nothing up. At least one metric needs an algorithm, unless there is a schedule.",
 			Optional:   true,
 			Attributes: algorithmAttributes(),
 			Validators: []validator.Object{namesAlgorithm{}},
 		},
-		"stale_after": scalingDuration("A value older than this is as good as missing. Defaults to `" + written(domain.DefaultStaleAfter) + "`."),
-		"on_missing": scalingText("What the metric asks for where it has no value, which is never taken for 0: nothing, with no scaling in by other metrics either (`hold`), " +
-			"the least count (`min`), the largest one (`max`), or what it asks for at `missing_value` (`value`). Defaults to `hold`."),
-		"missing_value": scalingNumber("The value in the place of one that is missing, for `on_missing = \"value\"`, where it is needed."),
+		"stale_after": scalingDuration("A value older than this counts as missing. Defaults to `" + written(domain.DefaultStaleAfter) + "`."),
+		"on_missing": scalingText("What the metric asks for when it has no value; a missing value is never taken as 0. `hold` asks for nothing and also prevents scaling in by other metrics, " +
+			"`min` asks for the minimum count, `max` for the maximum, and `value` for what it asks for at `missing_value`. Defaults to `hold`."),
+		"missing_value": scalingNumber("Value used in place of a missing one. Required with `on_missing = \"value\"`."),
 		"forecast": schema.SingleNestedAttribute{
-			MarkdownDescription: "Has the algorithm work with the value that is expected some time ahead, if that is more than the present one. Defaults to none: it works with the present value.",
+			MarkdownDescription: "Lets the algorithm work with the value forecast for some time ahead, if that is higher than the current one. Defaults to none: it works with the current value.",
 			Optional:            true,
 			Attributes: map[string]schema.Attribute{
-				"lead":   scalingDuration("How far ahead, such as the time that a member takes to start. Defaults to just that: how long members have taken so far, and in a backtest `model.startup`."),
-				"season": scalingDuration("Length of what repeats, such as `24h`, 10 times the lead or more. Defaults to none: the trend alone is followed."),
+				"lead":   scalingDuration("How far ahead to forecast, such as the time that a member takes to start. Defaults to that time: how long members have taken so far, or `model.startup` in a backtest."),
+				"season": scalingDuration("Length of the repeating pattern, such as `24h`, at least 10 times the lead. Defaults to none: only the trend is followed."),
 			},
 		},
 	}
 	maps.Copy(metric, more)
 	return map[string]schema.Attribute{
-		"min":      neededWhole("The least number of members."),
-		"max":      neededWhole("The largest number of members."),
-		"initial":  scalingWhole("Number of members to begin with, as soon as that can be had; then the metrics decide. Defaults to the count that the role has, and in a backtest to `min`."),
-		"interval": scalingDuration("Time between two decisions, from `1s` to `1h`. Defaults to `" + written(domain.DefaultScalingInterval) + "`."),
+		"min":      neededWhole("Minimum number of members."),
+		"max":      neededWhole("Maximum number of members."),
+		"initial":  scalingWhole("Initial number of members, set as soon as possible; after that the metrics decide. Defaults to the current count of the role, and to `min` in a backtest."),
+		"interval": scalingDuration("Time between decisions, from `1s` to `1h`. Defaults to `" + written(domain.DefaultScalingInterval) + "`."),
 		"metrics": schema.MapNestedAttribute{
-			MarkdownDescription: "What the count follows, by names that you choose. The largest count that one of them, or of `schedules`, asks for is taken.",
+			MarkdownDescription: "Metrics that the count follows, by names that you choose. The largest count that any of them, or of `schedules`, asks for is used.",
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 			NestedObject:        schema.NestedAttributeObject{Attributes: metric},
 		},
 		"schedules": schema.MapNestedAttribute{
-			MarkdownDescription: "Counts for certain times, by names that you choose. More is possible where a metric asks for it.",
+			MarkdownDescription: "Counts for certain times, by names that you choose. The count can be higher if a metric asks for it.",
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-				"start":     neededText("When it begins, in the syntax of cron with five fields, such as `0 8 * * 1-5`."),
-				"end":       neededText("When it ends, in the same syntax."),
-				"time_zone": scalingText("Time zone of both, by its name in the IANA database, such as `Europe/Warsaw`. Defaults to UTC."),
-				"count":     neededWhole("The least number of members in between, from `min` to `max`."),
+				"start":     neededText("Start time, as a cron expression with five fields, such as `0 8 * * 1-5`."),
+				"end":       neededText("End time, in the same syntax."),
+				"time_zone": scalingText("Time zone of both, by IANA name, such as `Europe/Warsaw`. Defaults to UTC."),
+				"count":     neededWhole("Minimum number of members between `start` and `end`: from `min` to `max`."),
 			}},
 		},
 		"scale_out": behaviourAttribute("How fast members are added.", written(domain.DefaultStabilisationOut), "4 members or 100 %, whichever is more, every 15 seconds"),
-		"scale_in":  behaviourAttribute("How fast members are removed.", written(domain.DefaultStabilisationIn), "none: all that are too many go at once"),
+		"scale_in":  behaviourAttribute("How fast members are removed.", written(domain.DefaultStabilisationIn), "none: all surplus members are removed at once"),
 	}
 }
 
@@ -133,65 +133,65 @@ func algorithmAttributes() map[string]schema.Attribute {
 		return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: attributes}
 	}
 	return map[string]schema.Attribute{
-		"target": algorithm("Keeps the metric at a value, as the Horizontal Pod Autoscaler of Kubernetes does.", map[string]schema.Attribute{
-			"value": neededNumber("What the metric is kept at, above 0, in the metric's own unit."),
-			"per": scalingText("What is compared with it: the mean of what the members have, such as their utilisation (`mean`), " +
-				"or a value of the whole, such as requests a second, divided by the number of members (`total`). Defaults to `mean`."),
+		"target": algorithm("Keeps the metric at a value, like the Kubernetes Horizontal Pod Autoscaler.", map[string]schema.Attribute{
+			"value": neededNumber("Value to keep the metric at, above 0, in the metric's own unit."),
+			"per": scalingText("What is compared with `value`: the mean of a metric that members have, such as their utilisation (`mean`), " +
+				"or a value for the whole role, such as requests per second, divided by the number of members (`total`). Defaults to `mean`."),
 		}),
-		"heat": algorithm("Scales once the metric has been beyond a threshold for some decisions in a row: each of them heats or cools.", map[string]schema.Attribute{
-			"lower":      neededNumber("The threshold at which, and below which, it cools."),
-			"upper":      neededNumber("The threshold at which, and above which, it heats."),
-			"target":     neededNumber("The value that the new count is made for, above 0."),
-			"recurrence": scalingCount("Number of decisions in a row that it takes. Defaults to 3."),
+		"heat": algorithm("Scales once the metric has been beyond a threshold for several decisions in a row: each of them heats or cools.", map[string]schema.Attribute{
+			"lower":      neededNumber("Threshold at or below which a decision cools."),
+			"upper":      neededNumber("Threshold at or above which a decision heats."),
+			"target":     neededNumber("Value that the new count aims for, above 0."),
+			"recurrence": scalingCount("Number of decisions in a row needed to scale. Defaults to 3."),
 		}),
 		"threshold": algorithm("Adds or removes members while the metric is beyond a threshold.", map[string]schema.Attribute{
-			"lower":            scalingNumber("The threshold below which members are removed. Defaults to none: they never are."),
-			"upper":            scalingNumber("The threshold above which members are added. Defaults to none: they never are."),
-			"samples":          scalingCount("Number of decisions in a row that have to find the metric there. Defaults to 1."),
-			"step_out":         scalingCount("Number of members that are added at a time. Defaults to 1."),
-			"step_in":          scalingCount("Number of members that are removed at a time. Defaults to 1."),
-			"step_out_percent": scalingNumber("How many are added at a time in percent of the count, rounded up, where that is more than `step_out`. Defaults to none."),
-			"step_in_percent":  scalingNumber("How many are removed at a time in percent of the count, rounded up, where that is more than `step_in`. Defaults to none."),
+			"lower":            scalingNumber("Threshold below which members are removed. Defaults to none: members are never removed."),
+			"upper":            scalingNumber("Threshold above which members are added. Defaults to none: members are never added."),
+			"samples":          scalingCount("Number of decisions in a row that must find the metric beyond the threshold. Defaults to 1."),
+			"step_out":         scalingCount("Number of members added at a time. Defaults to 1."),
+			"step_in":          scalingCount("Number of members removed at a time. Defaults to 1."),
+			"step_out_percent": scalingNumber("Members added at a time, in percent of the count, rounded up. Used if that is more than `step_out`. Defaults to none."),
+			"step_in_percent":  scalingNumber("Members removed at a time, in percent of the count, rounded up. Used if that is more than `step_in`. Defaults to none."),
 		}),
-		"queue": algorithm("Has members in proportion to a queue.", map[string]schema.Attribute{
-			"per_member": neededNumber("How much of the queue is one member's, above 0."),
-			"cool_down":  scalingDuration("How long the queue has to have been empty before the last member goes. Defaults to `" + written(domain.DefaultQueueCoolDown) + "`."),
+		"queue": algorithm("Keeps the count in proportion to a queue.", map[string]schema.Attribute{
+			"per_member": neededNumber("Queue length per member, above 0."),
+			"cool_down":  scalingDuration("How long the queue must have been empty before the last member is removed. Defaults to `" + written(domain.DefaultQueueCoolDown) + "`."),
 		}),
-		"marginal_gain": algorithm("Adds members as long as each brings progress.", map[string]schema.Attribute{
-			"threshold":   neededNumber("The least progress that one more member has to bring, as a share of what a member brought so far: `0.1` is a tenth."),
-			"settle":      scalingDuration("How long progress is measured before the next step, and after members have come to run. Defaults to `" + written(domain.DefaultGainSettle) + "`."),
-			"retry_after": scalingDuration("Time after which another member is tried again, once one brought too little. Defaults to none: never."),
+		"marginal_gain": algorithm("Adds members as long as each one increases progress.", map[string]schema.Attribute{
+			"threshold":   neededNumber("Minimum progress that one more member must bring, as a share of what each member brought so far: `0.1` is a tenth."),
+			"settle":      scalingDuration("How long progress is measured before the next step, and after members have started. Defaults to `" + written(domain.DefaultGainSettle) + "`."),
+			"retry_after": scalingDuration("Time after which another member is tried again, once one has brought too little. Defaults to none: never."),
 		}),
-		"risk": algorithm("Keeps the share of time with too few members at what you allow, with as few members as that takes. It learns what can be foreseen of the load, and how far off that is.", map[string]schema.Attribute{
-			"percent":  neededNumber(fmt.Sprintf("The share of time that may have too few members, in percent: %g to %d. What the policy's bounds and rates cause counts, too.", domain.MinRiskPercent, domain.MaxRiskPercent)),
-			"capacity": scalingNumber(fmt.Sprintf("How much of the metric one member carries, above 0, in the metric's own unit. Defaults to %d, for a utilisation in percent; `per = \"total\"` needs it.", domain.DefaultRiskCapacity)),
-			"per": scalingText("Whether the metric is the mean of what the members have, such as their utilisation (`mean`), " +
-				"or a value of the whole, such as requests a second (`total`). Defaults to `mean`."),
+		"risk": algorithm("Keeps the share of time with too few members at what you allow, with as few members as possible. It learns to forecast the load, and how far off its forecasts are.", map[string]schema.Attribute{
+			"percent":  neededNumber(fmt.Sprintf("Share of time that may have too few members, in percent: %g to %d. Shortages caused by the policy's bounds and rates count, too.", domain.MinRiskPercent, domain.MaxRiskPercent)),
+			"capacity": scalingNumber(fmt.Sprintf("How much of the metric one member carries, above 0, in the metric's own unit. Defaults to %d, for a utilisation in percent. Required with `per = \"total\"`.", domain.DefaultRiskCapacity)),
+			"per": scalingText("Whether the metric is the mean over the members, such as their utilisation (`mean`), " +
+				"or a value for the whole role, such as requests per second (`total`). Defaults to `mean`."),
 		}),
-		"external": algorithm("Has a program of yours decide, such as one that has learnt to. It is given what the policy sees as JSON, and answers with a count or a direction, see the guide \"Autoscaling\". "+
-			"Any failure is no answer, and changes nothing.", HookAttributes()),
-		"idle_room": algorithm("Has as many members as there is room for that nobody else uses, up to `max`. Nothing is measured, so that the metric has no `source`. For a group or sweep with a higher `priority` they go again, down to `min`.", map[string]schema.Attribute{
-			"keep_free": scalingWhole("For how many more members room is left free when some are added, such as for groups that are to start at once. Defaults to 0."),
+		"external": algorithm("Lets your own program decide, such as a trained one. It receives what the policy sees as JSON and answers with a count or a direction: see the guide \"Autoscaling\". "+
+			"A failure of any kind counts as no answer and changes nothing.", HookAttributes()),
+		"idle_room": algorithm("Uses the room that nothing else uses, with up to `max` members. Nothing is measured, so the metric has no `source`. The members give way to groups and sweeps with a higher `priority`, down to `min`.", map[string]schema.Attribute{
+			"keep_free": scalingWhole("Number of further members for which room is left free when members are added, for example for groups that must start at once. Defaults to 0."),
 		}),
-		"learned": algorithm("Asks a model that `terraform-provider-trainyard autoscale train` has trained what one member more, as many, and one fewer are worth, and takes the best of these: see the guide \"Autoscaling\". "+
-			"It never adds or removes more than one member a decision.", map[string]schema.Attribute{
-			"model":    neededText("The model itself: `file(\"dqn.json\")`. It is kept apart from the policy, and no later plan reads it."),
-			"capacity": scalingNumber(fmt.Sprintf("How much of the metric one member carries, above 0, in the metric's own unit. Defaults to %d, for a utilisation in percent; `per = \"total\"` needs it.", domain.DefaultLearnedCapacity)),
-			"per": scalingText("Whether the metric is the mean of what the members have, such as their utilisation (`mean`), " +
-				"or a value of the whole, such as records a second (`total`). Defaults to `mean`."),
-			"latency_bound": scalingNumber("The latency that is allowed, above 0, in the unit of the metric that `p99` names, which needs it. In a backtest that is in seconds."),
-			"lag_capacity":  scalingNumber("How much lag one member works off in a second, above 0, in the unit of the metric that `lag_growth` names, which needs it. Defaults to `capacity` where `per` is `total`."),
+		"learned": algorithm("Asks a model trained by `terraform-provider-trainyard autoscale train` what adding one member, keeping the count and removing one are worth, and takes the best of these: see the guide \"Autoscaling\". "+
+			"It never adds or removes more than one member per decision.", map[string]schema.Attribute{
+			"model":    neededText("The model itself: `file(\"dqn.json\")`. It is stored apart from the policy, and later plans do not read it."),
+			"capacity": scalingNumber(fmt.Sprintf("How much of the metric one member carries, above 0, in the metric's own unit. Defaults to %d, for a utilisation in percent. Required with `per = \"total\"`.", domain.DefaultLearnedCapacity)),
+			"per": scalingText("Whether the metric is the mean over the members, such as their utilisation (`mean`), " +
+				"or a value for the whole role, such as records per second (`total`). Defaults to `mean`."),
+			"latency_bound": scalingNumber("Allowed latency, above 0, in the unit of the metric that `p99` names. Required with `p99`. In a backtest the unit is seconds."),
+			"lag_capacity":  scalingNumber("How much lag one member works off per second, above 0, in the unit of the metric that `lag_growth` names. Required with `lag_growth`, unless `per` is `total`: it then defaults to `capacity`."),
 			"observes": schema.MapAttribute{
-				MarkdownDescription: "Other metrics of the policy, by the features of the model that are made of them: `{ cpu = \"processors\" }`, where `processors` is in `metrics`. A model takes some of " + observedFeatures() + ", and each that it takes has to be here, and no other. " +
-					"`reassigning` may be left out where the policy has hooks. Where one has no value, the count stays.",
+				MarkdownDescription: "Other metrics of the policy, by the model feature that they provide: `{ cpu = \"processors\" }`, where `processors` is in `metrics`. A model takes some of " + observedFeatures() + ". List exactly those that it takes. " +
+					"`reassigning` may be omitted if the policy has hooks. If one of these metrics has no value, the count stays.",
 				ElementType: types.StringType,
 				Optional:    true,
 				Validators:  []validator.Map{mapvalidator.NoNullValues()},
 			},
 		}),
-		"ratio": algorithm("Keeps the role in proportion to another one of its group.", map[string]schema.Attribute{
+		"ratio": algorithm("Keeps the role in proportion to another role of its group.", map[string]schema.Attribute{
 			"role": neededText("Name of the other role."),
-			"per":  neededNumber("How many of the other role's members there are for one of this role, above 0."),
+			"per":  neededNumber("Number of members of the other role for each member of this one, above 0."),
 		}),
 	}
 }
@@ -210,9 +210,9 @@ func observedFeatures() string {
 // HookAttributes are those of something of the user's that is asked or told.
 func HookAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"url":     scalingText("An `http://` or `https://` address that is sent the JSON by POST, instead of `command`."),
-		"command": scalingTexts("A program and its arguments that find the JSON on their standard input, instead of `url`. It is run beside the cluster's controller, and so not with engine `swarm`, whose controller has no programs."),
-		"timeout": scalingDuration("How long it may take. Defaults to `" + written(domain.DefaultHookTimeout) + "`."),
+		"url":     scalingText("An `http://` or `https://` address that receives the JSON by POST. Set this or `command`."),
+		"command": scalingTexts("A program and its arguments. The program receives the JSON on standard input. Set this or `url`. It runs beside the cluster's controller, so it is not available on `swarm`, whose controller has no programs."),
+		"timeout": scalingDuration("Time limit. Defaults to `" + written(domain.DefaultHookTimeout) + "`."),
 	}
 }
 
@@ -222,21 +222,21 @@ func behaviourAttribute(description, window, rates string) schema.Attribute {
 		MarkdownDescription: description,
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
-			"stabilisation_window": scalingDuration("Time, `1h` at most, over which the most careful count is taken that was asked for. Defaults to `" + window + "`."),
-			"tolerance":            scalingNumber(fmt.Sprintf("By which share a metric may miss its target without any change, from 0 to below 1. Defaults to %v.", domain.DefaultTolerance)),
+			"stabilisation_window": scalingDuration("Time window, at most `1h`, over which the most conservative proposed count is used. Defaults to `" + window + "`."),
+			"tolerance":            scalingNumber(fmt.Sprintf("Share by which a metric may miss its target without causing a change, from 0 to below 1. Defaults to %v.", domain.DefaultTolerance)),
 			"rates": schema.ListNestedAttribute{
-				MarkdownDescription: "Bounds of the change in a period. Defaults to " + rates + ".",
+				MarkdownDescription: "Limits on the change within a period. Defaults to " + rates + ".",
 				Optional:            true,
 				Validators:          []validator.List{listvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
-					"count":   scalingWhole("Number of members, instead of `percent`."),
-					"percent": scalingNumber("How many in percent of the members at the beginning of the period, instead of `count`."),
+					"count":   scalingWhole("Number of members. Set this or `percent`."),
+					"percent": scalingNumber("Percentage of the members at the beginning of the period. Set this or `count`."),
 					"period":  neededDuration("The period, from `1s` to `30m`."),
 				}},
 			},
-			"select":   scalingText("Which of several rates counts: the one that allows the largest change (`max`), the smallest one (`min`), or none, with no change at all (`disabled`). Defaults to `max`."),
-			"cooldown": scalingDuration("How long after a change of the count, in either direction, there is none in this one. Defaults to none."),
-			"max_step": scalingWhole(fmt.Sprintf("The largest change of one decision, %d at most; 0 sets no bound. Defaults to 0.", domain.MaxReplicas)),
+			"select":   scalingText("Which of several rates applies: the one that allows the largest change (`max`), the smallest (`min`), or none, so that nothing changes in this direction (`disabled`). Defaults to `max`."),
+			"cooldown": scalingDuration("How long after a change of the count, in either direction, there is no change in this direction. Defaults to none."),
+			"max_step": scalingWhole(fmt.Sprintf("Maximum change per decision, at most %d. 0 sets no limit. Defaults to 0.", domain.MaxReplicas)),
 		},
 	}
 }

@@ -35,7 +35,7 @@ func (namesAlgorithm) ValidateObject(_ context.Context, req validator.ObjectRequ
 // misplaced is an attribute that people look for where it is not. It always is an error: without it, Terraform would
 // drop what they wrote without a word.
 func misplaced(name string) schema.StringAttribute {
-	attribute := scalingText(fmt.Sprintf("An error here: `%s` is an attribute of the metric, beside `source`. Terraform ignores attributes that a nested object does not have, and you would never know.", name))
+	attribute := scalingText(fmt.Sprintf("Not valid here: `%s` is an attribute of the metric, beside `source`. Setting it here is an error, as Terraform otherwise silently ignores attributes that a nested object does not have.", name))
 	attribute.Validators = []validator.String{isMisplaced{name}}
 	return attribute
 }
