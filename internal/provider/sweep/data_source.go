@@ -58,7 +58,7 @@ type runDataModel struct {
 
 func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "How a sweep is at the moment: its runs by their states, each run, and the best of them. All that changes by itself is here, and makes no difference to the resource.",
+		MarkdownDescription: "Current state of a sweep: its runs by state, each run, and the best of them. Everything that changes by itself is here, and never shows as a difference of the resource.",
 		Attributes: map[string]schema.Attribute{
 			"id":      resourcekit.ComputedText("`<cluster>/<sweep>`."),
 			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
@@ -68,7 +68,7 @@ func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 			},
 			"total": computedNumber("Number of runs."),
 			"counts": schema.MapAttribute{
-				MarkdownDescription: "Number of runs in each state: " + stateNames + ". One that is `out_of_memory` ran out of GPU memory too often to be tried again.",
+				MarkdownDescription: "Number of runs in each state: " + stateNames + ". A run that is `out_of_memory` ran out of GPU memory too often to be tried again.",
 				ElementType:         types.Int64Type,
 				Computed:            true,
 			},
@@ -76,16 +76,16 @@ func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				MarkdownDescription: "Whether all runs have ended.",
 				Computed:            true,
 			},
-			"time_left": resourcekit.ComputedText("About how long until all runs have ended, as a duration such as `1h30m0s`: by how long those took that succeeded, and how many run side by side now; null where that can't be told yet."),
-			"best":      resourcekit.ComputedText("Key of the run with the best value, the first of `ranking`; null where there is none."),
+			"time_left": resourcekit.ComputedText("Estimated time until all runs have ended, as a duration such as `1h30m0s`, from how long successful runs took and how many run concurrently now; null if no estimate is possible yet."),
+			"best":      resourcekit.ComputedText("Key of the run with the best value, the first of `ranking`; null if there is none."),
 			"ranking": schema.ListAttribute{
-				MarkdownDescription: "Keys of the runs that succeeded and have a value, the best one by `objective.goal` first.",
+				MarkdownDescription: "Keys of the runs that succeeded and have a value, best first according to `objective.goal`.",
 				ElementType:         types.StringType,
 				Computed:            true,
 			},
 			"parallelism": parallelismAttribute(),
 			"runs": schema.MapNestedAttribute{
-				MarkdownDescription: "The runs by key. What is said of an attempt is that of the last one.",
+				MarkdownDescription: "The runs by key. Attributes of an attempt are those of the last one.",
 				Computed:            true,
 				NestedObject:        schema.NestedAttributeObject{Attributes: runDataAttributes()},
 			},
@@ -102,27 +102,27 @@ func runDataAttributes() map[string]schema.Attribute {
 	}
 	return map[string]schema.Attribute{
 		"state":         resourcekit.ComputedText("State of the run: " + stateNames + "."),
-		"reason":        resourcekit.ComputedText("Why the run is in its state, such as what it waits for, or why it failed; null where there is nothing to say."),
-		"member":        resourcekit.ComputedText("Name of the member that the run is; the data source `trainyard_logs` takes it."),
-		"attempts":      computedNumber("Number of attempts that were started."),
-		"failures":      computedNumber("Number of attempts that failed."),
+		"reason":        resourcekit.ComputedText("Why the run is in its state, such as what it waits for or why it failed; null if there is nothing to say."),
+		"member":        resourcekit.ComputedText("Name of the run's member, for the data source `trainyard_logs`."),
+		"attempts":      computedNumber("Number of attempts started."),
+		"failures":      computedNumber("Number of failed attempts."),
 		"out_of_memory": computedNumber("Number of attempts that ran out of GPU memory."),
-		"host":          resourcekit.ComputedText("Name of the host of the attempt; null where there was none."),
+		"host":          resourcekit.ComputedText("Name of the attempt's host; null if there was none."),
 		"gpus": schema.ListAttribute{
-			MarkdownDescription: "UUIDs of the GPUs of the attempt; empty where it had none.",
+			MarkdownDescription: "UUIDs of the attempt's GPUs; empty if it had none.",
 			ElementType:         types.StringType,
 			Computed:            true,
 		},
-		"exit_code":           computedNumber("Exit code of the attempt: 128 + the number of the signal where one killed it; null where it has not ended."),
-		"started_at":          moment("Start of the attempt; null where there was none."),
-		"finished_at":         moment("End of the attempt; null where it has not ended."),
-		"peak_memory_mib":     computedNumber("The most memory in MiB that was measured of the attempt; null where nothing was."),
-		"peak_gpu_memory_mib": computedNumber("The most GPU memory in MiB that was measured of the attempt; null where nothing was."),
+		"exit_code":           computedNumber("Exit code of the attempt, 128 + the signal number if a signal killed it; null if it has not ended."),
+		"started_at":          moment("Start of the attempt; null if there was none."),
+		"finished_at":         moment("End of the attempt; null if it has not ended."),
+		"peak_memory_mib":     computedNumber("Peak memory measured for the attempt, in MiB; null if nothing was measured."),
+		"peak_gpu_memory_mib": computedNumber("Peak GPU memory measured for the attempt, in MiB; null if nothing was measured."),
 		"value": schema.Float64Attribute{
-			MarkdownDescription: "Number that `objective.pattern` found in what the attempt wrote; null where it found none.",
+			MarkdownDescription: "Number that `objective.pattern` found in the attempt's output; null if it found none.",
 			Computed:            true,
 		},
-		"results": resourcekit.ComputedText("Where the files are that the attempt left, on its host: a folder, or a volume; null where the sweep has no `results`, or there was no attempt."),
+		"results": resourcekit.ComputedText("Location of the files that the attempt left, on its host: a folder or a volume; null if the sweep has no `results` or there was no attempt."),
 	}
 }
 

@@ -23,14 +23,14 @@ type ProgressModel struct {
 func progressAttributes() map[string]resourceschema.Attribute {
 	return map[string]resourceschema.Attribute{
 		"pattern": resourceschema.StringAttribute{
-			MarkdownDescription: "Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) of the lines that tell of progress. A group named `step` is the number of the step, which counts up: `step (?P<step>\\d+)`; without one, each line that matches is a step.",
+			MarkdownDescription: "Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) for lines that report progress. A group named `step` is the number of the step, which counts up: `step (?P<step>\\d+)`. Without the group, each matching line is a step.",
 			Required:            true,
 		},
 		"threshold": resourceschema.Float64Attribute{
-			MarkdownDescription: "Minimum progress that one more run on a GPU or host has to bring, as a share of what a run brought there so far, 0 to 1. Defaults to " + strconv.FormatFloat(domain.DefaultRunGain, 'g', -1, 64) + ".",
+			MarkdownDescription: "Minimum progress that one more run on a GPU or host must bring, as a share of what a run there brought so far, 0 to 1. Defaults to " + strconv.FormatFloat(domain.DefaultRunGain, 'g', -1, 64) + ".",
 			Optional:            true,
 		},
-		"settle": duration("Minimum time for which a number of runs is measured before another one is tried, `1s` to `1h`. Half of it is for runs to warm up. Defaults to `1m`."),
+		"settle": duration("Minimum time for which a number of runs is measured before another number is tried, `1s` to `1h`. Half of it is for runs to warm up. Defaults to `1m`."),
 	}
 }
 
@@ -44,20 +44,20 @@ type parallelismModel struct {
 
 func parallelismAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "How many runs side by side finish most, by their progress; null for a sweep without `progress`.",
+		MarkdownDescription: "How many concurrent runs finish most, according to their progress; null for a sweep without `progress`.",
 		Computed:            true,
 		Attributes: map[string]schema.Attribute{
-			"level": computedNumber("Maximum number of this sweep's runs on a GPU, or on a host where runs have no GPUs, at the moment; null where it is left to what there is room for."),
+			"level": computedNumber("Current maximum number of this sweep's runs per GPU, or per host for runs without GPUs; null if only room limits it."),
 			"settled": schema.BoolAttribute{
 				MarkdownDescription: "Whether the best number has been found: `level` no longer changes.",
 				Computed:            true,
 			},
 			"throughput": schema.MapAttribute{
-				MarkdownDescription: "Steps a second that all runs of a GPU or host make together, by their number. All are in terms of the runs that were measured first.",
+				MarkdownDescription: "Steps per second of all runs of a GPU or host together, by the number of runs. All are in terms of the runs that were measured first.",
 				ElementType:         types.Float64Type,
 				Computed:            true,
 			},
-			"reason": resourcekit.ComputedText("Why it is this number."),
+			"reason": resourcekit.ComputedText("Reason for this number."),
 		},
 	}
 }
