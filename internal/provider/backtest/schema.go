@@ -16,11 +16,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const dataSourceDescription = "What an autoscaling policy would have made of a load: how many members there would have been, when that would have changed and why, and for how long " +
-	"they would have been too few. It is computed when Terraform plans, and touches no cluster. `trainyard_autoscaling_policy` runs one.\n\n" +
-	"Members are taken to be alike: each carries `model.capacity`, from `model.startup` after the decision on. What there is no model of can't be followed: `marginal_gain`, which needs the " +
+const dataSourceDescription = "What an autoscaling policy would have done with a load: how many members there would have been, when and why that would have changed, and for how long " +
+	"there would have been too few. It is computed at plan and touches no cluster. `trainyard_autoscaling_policy` runs a policy.\n\n" +
+	"All members are assumed to be alike: each carries `model.capacity`, starting `model.startup` after the decision. Algorithms that the model does not cover can't be tested: `marginal_gain`, which needs the " +
 	"progress of a training, `ratio`, which needs another role, and `external`, which needs a program of yours.\n\n" +
-	"What the data source takes is in the state, as with any other: a trace of a year of minutes makes it some megabytes larger."
+	"The inputs of the data source are in the state, as with any other: a one-year trace in steps of a minute makes the state some megabytes larger."
 
 // Schema is the schema of trainyard_policy_backtest.
 func Schema() schema.Schema {
@@ -38,10 +38,10 @@ func Schema() schema.Schema {
 				Required:            true,
 				Attributes: policy.ReadAttributes(policy.ScalingAttributes(map[string]resource.Attribute{
 					"signal": resource.StringAttribute{
-						MarkdownDescription: fmt.Sprintf("What the metric shows of the load: the percentage of the capacity of the members at work that is in use, 100 at most (`%s`), the load itself (`%s`), "+
-							"what has come and was not done yet, in units of the load times a second (`%s`), how many seconds that waits (`%s`), 1 while members start (`%s`), "+
-							"or by which share the members at work carry more than the mean of all (`%s`). "+
-							"Defaults to what suits the algorithm: `%[3]s` for `queue`, `%[2]s` for a `target` or a `learned` that is `per = \"total\"`, what the feature of a metric is made of that `learned` observes, "+
+						MarkdownDescription: fmt.Sprintf("What the metric shows of the load: the percentage of the working members' capacity that is in use, at most 100 (`%s`), the load itself (`%s`), "+
+							"the backlog of what is not done yet, in units of the load times a second (`%s`), how many seconds the backlog waits (`%s`), 1 while members start (`%s`), "+
+							"or by what share the working members carry more than the mean of all (`%s`). "+
+							"Defaults to what suits the algorithm: `%[3]s` for `queue`, `%[2]s` for a `target` or a `learned` with `per = \"total\"`, for a metric that `learned` observes, the signal of its feature, "+
 							"and `%[1]s` for all others.",
 							autoscale.SignalUtilisation, autoscale.SignalLoad, autoscale.SignalQueue, autoscale.SignalLatency, autoscale.SignalChanging, autoscale.SignalSkew),
 						Optional: true,
@@ -49,49 +49,49 @@ func Schema() schema.Schema {
 				})),
 			},
 			"trace": schema.SingleNestedAttribute{
-				MarkdownDescription: "The load over time, by exactly one of its attributes.",
+				MarkdownDescription: "The load over time. Set exactly one attribute.",
 				Required:            true,
 				Attributes: map[string]schema.Attribute{
 					"csv": schema.StringAttribute{
-						MarkdownDescription: "A table as text, such as `file(\"load.csv\")`, of two columns with or without a line of their names: the time, in RFC 3339 or in seconds since 1970, at equal distances, and the load. " +
-							"A line without a load is one that metrics have lost: the load goes on as before.",
+						MarkdownDescription: "A table as text, such as `file(\"load.csv\")`, with two columns and an optional header: the time, in RFC 3339 or in seconds since 1970, at equal intervals, and the load. " +
+							"A row without a load is a gap in the metrics: the load goes on as before.",
 						Optional: true,
 					},
 					"prometheus": schema.SingleNestedAttribute{
-						MarkdownDescription: "What a Prometheus remembers. How to log in to it is said in the provider's block `prometheus`. Moments at which it knows nothing are ones that metrics have lost.",
+						MarkdownDescription: "Values recorded by a Prometheus server. Set credentials in `prometheus` of the provider. Times without a value are gaps in the metrics.",
 						Optional:            true,
 						Attributes: map[string]schema.Attribute{
 							"url": schema.StringAttribute{
-								MarkdownDescription: "Its address, `http://` or `https://`, with the path that it is below, where there is one. Its certificate is verified, always.",
+								MarkdownDescription: "`http://` or `https://` address of the server, with its path prefix, if any. Its certificate is always verified.",
 								Required:            true,
 								Validators:          []validator.String{resourcekit.IsPrometheusURL()},
 							},
 							"query": schema.StringAttribute{
-								MarkdownDescription: "The query, which returns one series, such as `sum(rate(http_requests_total[5m]))`.",
+								MarkdownDescription: "PromQL query that returns one series, such as `sum(rate(http_requests_total[5m]))`.",
 								Required:            true,
 								Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 							},
 							"start": schema.StringAttribute{
-								MarkdownDescription: "Time of the first value, in RFC 3339. A time that stands still, and not one that is counted back from now, has each plan read the same.",
+								MarkdownDescription: "Time of the first value, in RFC 3339. With a fixed time, rather than one counted back from now, each plan reads the same values.",
 								Required:            true,
 							},
 							"end": schema.StringAttribute{
-								MarkdownDescription: "Time up to which there are values, in RFC 3339.",
+								MarkdownDescription: "Time up to which values are read, in RFC 3339.",
 								Required:            true,
 							},
 							"step": schema.StringAttribute{
-								MarkdownDescription: "Time between two values, as a duration such as `1m`.",
+								MarkdownDescription: "Time between values, as a duration such as `1m`.",
 								Required:            true,
 							},
 							"timeout": schema.StringAttribute{
-								MarkdownDescription: "How long to wait for all its answers together. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
+								MarkdownDescription: "Time limit for all its responses together. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
 								Optional:            true,
 								Validators:          []validator.String{resourcekit.IsTimeout()},
 							},
 						},
 					},
 					"load": schema.SingleNestedAttribute{
-						MarkdownDescription: "Values at equal distances in time.",
+						MarkdownDescription: "Values at equal intervals.",
 						Optional:            true,
 						Attributes: map[string]schema.Attribute{
 							"start": schema.StringAttribute{
@@ -99,11 +99,11 @@ func Schema() schema.Schema {
 								Required:            true,
 							},
 							"step": schema.StringAttribute{
-								MarkdownDescription: "Time between two values, as a duration such as `1m`.",
+								MarkdownDescription: "Time between values, as a duration such as `1m`.",
 								Required:            true,
 							},
 							"values": schema.ListAttribute{
-								MarkdownDescription: "The load, in any unit: requests or samples a second, processors. Each value holds until the next one.",
+								MarkdownDescription: "The load, in any unit: requests or samples per second, processors. Each value holds until the next one.",
 								ElementType:         types.Float64Type,
 								Required:            true,
 								Validators:          []validator.List{listvalidator.NoNullValues()},
@@ -113,50 +113,50 @@ func Schema() schema.Schema {
 				},
 			},
 			"model": schema.SingleNestedAttribute{
-				MarkdownDescription: "What a member does with the load.",
+				MarkdownDescription: "How members handle the load.",
 				Required:            true,
 				Attributes: map[string]schema.Attribute{
 					"capacity": schema.Float64Attribute{
-						MarkdownDescription: "The load that one member carries, in the unit of the trace.",
+						MarkdownDescription: "Load that one member carries, in the unit of the trace.",
 						Required:            true,
 					},
 					"startup": schema.StringAttribute{
-						MarkdownDescription: "Time from the decision for a member until it carries load, as a duration such as `90s`. Defaults to `0s`.",
+						MarkdownDescription: "Time from the decision to add a member until it carries load, as a duration such as `90s`. Defaults to `0s`.",
 						Optional:            true,
 					},
 					"change_time": schema.StringAttribute{
-						MarkdownDescription: "Time for which data moves between members after a change, as between brokers, as a duration such as `40s`: until then members that were added carry nothing, and no other change begins. Defaults to `0s`.",
+						MarkdownDescription: "Time during which data moves between members after a change, as between brokers, as a duration such as `40s`. Until it is over, added members carry nothing, and no other change begins. Defaults to `0s`.",
 						Optional:            true,
 					},
 					"change_loss_percent": schema.Float64Attribute{
-						MarkdownDescription: "Percentage of the capacity of the members at work that is lost for the `change_time`, less than 100. Defaults to `0`.",
+						MarkdownDescription: "Percentage of the working members' capacity that is lost during `change_time`, less than 100. Defaults to `0`.",
 						Optional:            true,
 					},
 				},
 			},
 			"steps": schema.ListNestedAttribute{
-				MarkdownDescription: fmt.Sprintf("The changes of the number of members in their order; the first one is from 0 to the number to begin with. Of more than %d, the last ones.", mostSteps),
+				MarkdownDescription: fmt.Sprintf("Changes of the number of members, in order; the first one is from 0 to the initial number. If there are more than %d, only the last ones.", mostSteps),
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"at": schema.StringAttribute{
-						MarkdownDescription: "When it was decided, in RFC 3339, UTC.",
+						MarkdownDescription: "Time of the decision, in RFC 3339, UTC.",
 						CustomType:          timetypes.RFC3339Type{},
 						Computed:            true,
 					},
-					"from":   whole("Number of members before."),
-					"to":     whole("Number of members after."),
-					"reason": resourcekit.ComputedText("Why."),
+					"from":   whole("Number of members before the change."),
+					"to":     whole("Number of members after the change."),
+					"reason": resourcekit.ComputedText("Reason for the change."),
 				}},
 			},
 			"steps_left_out":            whole("Number of changes before the first one of `steps`."),
-			"under_provisioned_seconds": number("Time in which the load was more than the members at work carry, in seconds."),
-			"under_provisioned_percent": number("The same in percent of the time of the trace."),
-			"member_hours":              number("Hours of all members together, from the decision for each of them on."),
-			"changes":                   whole("Number of changes, without the number to begin with."),
-			"changes_per_hour":          number("Number of changes in an hour."),
-			"reversals":                 whole("How often a change went into the other direction than the one before."),
-			"svg": resourcekit.ComputedText("A picture of load, capacity and number of members over time, as the text of an SVG file, 150 kB at most: " +
-				"a `local_file`, or `terraform output -raw`, makes a file of it."),
+			"under_provisioned_seconds": number("Time during which the load exceeded what the working members carry, in seconds."),
+			"under_provisioned_percent": number("The same, in percent of the duration of the trace."),
+			"member_hours":              number("Hours of all members together, each counted from the decision to add it."),
+			"changes":                   whole("Number of changes, not counting the initial number."),
+			"changes_per_hour":          number("Number of changes per hour."),
+			"reversals":                 whole("Number of changes in the opposite direction to the one before."),
+			"svg": resourcekit.ComputedText("Chart of load, capacity and number of members over time, as the text of an SVG file, at most 150 kB: " +
+				"write it to a file with `local_file` or `terraform output -raw`."),
 		},
 	}
 }
