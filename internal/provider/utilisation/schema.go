@@ -17,25 +17,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const dataSourceDescription = "What hosts, GPUs, groups and members of a cluster use at the moment, and used over a window of time up to now.\n\n" +
-	"The attributes of a host, GPU, group, role or member are its last values. `mean`, `max` and `p95` have the same attributes over the `window`: " +
-	"`utilisation_percent` of a GPU is how busy it was in the last second, which says little, and `mean.utilisation_percent` how busy it was in the last minute. " +
-	"What is not known is null, never 0, and `reason` says why.\n\n" +
-	"Network traffic of a member is known where it has a network of its own, as containers on a Swarm do: that of all interfaces but the loopback. " +
-	"Of members that share their host's network it is known where systemd counts it, on bare hosts with control groups of version 2, alone or beside those of version 1: " +
-	"bytes of IP packets over the last five seconds, including those between members of the same host. Elsewhere, as on `process`, it is null, and `traffic_reason` says why."
+const dataSourceDescription = "Current utilisation of a cluster's hosts, GPUs, groups and members, and their utilisation over a window of time up to now.\n\n" +
+	"The attributes of a host, GPU, group, role or member are its latest values. `mean`, `max` and `p95` have the same attributes over the `window`: " +
+	"`utilisation_percent` of a GPU is how busy it was in the last second, which says little, and `mean.utilisation_percent` is how busy it was in the last minute. " +
+	"An unknown value is null, never 0, and `reason` says why.\n\n" +
+	"A member's network traffic is known if the member has a network of its own, as containers on a Swarm do: it is the traffic of all interfaces but the loopback. " +
+	"For members that share their host's network, it is known if systemd counts it, on bare hosts with cgroup v2, alone or beside v1: " +
+	"it is bytes of IP packets over the last five seconds, including those between members of the same host. Elsewhere, as on `process`, it is null, and `traffic_reason` says why."
 
 // queriesDescription tells which queries there are.
 func queriesDescription() string {
 	text := strings.Builder{}
 	text.WriteString("## Queries of Prometheus\n\n" +
-		"Those that are ready-made are for node_exporter, cAdvisor (members on `swarm`) and dcgm-exporter, each of which `prometheus.queries` can replace. A query returns one series for each host, member or GPU, in the unit of its name, " +
-		"at one moment: the statistics of the window are taken of it. `$cluster` in it stands for the name of the cluster. " +
-		"Of the labels of a series, the first of `host`, `node`, `nodename`, `Hostname` and `instance` that has the name or the address of a host says which it is of " +
-		"(or the name by which `node_uname_info` knows that address), `member` or `container_label_trainyard_member` the member, and `uuid` or `UUID` the GPU.\n\n" +
+		"The built-in queries are for node_exporter, cAdvisor (members on `swarm`) and dcgm-exporter. `prometheus.queries` can replace each of them. A query returns one series per host, member or GPU, in the unit of its name, " +
+		"at one moment; the statistics of the window are computed from it. `$cluster` in a query stands for the name of the cluster. " +
+		"The labels of a series say what it belongs to. The host is given by the first of `host`, `node`, `nodename`, `Hostname` and `instance` that holds the name or address of a host " +
+		"(or the name by which `node_uname_info` knows that address), the member by `member` or `container_label_trainyard_member`, and the GPU by `uuid` or `UUID`.\n\n" +
 		"| quantity | query |\n|---|---|\n")
 	for _, quantity := range prometheus.Quantities() {
-		query := "none: give one to have it"
+		query := "none: set your own"
 		if ready := prometheus.Query(quantity); ready != "" {
 			query = "`" + strings.ReplaceAll(ready, "|", "\\|") + "`"
 		}
@@ -49,27 +49,27 @@ type quantity struct{ name, description string }
 
 // The quantities of hosts, GPUs and members: the attributes of [hostValues], [gpuValues] and [memberValues].
 var (
-	cpusUsed   = quantity{"cpus_used", "Number of processors that are busy"}
+	cpusUsed   = quantity{"cpus_used", "Number of busy processors"}
 	memoryUsed = quantity{"memory_used_mib", "Memory in use, in MiB"}
 
 	hostQuantities = []quantity{
 		cpusUsed,
 		memoryUsed,
-		{"load", "Number of processes that run or wait to, the mean of a minute"},
-		{"disk_used_mib", "Space in use, in MiB, of the file system that the host's agent is on"},
-		{"received_bytes_per_second", "Bytes that its network interfaces received, in a second"},
-		{"sent_bytes_per_second", "Bytes that its network interfaces sent, in a second"},
+		{"load", "Number of processes that run or wait to run, averaged over a minute"},
+		{"disk_used_mib", "Space in use, in MiB, on the file system of the host's agent"},
+		{"received_bytes_per_second", "Bytes received per second on its network interfaces"},
+		{"sent_bytes_per_second", "Bytes sent per second on its network interfaces"},
 	}
 	gpuQuantities = []quantity{
-		{"utilisation_percent", "How much of the time it was working, in percent"},
+		{"utilisation_percent", "Share of the time in which it was working, in percent"},
 		memoryUsed,
-		{"temperature_celsius", "Its temperature, in °C"},
-		{"power_watts", "Power that it draws, in watts"},
+		{"temperature_celsius", "Temperature, in °C"},
+		{"power_watts", "Power draw, in watts"},
 	}
 	memberQuantities = []quantity{
 		cpusUsed,
 		memoryUsed,
-		{"gpu_memory_used_mib", "Memory in use on GPUs, in MiB"},
+		{"gpu_memory_used_mib", "GPU memory in use, in MiB"},
 		{"received_bytes_per_second", "Bytes received per second"},
 		{"sent_bytes_per_second", "Bytes sent per second"},
 	}
@@ -78,7 +78,7 @@ var (
 // withTraffic returns more attributes of what members use.
 func withTraffic(more map[string]schema.Attribute) map[string]schema.Attribute {
 	all := map[string]schema.Attribute{
-		"traffic_reason": resourcekit.ComputedText("Why the bytes received and sent are not known, which `reason` leaves out; null where they are."),
+		"traffic_reason": resourcekit.ComputedText("Why the bytes received and sent are unknown, which is not part of `reason`; null if they are known."),
 	}
 	maps.Copy(all, more)
 	return all
@@ -88,7 +88,7 @@ func withTraffic(more map[string]schema.Attribute) map[string]schema.Attribute {
 func attributesOf(quantities []quantity) map[string]schema.Attribute {
 	attributes := make(map[string]schema.Attribute, len(quantities))
 	for _, q := range quantities {
-		attributes[q.name] = schema.Float64Attribute{MarkdownDescription: q.description + "; null where it is not known.", Computed: true}
+		attributes[q.name] = schema.Float64Attribute{MarkdownDescription: q.description + "; null if unknown.", Computed: true}
 	}
 	return attributes
 }
@@ -97,22 +97,22 @@ func attributesOf(quantities []quantity) map[string]schema.Attribute {
 func measuredObject(quantities []quantity, more map[string]schema.Attribute) schema.NestedAttributeObject {
 	attributes := attributesOf(quantities)
 	for name, description := range map[string]string{
-		"mean": "The mean values over the window.",
-		"max":  "The largest values in the window.",
-		"p95":  "The values that 95 % of those in the window do not exceed.",
+		"mean": "Mean values over the window.",
+		"max":  "Maximum values in the window.",
+		"p95":  "95th percentiles of the values in the window.",
 	} {
 		attributes[name] = schema.SingleNestedAttribute{MarkdownDescription: description, Computed: true, Attributes: attributesOf(quantities)}
 	}
 	attributes["sampled_at"] = schema.StringAttribute{
-		MarkdownDescription: "When the last values were measured, in RFC 3339, UTC; null where there are none.",
+		MarkdownDescription: "When the latest values were measured, in RFC 3339, UTC; null if there are none.",
 		CustomType:          timetypes.RFC3339Type{},
 		Computed:            true,
 	}
 	attributes["age_seconds"] = schema.Float64Attribute{
-		MarkdownDescription: "How old the last values were when they were read, in seconds; null where there are none. Between hosts whose clocks differ, it is off by as much.",
+		MarkdownDescription: "Age of the latest values when they were read, in seconds; null if there are none. If the clocks of hosts differ, it is off by the difference.",
 		Computed:            true,
 	}
-	attributes["reason"] = resourcekit.ComputedText("Why something is not known, or is not of the whole window; null where all is.")
+	attributes["reason"] = resourcekit.ComputedText("Why something is unknown, or does not cover the whole window; null otherwise.")
 	maps.Copy(attributes, more)
 	return schema.NestedAttributeObject{Attributes: attributes}
 }
@@ -138,78 +138,78 @@ func Schema(engines []string) schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(engines),
 			"window": schema.StringAttribute{
-				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` are over, from `1s` to `10m`, which is as long as agents remember, or to `24h` from Prometheus. " +
-					"What has not been there for that long is told of since then; where no agent measures a host of `process` yet, of a moment. Defaults to `" + defaultWindow + "`.",
+				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` cover, from `1s` to `10m`, which is as long as agents remember, or to `24h` from Prometheus. " +
+					"Anything newer than the window is covered since its start; a host of `process` that no agent measures yet, for a moment only. Defaults to `" + defaultWindow + "`.",
 				Optional:   true,
 				Validators: []validator.String{resourcekit.IsDuration()},
 			},
 			"source": schema.StringAttribute{
-				MarkdownDescription: "Who is asked: `" + sourceAgent + "`, the agents on the hosts, or `" + sourcePrometheus + "`, where others scrape the hosts already. Defaults to `" + sourceAgent + "`.",
+				MarkdownDescription: "Source of the values: `" + sourceAgent + "`, the agents on the hosts, or `" + sourcePrometheus + "`, for hosts that are already scraped. Defaults to `" + sourceAgent + "`.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.OneOf(sourceAgent, sourcePrometheus)},
 			},
 			"prometheus": schema.SingleNestedAttribute{
-				MarkdownDescription: "The Prometheus that is asked, where `source` is `" + sourcePrometheus + "`. How to log in to it is said in the provider's block `prometheus`. " +
-					"It does not tell which members use a GPU: that is null.",
+				MarkdownDescription: "The Prometheus server to query if `source` is `" + sourcePrometheus + "`. Set credentials in `prometheus` of the provider. " +
+					"Prometheus does not report which members use a GPU: that is null.",
 				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{
-						MarkdownDescription: "Its address, `http://` or `https://`, with the path that it is below, where there is one. Its certificate is verified, always.",
+						MarkdownDescription: "`http://` or `https://` address of the server, with its path prefix, if any. Its certificate is always verified.",
 						Required:            true,
 						Validators:          []validator.String{resourcekit.IsPrometheusURL()},
 					},
 					"queries": schema.MapAttribute{
-						MarkdownDescription: "Queries in the place of the ready-made ones, by quantity, see below.",
+						MarkdownDescription: "Queries that replace the built-in ones, by quantity: see \"Queries of Prometheus\".",
 						ElementType:         types.StringType,
 						Optional:            true,
 						Validators:          []validator.Map{mapvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)), mapvalidator.NoNullValues(), resourcekit.AreQueries()},
 					},
 					"timeout": schema.StringAttribute{
-						MarkdownDescription: "How long to wait for all its answers together. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
+						MarkdownDescription: "Time limit for all its responses together. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
 						Optional:            true,
 						Validators:          []validator.String{resourcekit.IsTimeout()},
 					},
 				},
 			},
 			"filter": schema.SingleNestedAttribute{
-				MarkdownDescription: "What is to be shown, where it is not all: what has one of the names of each list that is given. " +
-					"As in any list of a data source, names that nothing has give an empty result, and no error; an empty list takes nothing. " +
-					"Groups and roles are summed up over the members that pass.",
+				MarkdownDescription: "Shows only what has one of the names in each list that is set. " +
+					"As in any list of a data source, names that match nothing give an empty result, not an error, and an empty list matches nothing. " +
+					"Groups and roles are summed over the members that pass. Defaults to everything.",
 				Optional: true,
 				Attributes: map[string]schema.Attribute{
-					"hosts":   names("Names of hosts: of hosts, of their GPUs, and of members on them."),
-					"gpus":    names("UUIDs of GPUs."),
-					"groups":  names("Names of groups: of groups and their members. Hosts and GPUs are of no group, and stay."),
-					"roles":   names("Names of roles: of roles and their members."),
-					"members": names("Names of members."),
+					"hosts":   names("Host names: selects hosts, their GPUs, and members on them."),
+					"gpus":    names("GPU UUIDs."),
+					"groups":  names("Group names: selects groups and their members. Hosts and GPUs belong to no group, and stay."),
+					"roles":   names("Role names: selects roles and their members."),
+					"members": names("Member names."),
 				},
 			},
-			"hosts": byName("The hosts by name. Hosts that share a machine, as those of `process` do, show the use of the machine.", measuredObject(hostQuantities, map[string]schema.Attribute{
+			"hosts": byName("The hosts by name. Hosts that share a machine, as those of `process` do, show the machine's utilisation.", measuredObject(hostQuantities, map[string]schema.Attribute{
 				"cpus": schema.Float64Attribute{
-					MarkdownDescription: "Number of processors that the host has; null where it is not known.",
+					MarkdownDescription: "Number of processors of the host; null if unknown.",
 					Computed:            true,
 				},
-				"memory_mib":  whole("Memory that the host has, in MiB; null where it is not known."),
-				"disk_mib":    whole("Size of the file system that the host's agent is on, in MiB; null where it is not known."),
-				"gpus_reason": resourcekit.ComputedText("Why it is not known which GPUs the host has; null where it is."),
+				"memory_mib":  whole("Memory of the host, in MiB; null if unknown."),
+				"disk_mib":    whole("Size of the file system of the host's agent, in MiB; null if unknown."),
+				"gpus_reason": resourcekit.ComputedText("Why the host's GPUs are unknown; null if they are known."),
 			})),
-			"gpus": byName("The GPUs of the hosts by UUID; `trainyard_gpus` tells more of them.", measuredObject(gpuQuantities, map[string]schema.Attribute{
-				"host":       resourcekit.ComputedText("Name of its host. Of hosts that share a machine, it is the first."),
-				"memory_mib": whole("All of its memory, in MiB; null where it is not known."),
+			"gpus": byName("The GPUs of the hosts by UUID. `trainyard_gpus` has more about them.", measuredObject(gpuQuantities, map[string]schema.Attribute{
+				"host":       resourcekit.ComputedText("Name of its host; for hosts that share a machine, the first."),
+				"memory_mib": whole("Total memory, in MiB; null if unknown."),
 				"members": schema.ListAttribute{
-					MarkdownDescription: "Names of the members that use it, sorted; null where that is not known.",
+					MarkdownDescription: "Names of the members that use it, sorted; null if unknown.",
 					ElementType:         types.StringType,
 					Computed:            true,
 				},
 			})),
-			"groups": byName("The groups by name, each with all its members that run: sums of their last values, their means, and their peaks (`max`, `p95`), which the peak of the sum is not above.",
+			"groups": byName("The groups by name, each with all its running members: sums of their latest values, of their means, and of their peaks (`max`, `p95`), which the peak of the sum does not exceed.",
 				measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
-					"roles": byName("The group's roles by name, each with all its members that run. One without members is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, withTraffic(nil))),
+					"roles": byName("The group's roles by name, each with all its running members. A role without members is listed, too, with the reason why nothing is known about it.", measuredObject(memberQuantities, withTraffic(nil))),
 				}))),
-			"members": byName("The members of all groups by name, each with all its processes. One that is missing is there, too, with the reason why nothing is known of it.", measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
+			"members": byName("The members of all groups by name, each with all its processes. A missing member is listed, too, with the reason why nothing is known about it.", measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
 				"group": resourcekit.ComputedText("Name of its group."),
 				"role":  resourcekit.ComputedText("Name of its role."),
-				"host":  resourcekit.ComputedText("Name of its host; null where it is on none."),
+				"host":  resourcekit.ComputedText("Name of its host; null if it has none."),
 			}))),
 		},
 	}
