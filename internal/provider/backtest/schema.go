@@ -19,7 +19,7 @@ import (
 const dataSourceDescription = "What an autoscaling policy would have done with a load: how many members there would have been, when and why that would have changed, and for how long " +
 	"there would have been too few. It is computed at plan and touches no cluster. `trainyard_autoscaling_policy` runs a policy.\n\n" +
 	"All members are assumed to be alike: each carries `model.capacity`, starting `model.startup` after the decision. Algorithms that the model does not cover can't be tested: `marginal_gain`, which needs the " +
-	"progress of a training, `ratio`, which needs another role, and `external`, which needs a program of yours.\n\n" +
+	"progress of a training, `ratio`, which needs another role, `external`, which needs a program of yours, and `idle_room`, which needs the room that hosts have.\n\n" +
 	"The inputs of the data source are in the state, as with any other: a one-year trace in steps of a minute makes the state some megabytes larger."
 
 // Schema is the schema of trainyard_policy_backtest.

@@ -81,7 +81,7 @@ func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 	metric := map[string]schema.Attribute{
 		"algorithm": schema.SingleNestedAttribute{
 			MarkdownDescription: "Algorithm that turns the metric into a count; exactly one. Omit it to only observe the metric: it is measured, shown in the history and in `explain`, exported to Prometheus and passed to an `external` algorithm, " +
-				"but it asks for no count, and a missing value holds nothing up. At least one metric needs an algorithm, unless there is a schedule.",
+				"but it asks for no count, and a missing value holds nothing up. At least one metric needs an algorithm, unless there is a schedule or `vertical`.",
 			Optional:   true,
 			Attributes: algorithmAttributes(),
 			Validators: []validator.Object{namesAlgorithm{}},

@@ -73,7 +73,7 @@ func optionalObject(description string, attributes map[string]schema.Attribute) 
 // measuredAttributes are those of a metric that is measured.
 func measuredAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"source":      optionalObject("Source of the values: exactly one of `agent`, `prometheus`, `queue` and `progress`. The algorithms `ratio` and `external` need none.", sourceAttributes()),
+		"source":      optionalObject("Source of the values: exactly one of `agent`, `prometheus`, `queue` and `progress`. The algorithms `ratio`, `external` and `idle_room` need none.", sourceAttributes()),
 		"window":      scalingDuration("Time window up to now, whose values `aggregation` combines into one: from `1s` to `10m` for `agent`, to `1h` for other sources. Defaults to `" + written(domain.DefaultAgentWindow) + "` for `agent` and `progress`, and to the last value alone for other sources."),
 		"aggregation": scalingText("How the values of the window are combined: their mean (`mean`), maximum (`max`), 95th percentile (`p95`) or the last value (`last`). Defaults to `mean`."),
 		"ready_after": scalingDuration("How long a member must run before its processors count, from `0s` to `1h`, for `cpus` and `cpu_percent` per member from `agent`: starting uses processors, too, and is no load. " +

@@ -110,7 +110,7 @@ func admissionAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "GPU memory to leave free beside the run's, in percent, from 0 to below 100. Defaults to 3.",
 			Optional:            true,
 		},
-		"settle": duration("How long a GPU (with `free_gpu_memory`) or a host (with `free_memory`) takes no further run after one was started, because programs allocate memory late; up to `1h`. Defaults to `20s`."),
+		"settle": duration("How long after the start of a run its GPU takes no further run (with `free_gpu_memory`), and its host's free memory is reduced by the run's `memory_mib` (with `free_memory`), because programs allocate memory late; up to `1h`. Defaults to `20s`."),
 	}
 }
 
