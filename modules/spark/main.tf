@@ -2,13 +2,14 @@ locals {
   cluster = { name = var.cluster.name, engine = var.cluster.engine, endpoint = var.cluster.endpoint }
   swarm   = var.cluster.engine == "swarm"
 
-  # Where Spark's programs are: on PATH, or in a folder of the host or the image.
+  # Location of Spark's programs: on PATH, or in a folder of the host or the image.
   bin = var.bin == null ? "" : "${trimsuffix(var.bin, "/")}/"
 
   gpus      = try(var.worker.gpus, null)
   gpu_count = local.gpus == null ? 0 : coalesce(local.gpus.count, 1)
 
-  # Spark asks a script which GPUs a worker has. Bare hosts and processes get a folder with it, containers of a Swarm a config.
+  # Spark asks a script which GPUs a worker has. Bare hosts and processes get it in a folder, containers on a Swarm as a
+  # config.
   brought  = local.gpus != null && !local.swarm
   folder   = local.swarm ? "/srv/spark" : one(trainyard_files.gpus[*].path)
   discover = local.gpus == null ? null : "${local.folder}/discover.sh"
@@ -24,7 +25,7 @@ locals {
 
   env = merge({ PYSPARK_PYTHON = var.python }, var.env)
 
-  # Prometheus finds metrics on the pages of master and workers.
+  # Metrics for Prometheus, on the pages of master and workers.
   metrics = {
     "spark.metrics.conf.*.sink.prometheusServlet.class" = "org.apache.spark.metrics.sink.PrometheusServlet"
     "spark.metrics.conf.*.sink.prometheusServlet.path"  = "/metrics/prometheus"
@@ -40,7 +41,7 @@ locals {
   )
   worker_conf = merge(
     local.metrics,
-    { "spark.worker.cleanup.enabled" = "true" }, # folders of applications that ended go by themselves
+    { "spark.worker.cleanup.enabled" = "true" }, # removes folders of applications that have ended
     local.gpus == null ? {} : {
       "spark.worker.resource.gpu.amount"          = tostring(local.gpu_count)
       "spark.worker.resource.gpu.discoveryScript" = local.discover
@@ -52,7 +53,7 @@ locals {
     var.worker.conf,
   )
 
-  # What an application begins with, whoever submits it.
+  # Properties that every application starts with, whoever submits it.
   conf = merge(
     local.gpus == null ? {} : {
       "spark.executor.resource.gpu.amount" = tostring(local.gpu_count)
@@ -78,13 +79,13 @@ locals {
       "spark.storage.decommission.shuffleBlocks.enabled" = "true"
       "spark.storage.decommission.fallbackStorage.path"  = "file://${trimsuffix(var.shuffle_dir, "/")}/"
 
-      # An executor looks as often whether all is brought away, and ends no sooner.
+      # How often an executor checks whether all of its data has been moved; it ends no sooner.
       "spark.storage.decommission.replicationReattemptInterval" = "1s"
     },
     var.conf,
   )
 
-  # On a Swarm the name of a member is its address, and on this machine all have the same; else it is that of its host.
+  # On a Swarm, a member's name is its address; on this machine, all have the same address; elsewhere, it is the host's.
   master = "${var.name}-master-0"
   host = (
     local.swarm ? local.master : coalesce(var.cluster.engine, "process") == "process" ? "127.0.0.1" :
@@ -95,7 +96,7 @@ locals {
   port = "--port \"$TRAINYARD_PORT\" --host \"$${TRAINYARD_ADDRESS%:*}\""
 }
 
-# The script of Spark's resource discovery.
+# Script for Spark's resource discovery.
 resource "trainyard_files" "gpus" {
   count = local.brought ? 1 : 0
 
@@ -103,7 +104,7 @@ resource "trainyard_files" "gpus" {
   name    = "${var.name}-gpus"
   source  = "${path.module}/gpus"
 
-  # Workers refer to the path: another name of the files comes before the former one goes.
+  # Workers refer to the path: after a change of name, the new files are created before the old ones are removed.
   lifecycle {
     create_before_destroy = true
   }
@@ -170,8 +171,8 @@ resource "trainyard_group" "this" {
   timeouts   = var.timeouts
 }
 
-# An application says how many workers it wants only to itself, so that the policy knows it by the application's name, or
-# takes all for alike. Of what the metrics ask for, the largest count is taken.
+# Only an application itself knows how many workers it wants. So the policy looks the number up by the application's
+# name, or treats all applications alike. The largest count that a metric asks for is used.
 resource "trainyard_autoscaling_policy" "this" {
   count = var.autoscale == null ? 0 : 1
 
@@ -220,13 +221,13 @@ resource "trainyard_autoscaling_policy" "this" {
     stabilisation_window = var.autoscale.idle
   }
 
-  # A worker has data of the applications that run, unless they are to be kept on shared storage.
+  # A worker holds data of running applications, unless that is kept on shared storage.
   guards = var.shuffle_dir != null ? null : {
     busy = { http = { url = "${local.web}/json/", path = "activeapps.#" } }
   }
 }
 
-# A group of its own: it is there while the master and its workers come and go.
+# A group of its own, so that it stays up while the master and its workers change.
 resource "trainyard_group" "history" {
   count = var.history == null ? 0 : 1
 

@@ -1,15 +1,15 @@
 output "id" {
-  description = "`<cluster>/<group>` of the group with master and workers."
+  description = "`<cluster>/<group>` of the group of master and workers."
   value       = trainyard_group.this.id
 }
 
 output "name" {
-  description = "Name of that group."
+  description = "Name of the group of master and workers."
   value       = trainyard_group.this.name
 }
 
 output "cluster" {
-  description = "The cluster on which it runs, by which `submit` finds it."
+  description = "Cluster that Spark runs on, for `submit`."
   value       = local.cluster
 }
 
@@ -20,38 +20,38 @@ output "master" {
 }
 
 output "web" {
-  description = "URL of the master's page, as members reach it. `/json/` is the same for programs, and `/metrics/prometheus` is for Prometheus."
+  description = "URL of the master's page, as members reach it. `/json/` serves the same to programs, and `/metrics/prometheus` serves metrics to Prometheus."
   value       = local.web
   depends_on  = [trainyard_group.this]
 }
 
 output "history" {
-  description = "URL of the history server, as members reach it. Null where there is none, or while it does not run."
+  description = "URL of the history server, as members reach it. Null if there is none, or while it is not running."
   value       = try("http://${trainyard_group.history[0].members["${var.name}-history-web-0"]}", null)
 }
 
 output "members" {
-  description = "Address (`host:port`) of each member, by its name."
+  description = "Address (`host:port`) of each member, by member name."
   value       = trainyard_group.this.members
 }
 
 output "placements" {
-  description = "Host of each member, and its GPUs, by its name."
+  description = "Host and GPUs of each member, by member name."
   value       = trainyard_group.this.placements
 }
 
 output "policy" {
-  description = "`<cluster>/<group>/<role>` of the autoscaling policy. Null where there is none."
+  description = "`<cluster>/<group>/<role>` of the autoscaling policy. Null if there is none."
   value       = one(trainyard_autoscaling_policy.this[*].id)
 }
 
 output "conf" {
-  description = "Properties that applications begin with: GPUs, RAPIDS, history, shuffle storage, and `conf`."
+  description = "Properties that applications start with: GPUs, RAPIDS, history, shuffle storage, and `conf`."
   value       = local.conf
 }
 
 output "executor" {
-  description = "What an application has by default: `workers`, and of each its `cores` and `memory_mib`; by name in `applications`, where `autoscale` says so."
+  description = "Defaults of an application: the number of `workers`, and the `cores` and `memory_mib` of each. `applications` has the numbers of workers that `autoscale` sets by application name."
   value = {
     workers      = var.autoscale == null ? coalesce(var.worker.replicas, 2) : var.autoscale.workers_per_application
     applications = var.autoscale == null ? {} : var.autoscale.applications
@@ -61,6 +61,6 @@ output "executor" {
 }
 
 output "runtime" {
-  description = "What runs Spark: `image`, `bin`, `python`, `env` and `mounts`, by which `submit` runs it likewise."
+  description = "What Spark runs with, and `submit` as well: `image`, `bin`, `python`, `env` and `mounts`."
   value       = { image = var.image, bin = var.bin, python = var.python, env = var.env, mounts = var.mounts }
 }

@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The cluster on which Spark runs, as a whole: `trainyard_cluster.lab`."
+  description = "Cluster that Spark runs on, passed as a whole: `trainyard_cluster.lab`."
   type = object({
     name     = string
     engine   = optional(string)
@@ -14,7 +14,7 @@ variable "cluster" {
 }
 
 variable "name" {
-  description = "Name of the group that the module makes. Its members are `<name>-master-0`, `<name>-worker-0` and so on, and the history server is `<name>-history-web-0`."
+  description = "Name of the group. Its members are `<name>-master-0`, `<name>-worker-0` and so on; the history server is `<name>-history-web-0`."
   type        = string
   default     = "spark"
   nullable    = false
@@ -26,7 +26,7 @@ variable "name" {
 }
 
 variable "image" {
-  description = "Image with Spark, and Python with what your programs import. Required on a Swarm; on bare hosts it makes members containers; on `process` it has no effect. The folder's `Dockerfile` makes one."
+  description = "Container image with Spark, and Python with everything that your programs import; required on `swarm`. On bare hosts, it makes members run as containers; on `process`, it has no effect. The module's `Dockerfile` builds one."
   type        = string
   default     = null
 
@@ -37,7 +37,7 @@ variable "image" {
 }
 
 variable "bin" {
-  description = "Folder of `spark-class` and `spark-submit`, such as `/opt/spark/bin`, on the hosts or in the image. Left out, they are looked up in `PATH`, where `pip install pyspark` puts them."
+  description = "Folder of `spark-class` and `spark-submit`, such as `/opt/spark/bin`, on the hosts or in the image. By default they are looked up in `PATH`, where `pip install pyspark` puts them."
   type        = string
   default     = null
 
@@ -48,7 +48,7 @@ variable "bin" {
 }
 
 variable "python" {
-  description = "Python that drivers and executors run, in `PYSPARK_PYTHON`: a name on `PATH`, or the absolute path of one, such as that of a virtual environment with pyspark and xgboost."
+  description = "Python for drivers and executors, set as `PYSPARK_PYTHON`: a name on `PATH`, or an absolute path, such as the Python of a virtual environment with pyspark and xgboost."
   type        = string
   default     = "python3"
   nullable    = false
@@ -60,7 +60,7 @@ variable "python" {
 }
 
 variable "env" {
-  description = "Further environment variables of all members, and of what `submit` runs, by name, such as `JAVA_HOME`."
+  description = "Additional environment variables of all members, and of what `submit` runs, by name, such as `JAVA_HOME`."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -72,7 +72,7 @@ variable "env" {
 }
 
 variable "mounts" {
-  description = "Storage that all members and submits see, as in `trainyard_group`: your data, `history.dir`, `shuffle_dir`."
+  description = "Storage for all members and submits, as in `trainyard_group`: your data, `history.dir`, `shuffle_dir`."
   type = list(object({
     target    = string
     type      = optional(string)
@@ -94,7 +94,7 @@ variable "mounts" {
 }
 
 variable "conf" {
-  description = "Spark properties that every application begins with, by name. They take the place of those that the module sets; `submit` has its own besides."
+  description = "Spark properties that every application starts with, by name. They override those that the module sets; `submit` also has a `conf` of its own."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -106,7 +106,7 @@ variable "conf" {
 }
 
 variable "master" {
-  description = "The master: `port`, `web_port` of its page, `published_port` for the page on a Swarm's host, `recovery_dir` for what it remembers (so that applications outlive it), `conf` for Spark properties of its own, `daemon_memory_mib` for its heap, and as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`, which are added to the module's."
+  description = "The master: `port`, `web_port` of its page, `published_port` to publish the page on its Swarm host, `recovery_dir` for its state (so that applications outlive the master), `conf` for its own Spark properties, `daemon_memory_mib` for its heap, and, as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`. `env` and `mounts` are added to the module's."
   type = object({
     port              = optional(number, 7077)
     web_port          = optional(number, 8080)
@@ -194,7 +194,7 @@ variable "master" {
 }
 
 variable "worker" {
-  description = "The workers: what each offers to applications (`cores`, `memory_mib`), how many there are (`replicas`, 2 by default, to be left out with `autoscale`), `port` (any free one), `web_port`, `scratch_dir` for what applications spill, `grace_period`, `image`; `gpus` (`pool`, `count`, `memory_mib`, and `per_task`: how many a task takes), and as `master`, `conf`, `daemon_memory_mib`, `env`, `resources`, `placement` and `mounts`."
+  description = "The workers: what each offers to applications (`cores`, `memory_mib`), their number (`replicas`, 2 by default; omit it with `autoscale`), `port` (any free one by default), `web_port`, `scratch_dir` for data that applications spill, `grace_period`, `image`, `gpus` (`pool`, `count`, `memory_mib`, and `per_task`: GPUs per task), and, as for `master`, `conf`, `daemon_memory_mib`, `env`, `resources`, `placement` and `mounts`."
   type = object({
     replicas          = optional(number)
     cores             = optional(number, 1)
@@ -312,7 +312,7 @@ variable "worker" {
 }
 
 variable "autoscale" {
-  description = "Has the workers follow what the master's page tells: `workers_per_application` for each application that waits or runs, or by its name as in `applications`, from `min` to `max`. Nobody goes while one runs, and not before `idle`. `heat` adds the rule of P. Stolin's autoscaler, by how busy the workers' processors are, in percent of `worker.resources.cpus`: `{}` has its numbers. With `dry_run` it only says what it would do."
+  description = "Lets the number of workers follow the applications on the master's page, from `min` to `max`: `workers_per_application` for each application that waits or runs, or the number under its name in `applications`. Workers are removed only while no application runs, and only after `idle`. `heat` adds the rule of P. Stolin's autoscaler, which follows the workers' CPU usage in percent of `worker.resources.cpus`; `{}` uses its numbers. With `dry_run`, it only reports what it would do."
   type = object({
     min                     = optional(number, 1)
     max                     = number
@@ -378,7 +378,7 @@ variable "autoscale" {
 }
 
 variable "rapids" {
-  description = "RAPIDS' plugin, which runs queries on the workers' GPUs: `jar` (path or URL of `rapids-4-spark`), and its settings, which have the publication's values by default."
+  description = "RAPIDS plugin, which runs queries on the workers' GPUs: `jar` (path or URL of `rapids-4-spark`), and its settings, which default to the publication's values."
   type = object({
     jar              = string
     alloc_fraction   = optional(number, 1)
@@ -410,7 +410,7 @@ variable "rapids" {
 }
 
 variable "history" {
-  description = "History server, as a group of its own, and the logs of events that it reads from `dir`, which drivers write: shared storage, or of one host. `port`, `published_port` for a Swarm's host, `daemon_memory_mib`, `resources`, `placement`."
+  description = "History server, in a group of its own. It reads the event logs that drivers write to `dir`, on shared storage or on a single host. Further: `port`, `published_port` to publish it on its Swarm host, `daemon_memory_mib`, `resources`, `placement`."
   type = object({
     dir               = string
     port              = optional(number, 18080)
@@ -448,7 +448,7 @@ variable "history" {
 }
 
 variable "shuffle_dir" {
-  description = "Folder of shared storage to which a worker that leaves brings the data that applications still need of it, within `worker.grace_period`. With it, the policy takes workers away while applications run, too."
+  description = "Folder on shared storage to which a worker that is being removed moves the data that applications still need, within `worker.grace_period`. With it, the policy also removes workers while applications run."
   type        = string
   default     = null
 
@@ -459,7 +459,7 @@ variable "shuffle_dir" {
 }
 
 variable "priority" {
-  description = "How important the group is beside others: roles of those with a lower one that follow a policy give way to it."
+  description = "Priority over other groups: roles under an autoscaling policy in groups of lower priority give way to it."
   type        = number
   default     = null
 
@@ -470,13 +470,13 @@ variable "priority" {
 }
 
 variable "triggers" {
-  description = "Any strings by any names. When one changes, master and workers start anew."
+  description = "Arbitrary strings by arbitrary names. Changing one restarts the master and the workers."
   type        = map(string)
   default     = null
 }
 
 variable "timeouts" {
-  description = "How long an apply waits, `create` and `update`, and a destroy, `delete`, as durations."
+  description = "Maximum duration of an apply (`create`, `update`) and of a destroy (`delete`), such as `2h`."
   type = object({
     create = optional(string)
     update = optional(string)

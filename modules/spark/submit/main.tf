@@ -4,7 +4,8 @@ locals {
   runtime = var.spark.runtime
   bin     = local.runtime.bin == null ? "" : "${trimsuffix(local.runtime.bin, "/")}/"
 
-  # The program of the module, unless there are files, or it is there already. Containers of a Swarm get configs.
+  # The module's own program, unless there are files, or the program is there already. Containers on a Swarm get it as
+  # configs.
   own     = var.files == null && !startswith(var.program, "/")
   brought = !local.swarm && (local.own || var.files != null)
   folder  = local.swarm ? "/srv/submit" : one(trainyard_files.this[*].path)
@@ -16,7 +17,7 @@ locals {
     } if local.swarm && local.own
   }
 
-  # On bare hosts with an image, the driver is a container, which has to see the folder, too.
+  # On bare hosts with an image, the driver is a container, which needs the folder as well.
   mounts = concat(
     coalesce(local.runtime.mounts, []), coalesce(var.driver.mounts, []),
     local.brought && local.cluster.engine == "systemd" && local.runtime.image != null ? [{
@@ -37,17 +38,17 @@ locals {
       "spark.executor.memory" = "${local.memory}m"
       "spark.cores.max"       = tostring(local.workers * local.cores)
 
-      # The first task waits for all executors: a gang is whole or does not begin.
+      # The first task waits for all executors: a gang starts complete or not at all.
       "spark.scheduler.minRegisteredResourcesRatio"       = "1.0"
       "spark.scheduler.maxRegisteredResourcesWaitingTime" = local.gang_timeout
 
-      "spark.ui.showConsoleProgress" = "false" # it is for terminals
+      "spark.ui.showConsoleProgress" = "false" # only useful in a terminal
     },
     var.spark.conf,
     var.conf,
   )
 
-  # Spark knows durations of one unit alone.
+  # Spark only accepts durations with a single unit.
   units        = { ms = 1, s = 1000, m = 60000, h = 3600000 }
   gang_timeout = "${floor(sum([for part in regexall("([0-9.]+)(ms|s|m|h)", var.gang_timeout) : tonumber(part[0]) * local.units[part[1]]]))}ms"
 }
@@ -59,7 +60,7 @@ resource "trainyard_files" "this" {
   name    = var.name
   source  = coalesce(var.files, "${path.module}/train")
 
-  # The driver refers to the path: another name of the files comes before the former one goes.
+  # The driver refers to the path: after a change of name, the new files are created before the old ones are removed.
   lifecycle {
     create_before_destroy = true
   }
@@ -84,8 +85,8 @@ resource "trainyard_group" "this" {
     {
       WORKERS                 = tostring(local.workers)
       PYSPARK_PYTHON          = local.runtime.python
-      PYTHONUNBUFFERED        = "1" # logs arrive as they are written
-      PYTHONDONTWRITEBYTECODE = "1" # the folder of the program is left as it was brought
+      PYTHONUNBUFFERED        = "1" # lines reach the log as they are written
+      PYTHONDONTWRITEBYTECODE = "1" # leaves the program's folder unchanged
     },
     local.runtime.env,
     var.env,

@@ -1,5 +1,5 @@
 variable "spark" {
-  description = "The Spark cluster, as a whole: `module.spark`. From elsewhere, such as a pipeline, its `cluster` and the URL of its `master` do, and on a Swarm the image: `runtime = { image = … }`."
+  description = "The Spark cluster, passed as a whole: `module.spark`. From elsewhere, such as a pipeline, its `cluster` and the URL of its `master` are enough; on `swarm`, also the image: `runtime = { image = … }`."
   type = object({
     cluster = object({
       name     = string
@@ -42,7 +42,7 @@ variable "spark" {
 }
 
 variable "name" {
-  description = "Name of the application, and of the group that the module makes. Its member, which is the driver, is `<name>-driver-0`."
+  description = "Name of the application and of its group. The group's member, the driver, is `<name>-driver-0`."
   type        = string
   default     = "train"
   nullable    = false
@@ -54,7 +54,7 @@ variable "name" {
 }
 
 variable "files" {
-  description = "Folder or archive with your program, which is brought to all hosts and is the working folder of the driver. Left out, `program` is one of the module's own, or an absolute path. On a Swarm, the image brings it."
+  description = "Folder or archive with your program. It is copied to all hosts and is the driver's working directory. If omitted, `program` is one of the module's own or an absolute path. On `swarm`, the image contains your program instead."
   type        = string
   default     = null
 
@@ -65,7 +65,7 @@ variable "files" {
 }
 
 variable "program" {
-  description = "What is submitted: a `.py` or `.jar` in `files`, an absolute path of the hosts or the image, or one of the module's own, `classification.py` and `regression.py`."
+  description = "Program to submit: a `.py` or `.jar` in `files`, an absolute path on the hosts or in the image, or one of the module's own, `classification.py` and `regression.py`."
   type        = string
   default     = "classification.py"
   nullable    = false
@@ -93,7 +93,7 @@ variable "class" {
 }
 
 variable "args" {
-  description = "Arguments of the program. Strings can be templates, as in `trainyard_group`."
+  description = "Arguments of the program. Can be templates, as in `trainyard_group`."
   type        = list(string)
   default     = []
   nullable    = false
@@ -105,7 +105,7 @@ variable "args" {
 }
 
 variable "env" {
-  description = "Further environment variables of the driver, by name: `ROWS`, `ROUNDS`, `MAX_DEPTH`, `SEED` and `MODEL` of the module's own programs."
+  description = "Additional environment variables of the driver, by name. The module's own programs read `ROWS`, `ROUNDS`, `MAX_DEPTH`, `SEED` and `MODEL`."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -117,7 +117,7 @@ variable "env" {
 }
 
 variable "conf" {
-  description = "Spark properties of the application, by name. They take the place of the cluster's, and of those that the module sets."
+  description = "Spark properties of the application, by name. They override the cluster's, and those that the module sets."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -129,7 +129,7 @@ variable "conf" {
 }
 
 variable "workers" {
-  description = "Number of executors, one a worker, which the program finds in `WORKERS` and begins with: `num_workers` of XGBoost. By default what the cluster says: its replicas, or what its policy has for an application."
+  description = "Number of executors, one per worker, that the program starts with and finds in `WORKERS`: XGBoost's `num_workers`. Defaults to what the cluster says: its replicas, or the number that its policy provides for an application."
   type        = number
   default     = null
 
@@ -140,7 +140,7 @@ variable "workers" {
 }
 
 variable "executor" {
-  description = "What an executor has: `cores` and `memory_mib`, its heap. By default all of a worker."
+  description = "Resources of an executor: `cores` and `memory_mib` (its heap). Defaults to all of a worker."
   type = object({
     cores      = optional(number)
     memory_mib = optional(number)
@@ -160,7 +160,7 @@ variable "executor" {
 }
 
 variable "driver" {
-  description = "The driver: `memory_mib`, its heap, `port` (any free one), and as in a role of `trainyard_group`, `resources`, `placement` and `mounts`, which are added to the cluster's."
+  description = "The driver: `memory_mib` (its heap), `port` (any free one by default), and, as in a role of `trainyard_group`, `resources`, `placement` and `mounts`. `mounts` are added to the cluster's."
   type = object({
     memory_mib = optional(number, 1024)
     port       = optional(number)
@@ -208,7 +208,7 @@ variable "driver" {
 }
 
 variable "gang_timeout" {
-  description = "Time that the first task waits for all executors, as a duration: as long as a policy takes to add workers, or another application to end. After that Spark begins with those that there are, and XGBoost, which needs all, fails."
+  description = "Maximum duration of the first task's wait for all executors: allow for the time that a policy takes to add workers, or another application to end. After that, Spark starts with the executors that it has, and XGBoost, which needs all of them, fails."
   type        = string
   default     = "30m"
   nullable    = false
@@ -220,7 +220,7 @@ variable "gang_timeout" {
 }
 
 variable "wait_for" {
-  description = "What an apply waits for: that the application has `completed`, or only that its driver is `running`."
+  description = "What an apply waits for: `completed` (the application has completed) or `running` (only that its driver runs)."
   type        = string
   default     = "completed"
   nullable    = false
@@ -232,7 +232,7 @@ variable "wait_for" {
 }
 
 variable "deadline" {
-  description = "Time from the start within which the application has to complete, as a duration such as `12h`. After that it has failed. Left out, there is none."
+  description = "Maximum time from the start until the application completes: a duration such as `12h`. After that, it has failed. Defaults to none."
   type        = string
   default     = null
 
@@ -243,7 +243,7 @@ variable "deadline" {
 }
 
 variable "retries" {
-  description = "How often the application is submitted again when it has failed."
+  description = "Maximum number of times that a failed application is submitted again."
   type        = number
   default     = 0
   nullable    = false
@@ -255,7 +255,7 @@ variable "retries" {
 }
 
 variable "priority" {
-  description = "How important the driver's group is beside others: roles of those with a lower one that follow a policy give way to it."
+  description = "Priority over other groups: roles under an autoscaling policy in groups of lower priority give way to the driver's."
   type        = number
   default     = null
 
@@ -266,13 +266,13 @@ variable "priority" {
 }
 
 variable "triggers" {
-  description = "Any strings by any names, such as `{ commit = var.commit }`. When one changes, the application is submitted again, also where it has completed."
+  description = "Arbitrary strings by arbitrary names, such as `{ commit = var.commit }`. Changing one submits the application again, even if it has completed."
   type        = map(string)
   default     = null
 }
 
 variable "timeouts" {
-  description = "How long an apply waits, `create` and `update`, and a destroy, `delete`, as durations."
+  description = "Maximum duration of an apply (`create`, `update`) and of a destroy (`delete`), such as `2h`."
   type = object({
     create = optional(string)
     update = optional(string)

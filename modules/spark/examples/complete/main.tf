@@ -1,6 +1,6 @@
-# A Swarm whose first host has the master, the history server and the drivers. Workers have a GPU each, of the two of a
-# host that this configuration may use. The policy has none while nothing waits, and four for an application. Events and
-# what workers leave behind are on an export of NFS.
+# A Swarm whose first host runs the master, the history server and the drivers. Each worker has a GPU; the configuration
+# may use two per host. The policy runs no workers while nothing waits, and four for an application. Event logs and the
+# data of removed workers are on an NFS export.
 
 terraform {
   required_version = ">= 1.9"
@@ -14,7 +14,7 @@ terraform {
 }
 
 variable "commit" {
-  description = "The commit of the programs: a new one submits them again."
+  description = "Commit of the programs. A new one submits them again."
   type        = string
   default     = "1"
 }
@@ -90,6 +90,6 @@ module "fares" {
 }
 
 output "drivers" {
-  description = "The members whose logs tell of training."
+  description = "Members whose logs report on training."
   value       = [module.arrears.driver, module.fares.driver]
 }

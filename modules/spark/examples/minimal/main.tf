@@ -1,4 +1,5 @@
-# A master and two workers on this machine, as processes, and a model that they train. The apply returns when it is trained.
+# A master and two workers as processes on this machine, and a model that they train. The apply returns once that
+# is trained.
 
 terraform {
   required_version = ">= 1.9"
@@ -12,7 +13,7 @@ terraform {
 }
 
 variable "commit" {
-  description = "Another one submits the application again."
+  description = "Commit of the program. A new one submits the application again."
   type        = string
   default     = "1"
 }
@@ -40,10 +41,10 @@ data "trainyard_logs" "driver" {
   cluster = trainyard_cluster.lab
   member  = module.arrears.driver
 
-  depends_on = [module.arrears] # its log is whole then
+  depends_on = [module.arrears] # the log is complete then
 }
 
 output "result" {
-  description = "What the driver said in the end: accuracy, area under the curve, seconds."
+  description = "The driver's last report: accuracy, area under the curve, seconds."
   value       = try([for line in reverse(data.trainyard_logs.driver.lines) : jsondecode(line) if can(jsondecode(line).accuracy)][0], null)
 }
