@@ -3,8 +3,8 @@ locals {
   engine  = coalesce(var.cluster.engine, "process")
   swarm   = local.engine == "swarm"
 
-  # Containers keep data in a volume or folder of their host, others in such a folder: each below its name, as several may
-  # share that. By default those have it in their own working directory.
+  # Containers keep their data in a volume or folder of their host, other members in a folder: each under its own name,
+  # as several members may share it. Without a data_dir, members without a container use their own working directory.
   container = local.engine != "process" && var.image != null
   target    = "/var/lib/kafka"
   storage = {
@@ -27,12 +27,12 @@ locals {
     }
   }
 
-  # Of base64, what names of Kafka's clusters may have: 16 bytes, the last bits of which are 0, and no hyphen first.
+  # Kafka's cluster IDs are base64 of 16 bytes, so the last bits are 0, and must not start with a hyphen.
   digest     = replace(replace(base64sha256("${var.cluster.name}/${var.name}"), "+", "-"), "/", "_")
   cluster_id = coalesce(var.cluster_id, "k${substr(local.digest, 0, 20)}A")
 
-  # On a Swarm the name of a member is its address, also while it is missing. Of brokers, those count that a policy keeps;
-  # elsewhere the first one alone, as the others have no address before the policy has ordered them.
+  # On a Swarm, a member's name is its address, even while the member is missing. With a policy, these are the brokers
+  # that it always keeps; elsewhere only the first one, as the others have no address until the policy asks for them.
   brokers = var.autoscale == null ? coalesce(var.broker.replicas, 3) : var.autoscale.min
   controllers = [
     for name in [for i in range(var.controller.replicas) : "${var.name}-controllers-controller-${i}"] :
@@ -43,7 +43,7 @@ locals {
     local.swarm ? "${name}:${var.broker.port}" : try(trainyard_group.this.members[name], null)
   ])
 
-  # What both read, as controllers make topics and brokers of internal ones.
+  # Read by both: controllers create topics, and brokers the internal ones.
   copies = coalesce(var.replication_factor, min(3, local.brokers))
   conf = merge(
     {
@@ -60,11 +60,12 @@ locals {
     var.conf,
   )
 
-  # What runs a member, but for its properties and its heap.
+  # What runs a member, apart from its properties and its heap.
   runtime = { java = var.java, libs = trimsuffix(var.libs, "/"), cluster_id = local.cluster_id }
 }
 
-# A group of their own: a broker ends well only when a controller lets it go, so that controllers come first and go last.
+# A group of their own: a broker needs a controller to let it go before it can end cleanly, so controllers start first
+# and end last.
 resource "trainyard_group" "controllers" {
   cluster = local.cluster
   name    = "${var.name}-controllers"
@@ -93,7 +94,7 @@ resource "trainyard_group" "controllers" {
       placement    = var.controller.placement
       grace_period = "30s"
       restart      = { condition = "always" }
-      update       = { parallelism = 1, delay = "15s" } # more than half of them have to be there
+      update       = { parallelism = 1, delay = "15s" } # more than half of them have to be up
     }
   }
 
@@ -134,7 +135,7 @@ resource "trainyard_group" "this" {
       grace_period = var.broker.grace_period
       restart      = { condition = "always" }
       update       = { parallelism = 1, delay = var.broker.update_delay }
-      on_scale     = "none" # brokers learn of each other from the controllers
+      on_scale     = "none" # brokers learn about each other from the controllers
     }
   }
 

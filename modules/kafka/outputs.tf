@@ -1,5 +1,5 @@
 output "bootstrap_servers" {
-  description = "Addresses (`host:port`) of brokers for clients, separated by commas, as members reach them: of all brokers, or with `autoscale` of those that are always there: `min` of them on a Swarm, elsewhere the first one."
+  description = "Addresses (`host:port`) of brokers for clients, separated by commas, as members reach them: all brokers, or with `autoscale` those that always exist (`min` of them on `swarm`, elsewhere the first one)."
   value       = join(",", local.bootstrap)
   depends_on  = [trainyard_group.this]
 }
@@ -11,18 +11,18 @@ output "controllers" {
 }
 
 output "rebalancer" {
-  description = "URL of the rebalancer, as members reach it. `/status` tells of brokers, copies and what moves, in JSON. Null where there is none."
+  description = "URL of the rebalancer, as members reach it. `/status` reports brokers, replicas and moves, in JSON. Null if there is none."
   value       = local.rebalancer
   depends_on  = [trainyard_group.rebalancer]
 }
 
 output "cluster_id" {
-  description = "Kafka's ID of its cluster."
+  description = "Kafka's cluster ID."
   value       = local.cluster_id
 }
 
 output "names" {
-  description = "Names of the groups: `brokers`, `controllers`, and `rebalancer`, which is null where there is none."
+  description = "Names of the groups: `brokers`, `controllers`, and `rebalancer`, which is null if there is none."
   value = {
     brokers     = trainyard_group.this.name
     controllers = trainyard_group.controllers.name
@@ -31,16 +31,16 @@ output "names" {
 }
 
 output "members" {
-  description = "Address (`host:port`) of each controller and broker, by its name. It changes with the number of brokers."
+  description = "Address (`host:port`) of each controller and broker, by member name. It changes with the number of brokers."
   value       = merge(trainyard_group.controllers.members, trainyard_group.this.members)
 }
 
 output "placements" {
-  description = "Host of each controller and broker, by its name. It changes with the number of brokers."
+  description = "Host of each controller and broker, by member name. It changes with the number of brokers."
   value       = merge(trainyard_group.controllers.placements, trainyard_group.this.placements)
 }
 
 output "policy" {
-  description = "`<cluster>/<group>/<role>` of the autoscaling policy. Null where there is none."
+  description = "`<cluster>/<group>/<role>` of the autoscaling policy. Null if there is none."
   value       = one(trainyard_autoscaling_policy.this[*].id)
 }

@@ -1,5 +1,5 @@
 locals {
-  # Bare hosts and processes may get the program from here, and containers of a Swarm have it in their image.
+  # Bare hosts and processes may get the program from this machine; containers on a Swarm have it in their image.
   brought = try(var.rebalancer.files, null) != null
   image   = try(coalesce(var.rebalancer.image, var.image), null)
   folder  = one(trainyard_files.rebalancer[*].path)
@@ -17,7 +17,7 @@ locals {
   per     = local.load == null ? "mean" : "total"
   learned = try(var.autoscale.algorithm.learned, null)
 
-  # What a model takes beside the metric, and where each of them is measured.
+  # What a model takes besides the metric, and the source of each.
   observes = toset(try(local.learned.observes, []))
   sources = {
     cpu        = { agent = { measure = "cpu_percent" }, queue = null }
@@ -35,13 +35,14 @@ resource "trainyard_files" "rebalancer" {
   name    = "${var.name}-rebalancer"
   source  = var.rebalancer.files
 
-  # The rebalancer refers to the path: another name of the files comes before the former one goes.
+  # The rebalancer refers to the path: after a change of name, the new files are created before the old ones are
+  # removed.
   lifecycle {
     create_before_destroy = true
   }
 }
 
-# Spreads partitions over the brokers that came, and takes them off those that are to go.
+# Spreads partitions over added brokers, and moves them off brokers that are to be removed.
 resource "trainyard_group" "rebalancer" {
   count = var.rebalancer == null ? 0 : 1
 
@@ -69,7 +70,8 @@ resource "trainyard_group" "rebalancer" {
   depends_on = [trainyard_group.this]
 }
 
-# One broker at a time: it has to be given partitions before the next one comes, and to be empty before it goes.
+# One broker at a time: a new one has to get partitions before the next is added, and one has to be empty before it is
+# removed.
 resource "trainyard_autoscaling_policy" "this" {
   count = var.autoscale == null ? 0 : 1
 
@@ -86,7 +88,7 @@ resource "trainyard_autoscaling_policy" "this" {
       (local.metric) = {
         source      = local.load == null ? local.sources.cpu : local.sources.load
         window      = var.autoscale.window
-        ready_after = local.load == null ? "1m" : null # a JVM that starts keeps processors busy
+        ready_after = local.load == null ? "1m" : null # a JVM uses much CPU while it starts
         algorithm = {
           target = var.autoscale.algorithm.target == null ? null : {
             value = var.autoscale.algorithm.target.value

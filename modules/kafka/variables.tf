@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The cluster on which Kafka runs, as a whole: `trainyard_cluster.lab`."
+  description = "Cluster that Kafka runs on, passed as a whole: `trainyard_cluster.lab`."
   type = object({
     name     = string
     engine   = optional(string)
@@ -14,7 +14,7 @@ variable "cluster" {
 }
 
 variable "name" {
-  description = "Name of the group of brokers, whose members are `<name>-broker-0` and so on. Controllers are `<name>-controllers-controller-0` and so on, the rebalancer is `<name>-rebalancer-server-0`."
+  description = "Name of the group of brokers, whose members are `<name>-broker-0` and so on. Controllers are `<name>-controllers-controller-0` and so on; the rebalancer is `<name>-rebalancer-server-0`."
   type        = string
   default     = "kafka"
   nullable    = false
@@ -26,7 +26,7 @@ variable "name" {
 }
 
 variable "image" {
-  description = "Image with Kafka, and Java from 17. Required on a Swarm; on bare hosts it makes members containers; on `process` it has no effect. `apache/kafka:4.3.1` does; the folder's `Dockerfile` makes one that has the rebalancer, too."
+  description = "Container image with Kafka, and Java 17 or later; required on `swarm`. On bare hosts, it makes members run as containers; on `process`, it has no effect. `apache/kafka:4.3.1` works; the module's `Dockerfile` builds one that also has the rebalancer."
   type        = string
   default     = null
 
@@ -37,7 +37,7 @@ variable "image" {
 }
 
 variable "java" {
-  description = "Java from 17: a name on `PATH`, or the absolute path of one."
+  description = "Java 17 or later: a name on `PATH`, or an absolute path."
   type        = string
   default     = "java"
   nullable    = false
@@ -49,7 +49,7 @@ variable "java" {
 }
 
 variable "libs" {
-  description = "Folder with Kafka's jars, on the hosts or in the image: `libs` of what kafka.apache.org has to download."
+  description = "Folder with Kafka's jars, on the hosts or in the image: `libs` of the download from kafka.apache.org."
   type        = string
   default     = "/opt/kafka/libs"
   nullable    = false
@@ -61,7 +61,7 @@ variable "libs" {
 }
 
 variable "env" {
-  description = "Further environment variables of controllers and brokers, by name, such as `JDK_JAVA_OPTIONS`."
+  description = "Additional environment variables of controllers and brokers, by name, such as `JDK_JAVA_OPTIONS`."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -73,7 +73,7 @@ variable "env" {
 }
 
 variable "mounts" {
-  description = "Storage that all members see, as in `trainyard_group`, such as that of keys. Their data has its own, see `data_dir`."
+  description = "Storage for all members, as in `trainyard_group`, such as for keys. Their data has its own storage: see `data_dir`."
   type = list(object({
     target    = string
     type      = optional(string)
@@ -96,7 +96,7 @@ variable "mounts" {
 }
 
 variable "conf" {
-  description = "Properties of Kafka for controllers and brokers, by name. They take the place of those that the module sets. Values can be templates, such as `{{ .Host }}`."
+  description = "Kafka properties for controllers and brokers, by name. They override those that the module sets. Values can be templates, such as `{{ .Host }}`."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -113,7 +113,7 @@ variable "conf" {
 }
 
 variable "cluster_id" {
-  description = "Kafka's ID of its cluster, which is written to each member's data when that is new. Defaults to one that is made of the names of cluster and group, so that it stays."
+  description = "Kafka's cluster ID, which is written to each member's data if that is new. Defaults to an ID derived from the names of cluster and group, so that it stays the same."
   type        = string
   default     = null
 
@@ -124,7 +124,7 @@ variable "cluster_id" {
 }
 
 variable "replication_factor" {
-  description = "How many copies there are of Kafka's own topics, and of others where nobody says otherwise. All but one of them have to confirm a record (`min.insync.replicas`). Defaults to 3, or to the number of brokers where there are fewer."
+  description = "Number of replicas of Kafka's internal topics, and of other topics that don't set their own. All but one of them have to acknowledge a record (`min.insync.replicas`). Defaults to 3, or to the number of brokers if there are fewer."
   type        = number
   default     = null
 
@@ -140,7 +140,7 @@ variable "replication_factor" {
 }
 
 variable "controller" {
-  description = "The controllers, which keep Kafka's metadata: `replicas` (1, or 3 of which one may be lost), `port`, `heap_mib`, `data_dir`, `conf`, and as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`, which are added to the module's. Their number can't be changed later."
+  description = "The controllers, which keep Kafka's metadata: `replicas` (1, or 3 to tolerate the loss of one), `port`, `heap_mib`, `data_dir`, `conf`, and, as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`. `env` and `mounts` are added to the module's. The number of controllers can't be changed later."
   type = object({
     replicas = optional(number, 1)
     port     = optional(number, 9192)
@@ -228,7 +228,7 @@ variable "controller" {
 }
 
 variable "broker" {
-  description = "The brokers: `replicas` (3 by default, to be left out with `autoscale`), `port`, `heap_mib`, `data_dir`: folder of each host in which every member has a folder of its name (by default a volume of the host's Docker Engine that is called as the group, without containers the member's own working directory), `grace_period`, `update_delay` between two brokers that a change restarts, and as `controller`, `conf`, `env`, `resources`, `placement` and `mounts`."
+  description = "The brokers: `replicas` (3 by default; omit it with `autoscale`), `port`, `heap_mib`, `data_dir` (folder on each host in which every member has a folder of its name; by default a volume of the host's Docker Engine with the group's name, or without containers the member's own working directory), `grace_period`, `update_delay` between two brokers that a change restarts, and, as for `controller`, `conf`, `env`, `resources`, `placement` and `mounts`."
   type = object({
     replicas     = optional(number)
     port         = optional(number, 9092)
@@ -323,7 +323,7 @@ variable "broker" {
 }
 
 variable "rebalancer" {
-  description = "The module's program that spreads partitions over brokers that came, and takes them off those that are to go, as a group of its own: `program`, its name on `PATH`, its absolute path on the hosts, or in `image`; or its name in `files`, a folder of this machine that is brought to bare hosts. `port`, `throttle_mib` (MiB/s that a broker moves at most, 0 for no bound), `timeout` of one change, `resources`, `placement`. `autoscale` needs it."
+  description = "The module's rebalancer, in a group of its own. It spreads partitions over added brokers, and moves them off brokers that are to be removed: `program` (its name on `PATH` or its absolute path, on the hosts or in `image`; or its name in `files`, a folder on this machine that is copied to bare hosts), `port`, `throttle_mib` (maximum MiB/s that a broker moves; 0 sets no limit), `timeout` of one change, `resources`, `placement`. Required by `autoscale`."
   type = object({
     program      = optional(string, "rebalancer")
     files        = optional(string)
@@ -368,7 +368,7 @@ variable "rebalancer" {
 }
 
 variable "autoscale" {
-  description = "Has the brokers follow how busy their processors are, in percent of `broker.resources.cpus`, or with `load` a number at a page, such as records a second of all of them, from `min` to `max`, one at a time. `algorithm` is one of `target`, `heat`, `risk` and `learned`, as in `trainyard_autoscaling_policy`; with `load`, `target.value`, `risk.capacity` and `learned.capacity` are what one broker carries. `learned.observes` lists which of `cpu`, `skew`, `p99` and `lag_growth` the model takes; the page of `load` tells the latter two as `p99_ms` and `lag`, and `learned.latency_bound_ms` is the latency that is allowed. None goes below what the rebalancer tells that topics have copies. With `dry_run` it only says what it would do."
+  description = "Lets the number of brokers follow their CPU usage, in percent of `broker.resources.cpus`, or with `load` a number on a page, such as records per second of all brokers: from `min` to `max`, one broker at a time. `algorithm` is one of `target`, `heat`, `risk` and `learned`, as in `trainyard_autoscaling_policy`; with `load`, `target.value`, `risk.capacity` and `learned.capacity` are what one broker carries. `learned.observes` lists which of `cpu`, `skew`, `p99` and `lag_growth` the model takes; the last two are read from the page of `load`, as `p99_ms` and `lag`, and `learned.latency_bound_ms` is the allowed latency. The policy never goes below the largest replication factor of the topics, as reported by the rebalancer. With `dry_run`, it only reports what it would do."
   type = object({
     min      = number
     max      = number
@@ -469,7 +469,7 @@ variable "autoscale" {
 }
 
 variable "priority" {
-  description = "How important the groups are beside others: roles of those with a lower one that follow a policy give way to them."
+  description = "Priority over other groups: roles under an autoscaling policy in groups of lower priority give way to them."
   type        = number
   default     = null
 
@@ -480,13 +480,13 @@ variable "priority" {
 }
 
 variable "triggers" {
-  description = "Any strings by any names. When one changes, controllers and brokers start anew."
+  description = "Arbitrary strings by arbitrary names. Changing one restarts the controllers and the brokers."
   type        = map(string)
   default     = null
 }
 
 variable "timeouts" {
-  description = "How long an apply waits, `create` and `update`, and a destroy, `delete`, as durations."
+  description = "Maximum duration of an apply (`create`, `update`) and of a destroy (`delete`), such as `2h`."
   type = object({
     create = optional(string)
     update = optional(string)

@@ -1,5 +1,6 @@
-# A Swarm of three hosts with a controller each, and three to six brokers by the records that producers want to send: each
-# carries 20,000 a second. A broker that comes is given partitions, and one that goes is empty first, at 50 MiB/s.
+# A Swarm of three hosts with a controller each, and three to six brokers, depending on the records that producers want
+# to send: a broker carries 20,000 a second. A new broker is given partitions, and a broker is emptied before it is
+# removed, both at 50 MiB/s.
 
 terraform {
   required_version = ">= 1.9"
@@ -42,7 +43,7 @@ module "kafka" {
     heap_mib  = 2048
     data_dir  = "/mnt/nvme/kafka"
     resources = { cpus = 2, memory_mib = 6144 }
-    conf      = { "broker.rack" = "{{ .Host }}" } # copies on several hosts
+    conf      = { "broker.rack" = "{{ .Host }}" } # replicas on different hosts
   }
 
   conf       = { "log.retention.hours" = "24" }
@@ -56,7 +57,7 @@ module "kafka" {
   }
 }
 
-# Demand of a day, played by producers and consumers.
+# The demand of a day, simulated by producers and consumers.
 resource "trainyard_group" "load" {
   cluster = trainyard_cluster.lab
   name    = "load"
@@ -77,11 +78,11 @@ resource "trainyard_group" "load" {
 }
 
 output "bootstrap_servers" {
-  description = "What producers and consumers are given."
+  description = "Bootstrap servers for producers and consumers."
   value       = module.kafka.bootstrap_servers
 }
 
 output "policy" {
-  description = "Whose decisions `terraform-provider-trainyard autoscale explain` tells."
+  description = "The policy, whose decisions `terraform-provider-trainyard autoscale explain` shows."
   value       = module.kafka.policy
 }

@@ -23,6 +23,6 @@ module "kafka" {
 }
 
 output "bootstrap_servers" {
-  description = "What producers and consumers are given."
+  description = "Bootstrap servers for producers and consumers."
   value       = module.kafka.bootstrap_servers
 }

@@ -1,4 +1,4 @@
-# This machine as a cluster, with a shell in the place of Java and of the rebalancer, for tests that apply for real.
+# This machine as a cluster, with a shell in place of Java and of the rebalancer, for tests that really apply.
 
 terraform {
   required_providers {
