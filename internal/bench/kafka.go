@@ -20,8 +20,7 @@ import (
 )
 
 const (
-	// A day of the load, which follows a sine, and the time between two values of the trace that rules are tuned on.
-	kafkaDay  = 6 * time.Minute
+	// kafkaStep is the time between two values of the trace that rules are tuned on.
 	kafkaStep = 5 * time.Second
 	// kafkaDays is how many days that trace has.
 	kafkaDays = 30
@@ -56,7 +55,7 @@ func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
 		return nil, err
 	}
 	b.say("kafka: a broker carries %.0f records a second", carried)
-	r, err := kafkaLesson(carried).teach(ctx, learnedSeeds, b.updates, b.say)
+	r, err := kafkaLesson(carried, b.day).teach(ctx, learnedSeeds, b.updates, b.say)
 	if err != nil {
 		return nil, err
 	}
@@ -67,16 +66,16 @@ func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
 	var days []kafkaOutcome
 	for _, rule := range rules {
 		b.say("kafka: a day by %s, %s", rule.name, rule.setting)
-		day, err := k.day(ctx, rule, []string{
+		day, err := k.carry(ctx, rule, []string{
 			"-shape", "day", "-base", decimal(kafkaBase * carried), "-peak", decimal(kafkaPeak * carried),
-			"-period", kafkaDay.String(), "-duration", kafkaDay.String(),
+			"-period", b.day.String(), "-duration", b.day.String(),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rule.name, err)
 		}
 		days = append(days, day)
 	}
-	return kafkaTables(carried, rules, days), nil
+	return kafkaTables(carried, b.day, rules, days), nil
 }
 
 // kafkaBench is what all days share.
@@ -116,7 +115,7 @@ const (
 // carried measures how many records a second a broker carries: kafkaBusy of the most that it takes within the bound.
 func (k *kafkaBench) carried(ctx context.Context) (float64, error) {
 	k.say("kafka: what %d brokers take", kafkaLeast)
-	day, err := k.day(ctx, staticBrokers(kafkaLeast), []string{
+	day, err := k.carry(ctx, staticBrokers(kafkaLeast), []string{
 		"-shape", "ramp", "-base", "50", "-peak", decimal(kafkaRampPeak), "-period", kafkaRamp.String(), "-duration", kafkaRamp.String(),
 	})
 	if err != nil {
@@ -137,12 +136,12 @@ func (o kafkaOutcome) most() float64 {
 }
 
 // kafkaLesson is the load of many days, with noise, that models are trained with and rules tuned on.
-func kafkaLesson(carried float64) lesson {
+func kafkaLesson(carried float64, day time.Duration) lesson {
 	days := func(seed uint64) autoscale.Trace {
 		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
 		t := autoscale.Trace{Start: time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC), Step: kafkaStep}
-		for i := range int(kafkaDays * kafkaDay / kafkaStep) {
-			of := (1 - math.Cos(2*math.Pi*float64(time.Duration(i)*kafkaStep)/float64(kafkaDay))) / 2
+		for i := range int(kafkaDays * day / kafkaStep) {
+			of := (1 - math.Cos(2*math.Pi*float64(time.Duration(i)*kafkaStep)/float64(day))) / 2
 			t.Load = append(t.Load, carried*(kafkaBase+(kafkaPeak-kafkaBase)*of)*(1+0.03*random.NormFloat64()))
 		}
 		return t

@@ -45,8 +45,8 @@ func (o kafkaOutcome) late() (n int) {
 	return n
 }
 
-// day has a Kafka of its own, whose brokers follow a rule, carry a load.
-func (k *kafkaBench) day(ctx context.Context, rule kafkaRule, load []string) (made kafkaOutcome, err error) {
+// carry has a Kafka of its own, whose brokers follow a rule, carry a load.
+func (k *kafkaBench) carry(ctx context.Context, rule kafkaRule, load []string) (made kafkaOutcome, err error) {
 	dir, err := os.MkdirTemp(k.work, "kafka-")
 	if err != nil {
 		return made, err
@@ -178,7 +178,7 @@ func awaitKafka(ctx context.Context, brokers int) (kafkaStatus, error) {
 }
 
 // kafkaTables are the days of all rules.
-func kafkaTables(carried float64, rules []kafkaRule, days []kafkaOutcome) []fmt.Stringer {
+func kafkaTables(carried float64, day time.Duration, rules []kafkaRule, days []kafkaOutcome) []fmt.Stringer {
 	t := &table{head: []string{"brokers by", "setting", "broker-minutes", "of all", fmt.Sprintf("seconds over %d ms", kafkaBound), "moved", "changes"}}
 	for i, rule := range rules {
 		d := days[i]
@@ -187,7 +187,7 @@ func kafkaTables(carried float64, rules []kafkaRule, days []kafkaOutcome) []fmt.
 	}
 	return []fmt.Stringer{
 		t,
-		note(fmt.Sprintf("A day is %s long, a sine from %.0f records of 1 kB a second to %.0f, by 30 producers, on 12 partitions with three copies each.", kafkaDay, kafkaBase*carried, kafkaPeak*carried)),
+		note(fmt.Sprintf("A day is %s long, a sine from %.0f records of 1 kB a second to %.0f, by 30 producers, on 12 partitions with three copies each.", day, kafkaBase*carried, kafkaPeak*carried)),
 		note(fmt.Sprintf("A broker has %g processors, and carries %.0f records a second: %.0f %% of what it takes within the bound. Seconds count whose p99 was over it.", kafkaCPUs, carried, 100*kafkaBusy)),
 		note("Models are trained, and rules tuned with as many decisions, on thirty such days in a model; heat goes by processors. One day each: no spread is known."),
 	}

@@ -33,8 +33,8 @@ func TestKafkaReport(t *testing.T) {
 
 // Rules are on brokers what they are in the model: their settings, and how long they keep still.
 func TestKafkaRules(t *testing.T) {
-	l := kafkaLesson(1000)
-	if got, want := len(l.problem.Trace.Load), int(kafkaDays*kafkaDay/kafkaStep); got != want {
+	l := kafkaLesson(1000, time.Hour)
+	if got, want := len(l.problem.Trace.Load), int(kafkaDays*time.Hour/kafkaStep); got != want {
 		t.Errorf("the trace has %d values, want %d", got, want)
 	}
 	for i, want := range []string{"target = { value = 700 }", "heat = { lower = 21, upper = 63, target = 52.5, recurrence = 3 }", "risk = { percent = 70, capacity = 1000 }"} {
@@ -56,7 +56,7 @@ func TestKafkaTables(t *testing.T) {
 	days := []kafkaOutcome{
 		{brokers: 48 * time.Minute}, {brokers: 36 * time.Minute, moved: 3 << 20, changes: 4, seconds: []kafkaSecond{{Wanted: 1}}},
 	}
-	text := kafkaTables(1000, rules, days)[0].String()
+	text := kafkaTables(1000, time.Hour, rules, days)[0].String()
 	for _, want := range []string{"static, 6", "48.0    100 %", "36.0     75 %", "3.0 MiB", "70 %"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)

@@ -46,6 +46,7 @@ type bench struct {
 	runs     int           // how often each figure is measured
 	trace    string        // the path of a load as CSV, or ""
 	training time.Duration // how long a training is measured
+	day      time.Duration // how long a day of Kafka's is
 	updates  int           // how long a model is trained
 	curves   string        // the folder for the curves of policies, or "" for a new one
 }
@@ -103,6 +104,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	flags.IntVar(&b.runs, "runs", 7, "how often each figure is measured")
 	only := flags.String("only", strings.Join(usual, ","), "the parts to run, separated by commas; besides, there are "+strings.Join(systems, ", "))
 	flags.DurationVar(&b.training, "training", 20*time.Second, "how long each training of ps-worker is measured; its policy has twice that to settle")
+	flags.DurationVar(&b.day, "day", 30*time.Minute, "how long the day is that kafka measures once for each rule")
 	flags.IntVar(&b.updates, "updates", learnedUpdates, "how many updates each training of learned has")
 	flags.StringVar(&b.tf, "tf", "", "path of terraform or tofu")
 	flags.StringVar(&b.provider, "provider", "", "path of the provider's binary")

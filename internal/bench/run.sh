@@ -8,7 +8,7 @@
 # and kafka has brokers of Kafka carry a day by each rule.
 #
 #   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,reaction,sweeps,swarm,hosts,policies] [-trace load.csv or folder] [-curves folder]
-#   run.sh -runs 5 -only ps-worker,multiworker,spark,kafka [-training 20s]
+#   run.sh -runs 5 -only ps-worker,multiworker,spark,kafka [-training 20s] [-day 30m]
 #
 # Paths are relative to the root of the repository.
 #

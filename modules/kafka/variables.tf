@@ -124,7 +124,7 @@ variable "cluster_id" {
 }
 
 variable "replication_factor" {
-  description = "Number of replicas of Kafka's internal topics, and of other topics that don't set their own. All but one of them have to acknowledge a record (`min.insync.replicas`). Defaults to 3, or to the number of brokers if there are fewer."
+  description = "Number of replicas of Kafka's internal topics, and of other topics that don't set their own. All but one of several have to acknowledge a record (`min.insync.replicas`). Defaults to 3, or to the number of brokers if there are fewer."
   type        = number
   default     = null
 
@@ -140,7 +140,7 @@ variable "replication_factor" {
 }
 
 variable "controller" {
-  description = "The controllers, which keep Kafka's metadata: `replicas` (1, or 3 to tolerate the loss of one), `port`, `heap_mib`, `data_dir`, `conf`, and, as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`. `env` and `mounts` are added to the module's. The number of controllers can't be changed later."
+  description = "The controllers, which keep Kafka's metadata: `replicas` (1, or 3 or 5 to tolerate the loss of one or two), `port`, `heap_mib`, `data_dir`, `conf`, and, as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`. `env` and `mounts` are added to the module's. The number of controllers can't be changed later."
   type = object({
     replicas = optional(number, 1)
     port     = optional(number, 9192)
