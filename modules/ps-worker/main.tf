@@ -4,11 +4,11 @@ locals {
   v1      = var.framework == "tensorflow_v1"
   job     = var.train_steps > 0
 
-  # The chief trains, saves and evaluates, and its log tells how far training is: worker 0, or the coordinator of TensorFlow 2.
+  # The chief trains, saves and evaluates, and its log reports progress: worker 0, or the coordinator of TensorFlow 2.
   chief_role = local.v1 ? "worker" : "chief"
   chief      = "${var.name}-${local.chief_role}-0"
 
-  # The program of the module, unless there is a command. Bare hosts and processes get a folder, containers of a Swarm get configs.
+  # The module's own program, unless there is a command. Bare hosts and processes get a folder, a Swarm gets configs.
   own     = var.command == null
   program = local.v1 ? "train_v1.py" : "train_v2.py"
   brought = !local.swarm && (local.own || var.files != null)
@@ -20,7 +20,7 @@ locals {
     } if local.swarm && local.own
   }
 
-  # On bare hosts with an image, members are containers, which have to see the folder, too.
+  # On bare hosts with an image, members are containers, which need the folder as a mount.
   images = compact([var.image, var.ps.image, var.worker.image, var.chief.image])
   mounts = concat(
     coalesce(var.mounts, []),
@@ -36,12 +36,12 @@ locals {
       HIDDEN_UNITS            = tostring(var.hidden_units)
       TRAIN_STEPS             = tostring(var.train_steps)
       PYTHONUNBUFFERED        = "1" # logs arrive as they are written
-      PYTHONDONTWRITEBYTECODE = "1" # the folder of the program is left as it was brought
+      PYTHONDONTWRITEBYTECODE = "1" # keep the program's folder unchanged
     },
     var.log_dir == null ? {} : { LOG_DIR = var.log_dir },
   )
 
-  # Progress is told over the second half of the time to settle, which is what counts, and often enough for a mean.
+  # Progress is measured over the second half of the settling time, which is what counts, and often enough for a mean.
   seconds = { ms = 0.001, s = 1, m = 60, h = 3600 }
   settle = sum(concat([0], [
     for part in regexall("([0-9.]+)(ms|s|m|h)", try(var.autoscale.settle, "")) : tonumber(part[0]) * local.seconds[part[1]]
@@ -63,7 +63,7 @@ resource "trainyard_files" "this" {
   name    = var.name
   source  = coalesce(var.files, "${path.module}/train")
 
-  # Members refer to the path: another name of the files comes before the former one goes.
+  # Members refer to the path: create the new files before removing the old ones.
   lifecycle {
     create_before_destroy = true
   }
@@ -96,7 +96,7 @@ resource "trainyard_group" "this" {
     }
   }
 
-  # Parameter servers never end by themselves: the chief's end is that of the training.
+  # Parameter servers never end by themselves: training ends when the chief does.
   completion = local.job ? { when = "chief", deadline = var.deadline } : { when = "never" }
   wait_for   = var.wait_for
   priority   = var.priority
@@ -114,13 +114,13 @@ resource "trainyard_autoscaling_policy" "this" {
   max      = var.autoscale.max
   dry_run  = var.autoscale.dry_run
   interval = "${min(5, max(1, floor(local.settle / 10)))}s"
-  scale_in = { stabilisation_window = "0s" } # a count was measured for long enough when it is left
+  scale_in = { stabilisation_window = "0s" } # a count has been measured for long enough before it changes
 
   metrics = {
     steps = {
       window = "${min(3600, max(1, floor(local.settle / 2)))}s"
 
-      # Each tells of the steps of all, and there is nothing to measure before all of them train.
+      # Each member reports the global step, and there is nothing to measure before all of them train.
       source = { progress = { pattern = var.autoscale.pattern, combine = "mean", role = local.chief_role } }
 
       algorithm = {
@@ -134,7 +134,7 @@ resource "trainyard_autoscaling_policy" "this" {
   }
 }
 
-# A group of its own: it goes on when training has completed, and training does not start anew for it.
+# A separate group: it keeps running when training has completed, and changing it does not restart training.
 resource "trainyard_group" "tensorboard" {
   count = var.tensorboard == null ? 0 : 1
 

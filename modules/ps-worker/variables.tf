@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The cluster on which training runs, as a whole: `trainyard_cluster.lab`."
+  description = "Cluster that training runs on, as a whole: `trainyard_cluster.lab`."
   type = object({
     name     = string
     engine   = optional(string)
@@ -14,7 +14,7 @@ variable "cluster" {
 }
 
 variable "name" {
-  description = "Name of the group that the module makes. Its members are `<name>-ps-0`, `<name>-worker-0` and so on, and TensorBoard is `<name>-tensorboard-web-0`."
+  description = "Name of the group. Its members are `<name>-ps-0`, `<name>-worker-0` and so on; TensorBoard is `<name>-tensorboard-web-0`."
   type        = string
   default     = "ps-worker"
   nullable    = false
@@ -26,7 +26,7 @@ variable "name" {
 }
 
 variable "framework" {
-  description = "How the program trains: `tensorflow_v1` with servers of `tf.compat.v1`, which read `PS_HOSTS`, `WORKER_HOSTS`, `JOB_NAME` and `TASK_INDEX`, or `tensorflow` with `ParameterServerStrategy`, which reads `TF_CONFIG` and has a `chief` besides."
+  description = "How the program trains: `tensorflow_v1` (servers of `tf.compat.v1`, configured by `PS_HOSTS`, `WORKER_HOSTS`, `JOB_NAME` and `TASK_INDEX`) or `tensorflow` (`ParameterServerStrategy`, configured by `TF_CONFIG`, with an additional `chief`)."
   type        = string
   default     = "tensorflow_v1"
   nullable    = false
@@ -38,7 +38,7 @@ variable "framework" {
 }
 
 variable "files" {
-  description = "Folder or archive with your program, which is brought to all hosts and is the working folder of `command`. Left out, with `command` left out, it is the module's own program. On a Swarm, `image` brings it."
+  description = "Folder or archive with your program. It is copied to all hosts, and `command` runs in it. If `files` and `command` are omitted, the module's own program runs. Not on `swarm`, where your program has to be in `image`."
   type        = string
   default     = null
 
@@ -54,7 +54,7 @@ variable "files" {
 }
 
 variable "image" {
-  description = "Image with TensorFlow, and your program if there is a `command`. Required on a Swarm; on bare hosts it makes members containers; on `process` it has no effect."
+  description = "Container image with TensorFlow, and with your program if there is a `command`. Required on `swarm`. On `systemd`, members with an image run as containers. No effect on `process`."
   type        = string
   default     = null
 
@@ -65,7 +65,7 @@ variable "image" {
 }
 
 variable "python" {
-  description = "Python that runs the module's own program: a name on `PATH`, or the absolute path of one, such as that of a virtual environment with TensorFlow."
+  description = "Python for the module's own program: a name on `PATH`, or an absolute path, such as in a virtual environment with TensorFlow."
   type        = string
   default     = "python3"
   nullable    = false
@@ -77,7 +77,7 @@ variable "python" {
 }
 
 variable "command" {
-  description = "Your program and its first arguments, run in the folder of `files`, instead of the module's own. Strings can be templates, as in `trainyard_group`."
+  description = "Your program and its first arguments, instead of the module's own program. It runs in the folder of `files`. Strings can be templates, as in `trainyard_group`."
   type        = list(string)
   default     = null
 
@@ -99,7 +99,7 @@ variable "args" {
 }
 
 variable "env" {
-  description = "Further environment variables of all members, by name. They take the place of those that the module sets."
+  description = "Additional environment variables for all members, by name. They override those that the module sets."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -111,7 +111,7 @@ variable "env" {
 }
 
 variable "mounts" {
-  description = "Storage that all members and TensorBoard see, as in `trainyard_group`: where `log_dir` is, or your data."
+  description = "Storage for all members and TensorBoard, as in `trainyard_group`: for `log_dir`, or for your data."
   type = list(object({
     target    = string
     type      = optional(string)
@@ -133,7 +133,7 @@ variable "mounts" {
 }
 
 variable "ps" {
-  description = "The parameter servers, which hold the variables: `replicas`, the first `port`, and as in a role of `trainyard_group`, `image`, `env`, `resources`, `placement` and `mounts`, which are added to the module's. They have no GPUs."
+  description = "Parameter servers, which hold the variables: `replicas`, the first `port`, and `image`, `env`, `resources`, `placement` and `mounts` as in a role of `trainyard_group`. `mounts` are added to the module's. Parameter servers have no GPUs."
   type = object({
     replicas = optional(number, 2)
     port     = optional(number, 8000)
@@ -178,7 +178,7 @@ variable "ps" {
 }
 
 variable "worker" {
-  description = "The workers, as `ps`, and their `gpus`: `pool`, `count` and `memory_mib`. `replicas` is 2 by default, and has to be left out with `autoscale`."
+  description = "Workers: the same attributes as `ps`, and `gpus` with `pool`, `count` and `memory_mib`. `replicas` defaults to 2; omit it with `autoscale`."
   type = object({
     replicas = optional(number)
     port     = optional(number, 9000)
@@ -238,7 +238,7 @@ variable "worker" {
 }
 
 variable "chief" {
-  description = "The coordinator, with `framework = \"tensorflow\"` alone, as `ps`, and always one. It hands out the steps, and computes nothing itself."
+  description = "Coordinator, only with `framework = \"tensorflow\"`: the same attributes as `ps`, except `replicas`, as there is always one. It hands out the steps, and computes nothing itself."
   type = object({
     port  = optional(number, 7000)
     image = optional(string)
@@ -277,7 +277,7 @@ variable "chief" {
 }
 
 variable "batch_size" {
-  description = "Number of examples in a step of a worker, in `BATCH_SIZE`."
+  description = "Number of examples per worker and step. Passed in `BATCH_SIZE`."
   type        = number
   default     = 20
   nullable    = false
@@ -289,7 +289,7 @@ variable "batch_size" {
 }
 
 variable "learning_rate" {
-  description = "Learning rate, in `LEARNING_RATE`."
+  description = "Learning rate. Passed in `LEARNING_RATE`."
   type        = number
   default     = 0.001
   nullable    = false
@@ -301,7 +301,7 @@ variable "learning_rate" {
 }
 
 variable "hidden_units" {
-  description = "Number of units of the hidden layer, in `HIDDEN_UNITS`."
+  description = "Number of units in the hidden layer. Passed in `HIDDEN_UNITS`."
   type        = number
   default     = 100
   nullable    = false
@@ -313,7 +313,7 @@ variable "hidden_units" {
 }
 
 variable "train_steps" {
-  description = "Steps of all workers together after which training has completed, in `TRAIN_STEPS`. With 0 there is no end: the group is a service."
+  description = "Number of steps, of all workers together, after which training has completed. 0 means no end: the group is a service. Passed in `TRAIN_STEPS`."
   type        = number
   default     = 0
   nullable    = false
@@ -325,7 +325,7 @@ variable "train_steps" {
 }
 
 variable "wait_for" {
-  description = "What an apply waits for: `running` members, or that training has `completed`."
+  description = "What an apply waits for: `running` (all members run) or `completed` (training has completed)."
   type        = string
   default     = "running"
   nullable    = false
@@ -342,7 +342,7 @@ variable "wait_for" {
 }
 
 variable "deadline" {
-  description = "Time from the first start within which training has to complete, as a duration such as `12h`. After that it has failed. Left out, there is none."
+  description = "Maximum time from the first start until training completes: a duration such as `12h`. After that, training has failed. Defaults to none."
   type        = string
   default     = null
 
@@ -358,7 +358,7 @@ variable "deadline" {
 }
 
 variable "max_restarts" {
-  description = "Number of restarts of a member that failed, after which training has failed. With 0 there is no bound."
+  description = "Maximum number of restarts of a failing member; after that, training has failed. 0 means no limit."
   type        = number
   default     = 6
   nullable    = false
@@ -370,7 +370,7 @@ variable "max_restarts" {
 }
 
 variable "grace_period" {
-  description = "Time that a member has to end after it was asked to, before it is killed, as a duration."
+  description = "Time that a member has to end after the stop signal, before it is killed: a duration such as `30s`."
   type        = string
   default     = "10s"
   nullable    = false
@@ -382,7 +382,7 @@ variable "grace_period" {
 }
 
 variable "priority" {
-  description = "How important training is beside other groups: roles of those with a lower one that follow a policy give way to it."
+  description = "Priority of the group: any whole number; higher is more important. Roles under an autoscaling policy in groups of lower priority give way to it."
   type        = number
   default     = null
 
@@ -393,13 +393,13 @@ variable "priority" {
 }
 
 variable "triggers" {
-  description = "Any strings by any names. When one changes, training starts anew, also where it has completed."
+  description = "Arbitrary strings by name. When one changes, training starts again, even if it has completed."
   type        = map(string)
   default     = null
 }
 
 variable "timeouts" {
-  description = "How long an apply waits for training, `create` and `update`, and a destroy for its end, `delete`, as durations."
+  description = "Maximum duration of `create`, `update` and `delete`: how long an apply waits for training, and a destroy for its end."
   type = object({
     create = optional(string)
     update = optional(string)
@@ -414,7 +414,7 @@ variable "timeouts" {
 }
 
 variable "log_dir" {
-  description = "Folder of checkpoints and summaries that the chief and TensorBoard see, in `LOG_DIR`: an absolute path of shared storage, or of one host. With it, training goes on where it was after members have started anew."
+  description = "Folder for checkpoints and summaries, which the chief and TensorBoard can access: an absolute path, on shared storage or on one host. With it, training resumes from the last checkpoint when members have restarted. Passed in `LOG_DIR`."
   type        = string
   default     = null
 
@@ -425,7 +425,7 @@ variable "log_dir" {
 }
 
 variable "autoscale" {
-  description = "Adds workers as long as each makes training faster by more than `threshold`, from `min` to `max`, by the algorithm `marginal_gain`: the workers train for `settle` at each count. `pattern` finds the step of all in the log of each worker, or of the coordinator; with `dry_run` it only says what it would do. Every change starts all members anew, from the last checkpoint in `log_dir`."
+  description = "Autoscaling policy for the workers, with the algorithm `marginal_gain`: from `min` to `max`, it adds workers as long as each makes training faster by more than `threshold`. The workers train for `settle` at each count. `pattern` finds the global step in the log of each worker, or of the coordinator. With `dry_run` the policy only reports what it would do. Each change restarts all members, from the last checkpoint in `log_dir`."
   type = object({
     min         = optional(number, 1)
     max         = number
@@ -469,7 +469,7 @@ variable "autoscale" {
 }
 
 variable "tensorboard" {
-  description = "TensorBoard of `log_dir`, as a group of its own: `{}` is as by default. It has no password: its `port` is open to whoever reaches the members, and `published_port` of a Swarm's host to whoever reaches that."
+  description = "TensorBoard for `log_dir`, as a separate group: `{}` uses the defaults. It has no password: `port` is open to anyone who can reach the members, and `published_port` to anyone who can reach its host in the Swarm."
   type = object({
     image          = optional(string)
     command        = optional(list(string), ["tensorboard"])

@@ -1,5 +1,5 @@
-# A Swarm of three hosts: parameter servers on the one without GPUs, workers on cards of the others, as many as bring
-# something. Checkpoints and summaries are on an export of NFS, and TensorBoard shows them at port 16006 of cpu1.
+# A Swarm of three hosts: parameter servers on the one without GPUs, workers on the cards of the others, as many as make
+# training faster. Checkpoints and summaries are on NFS, and TensorBoard shows them at port 16006 of cpu1.
 
 terraform {
   required_version = ">= 1.9"
@@ -59,7 +59,7 @@ module "mnist" {
   train_steps   = 200000
   deadline      = "12h"
 
-  # A worker more, until it brings less than a tenth of what each brought so far.
+  # Adds workers until one more gains less than a tenth of what each has contributed so far.
   autoscale = { min = 1, max = 4, threshold = 0.1, settle = "2m" }
 
   log_dir     = "/srv/mnist"
@@ -68,6 +68,6 @@ module "mnist" {
 }
 
 output "chief" {
-  description = "The member whose log tells of training."
+  description = "The member whose log reports the progress of training."
   value       = module.mnist.chief
 }

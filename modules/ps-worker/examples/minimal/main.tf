@@ -13,7 +13,7 @@ terraform {
 }
 
 variable "python" {
-  description = "A Python that has TensorFlow."
+  description = "Python with TensorFlow."
   type        = string
   default     = "python3"
 }
@@ -37,10 +37,10 @@ data "trainyard_logs" "chief" {
   cluster = trainyard_cluster.lab
   member  = module.mnist.chief
 
-  depends_on = [module.mnist] # its log is whole then
+  depends_on = [module.mnist] # its log is complete by then
 }
 
 output "result" {
-  description = "What the chief said in the end: step, accuracy, seconds."
+  description = "What the chief reported at the end: step, accuracy, seconds."
   value       = try([for line in reverse(data.trainyard_logs.chief.lines) : jsondecode(line) if can(jsondecode(line).accuracy)][0], null)
 }
