@@ -3,14 +3,14 @@ locals {
   swarm      = var.cluster.engine == "swarm"
   containers = local.swarm || var.cluster.engine == "systemd" && var.image != null
 
-  # A network of its own is that of a cluster of its own, in the same Swarm.
+  # A separate network belongs to a separate cluster, in the same Swarm.
   training = var.network == null ? local.cluster : {
     name     = trainyard_cluster.own[0].name
     engine   = trainyard_cluster.own[0].engine
     endpoint = trainyard_cluster.own[0].endpoint
   }
 
-  # The program of the module, unless there is a command. Bare hosts and processes get a folder, containers of a Swarm get configs.
+  # The module's own program, unless there is a command. Bare hosts and processes get a folder, a Swarm gets configs.
   own     = var.command == null
   brought = !local.swarm && (local.own || var.files != null)
   folder  = local.swarm ? "/srv/multiworker" : one(trainyard_files.this[*].path)
@@ -21,7 +21,7 @@ locals {
     } if local.swarm && local.own
   }
 
-  # Containers on bare hosts have to see the folder, too.
+  # Containers on bare hosts need the folder as a mount.
   mounts = concat(
     coalesce(var.mounts, []),
     coalesce(var.worker.mounts, []),
@@ -38,7 +38,7 @@ locals {
       LEARNING_RATE           = tostring(var.learning_rate)
       JOIN_TIMEOUT            = var.join_timeout
       PYTHONUNBUFFERED        = "1" # logs arrive as they are written
-      PYTHONDONTWRITEBYTECODE = "1" # the folder of the program is left as it was brought
+      PYTHONDONTWRITEBYTECODE = "1" # keep the program's folder unchanged
     },
     var.seed == null ? {} : { SEED = tostring(var.seed) },
     var.initial_model == null ? {} : { INITIAL_MODEL = var.initial_model },
@@ -63,7 +63,7 @@ resource "trainyard_files" "this" {
   name    = var.name
   source  = coalesce(var.files, "${path.module}/train")
 
-  # Members refer to the path: another name of the files comes before the former one goes.
+  # Members refer to the path: create the new files before removing the old ones.
   lifecycle {
     create_before_destroy = true
   }
@@ -92,14 +92,14 @@ resource "trainyard_group" "this" {
       placement    = var.worker.placement
       grace_period = var.grace_period
       restart      = { condition = "on_failure", max_attempts = var.max_restarts }
-      exit_codes   = { final = ["2", "126-127"] } # 2: another start won't mend it
+      exit_codes   = { final = ["2", "126-127"] } # 2: a restart won't help
     }
   }
 
-  # Nobody can join those that train: who fails takes all back to the last checkpoint.
+  # No worker can join a running training: a failure takes all of them back to the last checkpoint.
   restart_scope = "group"
 
-  # Worker 0 saves the model, and ends after that.
+  # Worker 0 saves the model, then ends.
   completion = { when = "chief", deadline = var.deadline }
   wait_for   = var.wait_for
   priority   = var.priority
@@ -107,7 +107,7 @@ resource "trainyard_group" "this" {
   timeouts   = var.timeouts
 }
 
-# A group of its own: it goes on when training has completed, and training does not start anew for it.
+# A separate group: it keeps running when training has completed, and changing it does not restart training.
 resource "trainyard_group" "tensorboard" {
   count = var.tensorboard == null ? 0 : 1
 

@@ -4,29 +4,29 @@ output "id" {
 }
 
 output "cluster" {
-  description = "Cluster of the group, for data sources: `cluster`, or with `network` its own one."
+  description = "Cluster of the group, for data sources: the input `cluster`, or with `network` the separate cluster."
   value       = local.training
   depends_on  = [trainyard_group.this]
 }
 
 output "chief" {
-  description = "Name of the member that reads and writes files, worker 0."
+  description = "Name of the member that reads and writes files: worker 0."
   value       = "${var.name}-worker-0"
   depends_on  = [trainyard_group.this]
 }
 
 output "members" {
-  description = "Address (`host:port`) of each member, by its name."
+  description = "Address (`host:port`) of each member, by name."
   value       = trainyard_group.this.members
 }
 
 output "placements" {
-  description = "Host of each member, and its GPUs, by its name."
+  description = "Host of each member, and its GPUs, by the member's name."
   value       = trainyard_group.this.placements
 }
 
 output "path" {
-  description = "Folder of the program on each host. Null where an image brings it."
+  description = "Folder of the program on each host. Null on `swarm`, and for a `command` without `files`."
   value       = one(trainyard_files.this[*].path)
 }
 
@@ -37,6 +37,6 @@ output "model" {
 }
 
 output "tensorboard" {
-  description = "URL of TensorBoard, as members reach it. Null where there is none, or while it does not run."
+  description = "URL of TensorBoard, as members reach it. Null without `tensorboard`, or while TensorBoard is not running."
   value       = try("http://${trainyard_group.tensorboard[0].members["${var.name}-tensorboard-web-0"]}", null)
 }

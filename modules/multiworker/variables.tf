@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The cluster on which training runs, as a whole: `trainyard_cluster.lab`."
+  description = "Cluster that training runs on, as a whole: `trainyard_cluster.lab`."
   type = object({
     name     = string
     engine   = optional(string)
@@ -14,7 +14,7 @@ variable "cluster" {
 }
 
 variable "name" {
-  description = "Name of the group that the module makes. Its members are `<name>-worker-0` and so on, and TensorBoard is `<name>-tensorboard-web-0`."
+  description = "Name of the group. Its members are `<name>-worker-0` and so on; TensorBoard is `<name>-tensorboard-web-0`."
   type        = string
   default     = "multiworker"
   nullable    = false
@@ -26,7 +26,7 @@ variable "name" {
 }
 
 variable "network" {
-  description = "A network of its own, apart from that of other groups, on a Swarm alone: `{}`, or with a `subnet` in CIDR notation, such as `10.10.0.0/24`, and `encrypted`. It is that of a cluster of its own, `<cluster>-<name>`, in the same Swarm."
+  description = "Separate network, isolated from other groups, only on `swarm`: `{}`, or with `subnet`, in CIDR notation such as `10.10.0.0/24`, and `encrypted`. It belongs to a separate cluster, `<cluster>-<name>`, in the same Swarm."
   type = object({
     subnet    = optional(string)
     encrypted = optional(bool)
@@ -50,7 +50,7 @@ variable "network" {
 }
 
 variable "files" {
-  description = "Folder or archive with your program, which is brought to all hosts and is the working folder of `command`. Left out, with `command` left out, it is the module's own program. On a Swarm, `image` brings it."
+  description = "Folder or archive with your program. It is copied to all hosts, and `command` runs in it. If `files` and `command` are omitted, the module's own program runs. Not on `swarm`, where your program has to be in `image`."
   type        = string
   default     = null
 
@@ -66,7 +66,7 @@ variable "files" {
 }
 
 variable "image" {
-  description = "Image with TensorFlow, and your program if there is a `command`. Required on a Swarm; on bare hosts it makes members containers; on `process` it has no effect."
+  description = "Container image with TensorFlow, and with your program if there is a `command`. Required on `swarm`. On `systemd`, members with an image run as containers. No effect on `process`."
   type        = string
   default     = null
 
@@ -77,7 +77,7 @@ variable "image" {
 }
 
 variable "python" {
-  description = "Python that runs the module's own program: a name on `PATH`, or the absolute path of one, such as that of a virtual environment with TensorFlow."
+  description = "Python for the module's own program: a name on `PATH`, or an absolute path, such as in a virtual environment with TensorFlow."
   type        = string
   default     = "python3"
   nullable    = false
@@ -89,7 +89,7 @@ variable "python" {
 }
 
 variable "command" {
-  description = "Your program and its first arguments, run in the folder of `files`, instead of the module's own. Strings can be templates, as in `trainyard_group`."
+  description = "Your program and its first arguments, instead of the module's own program. It runs in the folder of `files`. Strings can be templates, as in `trainyard_group`."
   type        = list(string)
   default     = null
 
@@ -111,7 +111,7 @@ variable "args" {
 }
 
 variable "env" {
-  description = "Further environment variables of all members, by name. They take the place of those that the module sets."
+  description = "Additional environment variables for all members, by name. They override those that the module sets."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -123,7 +123,7 @@ variable "env" {
 }
 
 variable "mounts" {
-  description = "Storage that all members and TensorBoard see, as in `trainyard_group`: where `log_dir`, `model_dir` and `initial_model` are, or your data."
+  description = "Storage for all members and TensorBoard, as in `trainyard_group`: for `log_dir`, `model_dir` and `initial_model`, or for your data."
   type = list(object({
     target    = string
     type      = optional(string)
@@ -145,7 +145,7 @@ variable "mounts" {
 }
 
 variable "worker" {
-  description = "The workers: `replicas`, the first `port`, and as in a role of `trainyard_group`, `gpus` (`pool`, `count`, `memory_mib`), `env`, `resources`, `placement`, and `mounts`, which are added to the module's."
+  description = "Workers: `replicas`, the first `port`, and `gpus` (`pool`, `count`, `memory_mib`), `env`, `resources`, `placement` and `mounts` as in a role of `trainyard_group`. `mounts` are added to the module's."
   type = object({
     replicas = optional(number, 2)
     port     = optional(number, 5001)
@@ -199,7 +199,7 @@ variable "worker" {
 }
 
 variable "batch_size" {
-  description = "Number of examples in a step of a worker, in `BATCH_SIZE`."
+  description = "Number of examples per worker and step. Passed in `BATCH_SIZE`."
   type        = number
   default     = 64
   nullable    = false
@@ -211,7 +211,7 @@ variable "batch_size" {
 }
 
 variable "epochs" {
-  description = "Number of epochs, in `EPOCHS`. After each one worker 0 saves a checkpoint, with `log_dir`."
+  description = "Number of epochs. With `log_dir`, worker 0 saves a checkpoint after each. Passed in `EPOCHS`."
   type        = number
   default     = 12
   nullable    = false
@@ -223,7 +223,7 @@ variable "epochs" {
 }
 
 variable "steps_per_epoch" {
-  description = "Number of steps of an epoch, which all workers take together, in `STEPS_PER_EPOCH`."
+  description = "Number of steps per epoch, which all workers take together. Passed in `STEPS_PER_EPOCH`."
   type        = number
   default     = 70
   nullable    = false
@@ -235,7 +235,7 @@ variable "steps_per_epoch" {
 }
 
 variable "learning_rate" {
-  description = "Learning rate, in `LEARNING_RATE`."
+  description = "Learning rate. Passed in `LEARNING_RATE`."
   type        = number
   default     = 0.001
   nullable    = false
@@ -247,7 +247,7 @@ variable "learning_rate" {
 }
 
 variable "seed" {
-  description = "Seed of the first weights, in `SEED`: with one, operations are deterministic, and each training with the same inputs ends with the same weights. Null: without."
+  description = "Seed of the initial weights. With a seed, operations are deterministic, and training with the same inputs ends with the same weights. `null` means no seed. Passed in `SEED`."
   type        = number
   default     = 1
 
@@ -258,7 +258,7 @@ variable "seed" {
 }
 
 variable "initial_model" {
-  description = "Model to go on training from, in `INITIAL_MODEL`: absolute path of a `.keras` file that worker 0 sees, such as the output `model` of another training. A checkpoint in `log_dir` comes first."
+  description = "Model to continue training from: absolute path of a `.keras` file that worker 0 can access, such as the output `model` of another training. A checkpoint in `log_dir` takes precedence. Passed in `INITIAL_MODEL`."
   type        = string
   default     = null
 
@@ -269,7 +269,7 @@ variable "initial_model" {
 }
 
 variable "model_dir" {
-  description = "Folder into which worker 0 saves the trained model, as `model.keras`, in `MODEL_DIR`: an absolute path."
+  description = "Folder to which worker 0 saves the trained model as `model.keras`: an absolute path. Passed in `MODEL_DIR`."
   type        = string
   default     = null
 
@@ -280,7 +280,7 @@ variable "model_dir" {
 }
 
 variable "log_dir" {
-  description = "Folder of checkpoints and summaries that worker 0 and TensorBoard see, in `LOG_DIR`: an absolute path of shared storage, or of the host of worker 0. With it, training goes on from the last epoch after members have started anew."
+  description = "Folder for checkpoints and summaries, which worker 0 and TensorBoard can access: an absolute path, on shared storage or on the host of worker 0. With it, training resumes from the last epoch when members have restarted. Passed in `LOG_DIR`."
   type        = string
   default     = null
 
@@ -291,7 +291,7 @@ variable "log_dir" {
 }
 
 variable "join_timeout" {
-  description = "Time within which all workers have to join, in `JOIN_TIMEOUT`, as a duration. A member that is missing after that is an error: nobody trains with fewer."
+  description = "Maximum time until all workers have joined: a duration such as `5m`. If a member is still missing after that, training fails: no worker trains with fewer. Passed in `JOIN_TIMEOUT`."
   type        = string
   default     = "5m"
   nullable    = false
@@ -303,7 +303,7 @@ variable "join_timeout" {
 }
 
 variable "wait_for" {
-  description = "What an apply waits for: `running` members, or that training has `completed`."
+  description = "What an apply waits for: `running` (all members run) or `completed` (training has completed)."
   type        = string
   default     = "running"
   nullable    = false
@@ -315,7 +315,7 @@ variable "wait_for" {
 }
 
 variable "deadline" {
-  description = "Time from the first start within which training has to complete, as a duration such as `12h`. After that it has failed. Left out, there is none."
+  description = "Maximum time from the first start until training completes: a duration such as `12h`. After that, training has failed. Defaults to none."
   type        = string
   default     = null
 
@@ -326,7 +326,7 @@ variable "deadline" {
 }
 
 variable "max_restarts" {
-  description = "Number of restarts, of all members together as one failed, after which training has failed. With 0 there is no bound."
+  description = "Maximum number of restarts; after that, training has failed. When one member fails, all of them restart. 0 means no limit."
   type        = number
   default     = 6
   nullable    = false
@@ -338,7 +338,7 @@ variable "max_restarts" {
 }
 
 variable "grace_period" {
-  description = "Time that a member has to end after it was asked to, before it is killed, as a duration."
+  description = "Time that a member has to end after the stop signal, before it is killed: a duration such as `30s`."
   type        = string
   default     = "10s"
   nullable    = false
@@ -350,7 +350,7 @@ variable "grace_period" {
 }
 
 variable "priority" {
-  description = "How important training is beside other groups: roles of those with a lower one that follow a policy give way to it."
+  description = "Priority of the group: any whole number; higher is more important. Roles under an autoscaling policy in groups of lower priority give way to it."
   type        = number
   default     = null
 
@@ -361,13 +361,13 @@ variable "priority" {
 }
 
 variable "triggers" {
-  description = "Any strings by any names. When one changes, training starts anew, also where it has completed."
+  description = "Arbitrary strings by name. When one changes, training starts again, even if it has completed."
   type        = map(string)
   default     = null
 }
 
 variable "timeouts" {
-  description = "How long an apply waits for training, `create` and `update`, and a destroy for its end, `delete`, as durations."
+  description = "Maximum duration of `create`, `update` and `delete`: how long an apply waits for training, and a destroy for its end."
   type = object({
     create = optional(string)
     update = optional(string)
@@ -382,7 +382,7 @@ variable "timeouts" {
 }
 
 variable "tensorboard" {
-  description = "TensorBoard of `log_dir`, as a group of its own: `{}` is as by default. It has no password: its `port` is open to whoever reaches the members, and `published_port` of a Swarm's host to whoever reaches that."
+  description = "TensorBoard for `log_dir`, as a separate group: `{}` uses the defaults. It has no password: `port` is open to anyone who can reach the members, and `published_port` to anyone who can reach its host in the Swarm."
   type = object({
     image          = optional(string)
     command        = optional(list(string), ["tensorboard"])

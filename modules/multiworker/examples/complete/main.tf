@@ -1,6 +1,6 @@
-# Two workloads of three workers side by side, on three hosts: with engine = "systemd" as programs, with engine = "swarm" as
-# containers, where each has a network of its own, apart from the other's. The second goes on training what the first has
-# trained before, and TensorBoard shows both.
+# Two workloads of three workers each, side by side on three hosts: as programs with engine = "systemd", and with
+# engine = "swarm" as containers, on a separate network for each. The second continues from a model of an earlier training,
+# and TensorBoard shows both.
 
 terraform {
   required_version = ">= 1.9"
@@ -14,7 +14,7 @@ terraform {
 }
 
 variable "engine" {
-  description = "What runs the workers: `swarm` or `systemd`."
+  description = "Engine that runs the workers: `swarm` or `systemd`."
   type        = string
   default     = "swarm"
 }
@@ -22,7 +22,7 @@ variable "engine" {
 locals {
   swarm = var.engine == "swarm"
 
-  # Another port for each, where they share the addresses of their hosts, and another range of addresses, where they don't.
+  # A different port for each on bare hosts, where they share the hosts' addresses, and a different subnet for each on a Swarm.
   workloads = {
     first  = { port = 5001, board = 6006, subnet = "192.168.0.0/24", from = null }
     second = { port = 5101, board = 6106, subnet = "10.10.0.0/24", from = "/mnt/nas/models/2025/model.keras" }
@@ -40,7 +40,7 @@ resource "trainyard_cluster" "lab" {
   }
 }
 
-# All hosts of a Swarm have the image before training starts. Bare hosts have TensorFlow themselves.
+# All hosts of a Swarm have the image before training starts. Bare hosts have TensorFlow installed.
 resource "trainyard_image" "tensorflow" {
   count = local.swarm ? 1 : 0
 
@@ -70,7 +70,7 @@ module "workload" {
   deadline      = "12h"
   initial_model = each.value.from
 
-  # An export of NFS, so that worker 0 finds its checkpoints on any host.
+  # NFS, so that worker 0 finds its checkpoints on any host.
   mounts      = [{ source = "/mnt/nas", target = "/mnt/nas" }]
   log_dir     = "/mnt/nas/logs/${each.key}"
   model_dir   = "/mnt/nas/models/${each.key}"

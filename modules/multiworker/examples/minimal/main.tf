@@ -12,7 +12,7 @@ terraform {
 }
 
 variable "python" {
-  description = "A Python that has TensorFlow."
+  description = "Python with TensorFlow."
   type        = string
   default     = "python3"
 }
@@ -35,10 +35,10 @@ data "trainyard_logs" "chief" {
   cluster = trainyard_cluster.lab
   member  = module.mnist.chief
 
-  depends_on = [module.mnist] # its log is whole then
+  depends_on = [module.mnist] # its log is complete by then
 }
 
 output "result" {
-  description = "What worker 0 said in the end: loss, accuracy, a checksum of the weights, seconds."
+  description = "What worker 0 reported at the end: loss, accuracy, a checksum of the weights, seconds."
   value       = try([for line in reverse(data.trainyard_logs.chief.lines) : jsondecode(line) if can(jsondecode(line).checksum)][0], null)
 }
