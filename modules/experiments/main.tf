@@ -2,7 +2,7 @@ locals {
   cluster = { name = var.cluster.name, engine = var.cluster.engine, endpoint = var.cluster.endpoint }
   swarm   = var.cluster.engine == "swarm"
 
-  # The program of the module, unless there is a command. Bare hosts and processes get a folder, containers of a Swarm get configs.
+  # The module's own program, unless there is a command. Bare hosts and processes get a folder, a Swarm gets configs.
   own     = var.command == null
   brought = !local.swarm && (local.own || var.files != null)
   folder  = local.swarm ? "/srv/experiments" : one(trainyard_files.this[*].path)
@@ -13,7 +13,7 @@ locals {
     } if local.swarm && local.own
   }
 
-  # On bare hosts with an image, runs are containers, which have to see the folder, too.
+  # On bare hosts with an image, runs are containers, which need the folder as a mount.
   mounts = concat(
     coalesce(var.mounts, []),
     local.brought && var.cluster.engine == "systemd" && var.image != null ? [{
@@ -24,7 +24,7 @@ locals {
   settings = merge(
     {
       PYTHONUNBUFFERED        = "1" # logs arrive as they are written
-      PYTHONDONTWRITEBYTECODE = "1" # the folder of the program is left as it was brought
+      PYTHONDONTWRITEBYTECODE = "1" # keep the program's folder unchanged
       OPENBLAS_NUM_THREADS    = "1" # a run is one of many
     },
     var.started_by == null ? {} : { STARTED_BY = var.started_by },
@@ -40,7 +40,7 @@ resource "trainyard_files" "this" {
   name    = var.name
   source  = coalesce(var.files, "${path.module}/train")
 
-  # Runs refer to the path: another name of the files comes before the former one goes.
+  # Runs refer to the path: create the new files before removing the old ones.
   lifecycle {
     create_before_destroy = true
   }
@@ -94,7 +94,7 @@ resource "trainyard_sweep" "this" {
   on_finish = var.on_finish
 
   lifecycle {
-    # Who changes experiments has not started those that run, and does not start them anew.
+    # Changing the experiments does not change who started the existing runs, and does not restart them.
     ignore_changes = [env["STARTED_BY"]]
 
     precondition {
@@ -114,7 +114,7 @@ resource "trainyard_sweep" "this" {
   }
 }
 
-# A group of its own: it is still there when the runs have ended.
+# A separate group: it keeps running when the runs have ended.
 resource "trainyard_group" "tensorboard" {
   count = var.tensorboard == null ? 0 : 1
 

@@ -1,5 +1,5 @@
 output "id" {
-  description = "`<cluster>/<sweep>` of the experiments."
+  description = "`<cluster>/<sweep>` of the sweep."
   value       = trainyard_sweep.this.id
 }
 
@@ -9,22 +9,22 @@ output "name" {
 }
 
 output "configs" {
-  description = "Config of each run as it is stored, in JSON, by the run's key."
+  description = "Config of each run as stored, in JSON, by run key."
   value       = local.configs
 }
 
 output "members" {
-  description = "Member that each run is, for the data source `trainyard_logs`, by the run's key."
+  description = "Member name of each run, for the data source `trainyard_logs`, by run key."
   value       = { for key in keys(local.configs) : key => "${var.name}-${key}-0" }
   depends_on  = [trainyard_sweep.this]
 }
 
 output "path" {
-  description = "Folder of the program on each host. Null where an image brings it."
+  description = "Folder of the program on each host. Null on `swarm`, and for a `command` without `files`."
   value       = one(trainyard_files.this[*].path)
 }
 
 output "tensorboard" {
-  description = "URL of TensorBoard, as members reach it. Null where there is none, or while it does not run."
+  description = "URL of TensorBoard, as members reach it. Null without `tensorboard`, or while TensorBoard is not running."
   value       = try("http://${trainyard_group.tensorboard[0].members["${var.name}-tensorboard-web-0"]}", null)
 }

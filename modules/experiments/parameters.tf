@@ -1,4 +1,4 @@
-# The parameters of the module's own program, with the publication's numbers, and how the configs of the runs are made.
+# The parameters of the module's own program, with the publication's numbers, and how the runs' configs are built.
 locals {
   parameters = {
     market = {
@@ -15,7 +15,7 @@ locals {
       batch_size     = { default = 32, min = 1, max = 100000, whole = true }
       replay_size    = { default = 100000, min = 1, max = 10000000, whole = true }
       replay_start   = { default = 10000, min = 1, max = 10000000, whole = true }
-      learning_rate  = { default = null, min = 1e-10, max = 1, whole = false } # by the agent
+      learning_rate  = { default = null, min = 1e-10, max = 1, whole = false } # depends on the agent
       target_frames  = { default = 1000, min = 1, max = 10000000, whole = true }
       epsilon_start  = { default = 1, min = 0, max = 1, whole = false }
       epsilon_final  = { default = 0.1, min = 0, max = 1, whole = false }
@@ -32,14 +32,14 @@ locals {
   # The publication's rate is for a network. A table takes larger steps.
   learning_rates = { q_learning = 0.1, dqn = 0.000001 }
 
-  # Each run with what it says itself: those of runs, once for each of the seeds.
+  # Each run with its own config: those of runs, once per seed.
   declared = merge(
     { for key, run in var.runs : key => { config = run, seeds = [], by = "runs[\"${key}\"]" } if length(var.seeds) == 0 },
     { for seed in var.seeds : "seed-${seed}" => { config = {}, seeds = [seed], by = "config" } if length(var.runs) == 0 },
     merge([for key, run in var.runs : { for seed in var.seeds : "${key}-seed-${seed}" => { config = run, seeds = [seed], by = "runs[\"${key}\"]" } }]...),
   )
 
-  # What a run says goes before what config says, parameter by parameter.
+  # A run's config overrides config, parameter by parameter.
   merged = {
     for key, run in local.declared : key => {
       for section in distinct(concat(keys(var.config), keys(run.config), length(run.seeds) > 0 ? ["environment"] : [])) : section => try(
@@ -69,10 +69,10 @@ locals {
     }
   }
 
-  # A program of your own has parameters of its own.
+  # Your own program has its own parameters.
   configs = { for key, config in local.merged : key => local.own ? jsonencode(local.complete[key]) : jsonencode(config) }
 
-  # What is wrong, in words, also of names: a misspelt parameter would have no effect.
+  # Error messages, for names, too: a misspelt parameter would have no effect.
   said = merge(
     { for config in [var.config] : "config" => config if local.own },
     { for key, run in var.runs : "runs[\"${key}\"]" => run if local.own },
@@ -118,7 +118,7 @@ locals {
     ],
   )
 
-  # Parameters that have to fit each other are looked at where each is right by itself.
+  # Parameters that depend on each other are checked once each of them is valid.
   misfits = !local.own || length(local.problems) > 0 ? [] : distinct(flatten([
     for key, config in local.complete : [
       for rule in [

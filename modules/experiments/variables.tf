@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The cluster on which experiments run, as a whole: `trainyard_cluster.lab`."
+  description = "Cluster that the experiments run on, as a whole: `trainyard_cluster.lab`."
   type = object({
     name     = string
     engine   = optional(string)
@@ -14,7 +14,7 @@ variable "cluster" {
 }
 
 variable "name" {
-  description = "Name of the experiments: the sweep's. Each run is the member `<name>-<key>-0`, and TensorBoard is `<name>-tensorboard-web-0`."
+  description = "Name of the sweep. Each run is the member `<name>-<key>-0`; TensorBoard is `<name>-tensorboard-web-0`."
   type        = string
   default     = "experiments"
   nullable    = false
@@ -26,7 +26,7 @@ variable "name" {
 }
 
 variable "config" {
-  description = "Config of all runs: an object with `market`, `learning` and `environment`. What is left out is as in the publication. With a `command` it is any object: its program's own parameters."
+  description = "Config of all runs: an object with `market`, `learning` and `environment`. Omitted parameters are as in the publication. With a `command` it can be any object, with your program's own parameters."
   type        = any
   default     = {}
   nullable    = false
@@ -38,7 +38,7 @@ variable "config" {
 }
 
 variable "runs" {
-  description = "Runs by their keys: what each has that `config` has not, or has otherwise, such as `{ dqn = { environment = { agent = \"dqn\" } } }`. A change touches that run alone."
+  description = "Runs by key, each with the parameters that it adds to `config` or overrides, such as `{ dqn = { environment = { agent = \"dqn\" } } }`. A change affects only that run."
   type        = any
   default     = {}
   nullable    = false
@@ -50,7 +50,7 @@ variable "runs" {
 }
 
 variable "seeds" {
-  description = "Each of `runs` is run once for each of these, as `<key>-seed-<seed>`, with `environment.seed`; without `runs`, `config` is, as `seed-<seed>`. `range(50)` are 50."
+  description = "Seeds. Each of `runs` is run once per seed, as `<key>-seed-<seed>`, with `environment.seed` set. Without `runs`, `config` is run once per seed, as `seed-<seed>`. `range(50)` gives 50 seeds."
   type        = list(number)
   default     = []
   nullable    = false
@@ -72,7 +72,7 @@ variable "seeds" {
 }
 
 variable "started_by" {
-  description = "Who starts the experiments, which is noted with each result. It counts when they are made: who changes them later starts nothing anew."
+  description = "Who starts the experiments, recorded with each result. Only the value at creation counts: a later change restarts nothing."
   type        = string
   default     = null
 
@@ -83,7 +83,7 @@ variable "started_by" {
 }
 
 variable "files" {
-  description = "Folder or archive with your program, which is brought to all hosts and is the working folder of `command`. Left out, with `command` left out, it is the module's own program. On a Swarm, `image` brings it."
+  description = "Folder or archive with your program. It is copied to all hosts, and `command` runs in it. If `files` and `command` are omitted, the module's own program runs. Not on `swarm`, where your program has to be in `image`."
   type        = string
   default     = null
 
@@ -99,7 +99,7 @@ variable "files" {
 }
 
 variable "image" {
-  description = "Image with Python and NumPy, such as that of the Dockerfile in `train`, or with your program if there is a `command`. Required on a Swarm; on bare hosts it makes runs containers; on `process` it has no effect."
+  description = "Container image with Python and NumPy, such as the one from `train/Dockerfile`, or with your program if there is a `command`. Required on `swarm`. On `systemd`, runs with an image are containers. No effect on `process`."
   type        = string
   default     = null
 
@@ -110,7 +110,7 @@ variable "image" {
 }
 
 variable "python" {
-  description = "Python that runs the module's own program: a name on `PATH`, or the absolute path of one, such as that of a virtual environment with NumPy."
+  description = "Python for the module's own program: a name on `PATH`, or an absolute path, such as in a virtual environment with NumPy."
   type        = string
   default     = "python3"
   nullable    = false
@@ -122,7 +122,7 @@ variable "python" {
 }
 
 variable "command" {
-  description = "Your program and its first arguments, run in the folder of `files`, instead of the module's own. Strings can be templates, as in `trainyard_sweep`."
+  description = "Your program and its first arguments, instead of the module's own program. It runs in the folder of `files`. Strings can be templates, as in `trainyard_sweep`."
   type        = list(string)
   default     = null
 
@@ -144,7 +144,7 @@ variable "args" {
 }
 
 variable "env" {
-  description = "Further environment variables of all runs, by name. They take the place of those that the module sets."
+  description = "Additional environment variables for all runs, by name. They override those that the module sets."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -156,7 +156,7 @@ variable "env" {
 }
 
 variable "mounts" {
-  description = "Storage that all runs and TensorBoard see, as in `trainyard_sweep`: where `results.path` is, or your data."
+  description = "Storage for all runs and TensorBoard, as in `trainyard_sweep`: for `results.path`, or for your data."
   type = list(object({
     target    = string
     type      = optional(string)
@@ -178,7 +178,7 @@ variable "mounts" {
 }
 
 variable "max_parallel" {
-  description = "Number of runs at a time. Left out, as many run as there is room for, or as `progress` finds; without `resources` and `gpus`, as the hosts have processors."
+  description = "Maximum number of runs at a time. Defaults to as many as there is room for, or as `progress` finds; without `resources` and `gpus`, to the number of the hosts' CPUs."
   type        = number
   default     = null
 
@@ -189,7 +189,7 @@ variable "max_parallel" {
 }
 
 variable "progress" {
-  description = "Finds how many runs at a time finish most, by the episodes that they write: `{}` is as by default. `pattern`, `settle` and `threshold` are as in `trainyard_sweep`; a program of your own may need a `pattern`."
+  description = "Finds the number of runs at a time with the highest throughput, from the episodes that runs log: `{}` uses the defaults. `pattern`, `settle` and `threshold` are as in `trainyard_sweep`; your own program may need a `pattern`."
   type        = object({ pattern = optional(string), settle = optional(string), threshold = optional(number) })
   default     = null
 
@@ -210,7 +210,7 @@ variable "progress" {
 }
 
 variable "resources" {
-  description = "What each run requests of its host, as in `trainyard_sweep`: `cpus`, `memory_mib`, and `limits`."
+  description = "Resources that each run requests, as in `trainyard_sweep`: `cpus`, `memory_mib` and `limits`."
   type = object({
     cpus       = optional(number)
     memory_mib = optional(number)
@@ -225,7 +225,7 @@ variable "resources" {
 }
 
 variable "gpus" {
-  description = "GPUs of each run: `pool`, the name of a GPU pool, `memory_mib` of each card (1199, the publication's), and `count`. Without it a run has none."
+  description = "GPUs of each run: `pool` (name of a GPU pool), `memory_mib` on each card (1199, as in the publication) and `count`. Defaults to none."
   type        = object({ pool = string, memory_mib = optional(number, 1199), count = optional(number) })
   default     = null
 
@@ -246,7 +246,7 @@ variable "gpus" {
 }
 
 variable "admission" {
-  description = "What has to be measured as free before a run starts: `free_gpu_memory` (with `gpus`: that of its card, and `reserve_percent` more) and `free_memory` (`resources.memory_mib` of its host). `settle` is how long a card takes no further run after a start."
+  description = "Memory that has to be measured as free before a run starts: with `free_gpu_memory`, `gpus.memory_mib` plus `reserve_percent` on its card; with `free_memory`, `resources.memory_mib` on its host. `settle` is how long a card takes no further run after a start."
   type = object({
     free_gpu_memory = optional(bool, true)
     free_memory     = optional(bool, false)
@@ -273,7 +273,7 @@ variable "admission" {
 }
 
 variable "placement" {
-  description = "On which hosts runs start, as in `trainyard_sweep`."
+  description = "Which hosts runs start on, as in `trainyard_sweep`."
   type = object({
     hosts     = optional(list(string))
     labels    = optional(map(string))
@@ -289,7 +289,7 @@ variable "placement" {
 }
 
 variable "retry" {
-  description = "How often a run that failed is tried again: `max_attempts`, 0 for no bound, `delay`, and `out_of_memory`, after how many attempts that ran out of GPU memory it is given up. `out_of_memory_patterns` find such lines of your own program."
+  description = "How often a failed run is retried: `max_attempts` (0 means no limit), `delay`, and `out_of_memory`, the number of attempts that may run out of GPU memory before the run is given up. `out_of_memory_patterns` match log lines with which your own program reports that."
   type = object({
     max_attempts           = optional(number, 3)
     delay                  = optional(string, "5s")
@@ -316,7 +316,7 @@ variable "retry" {
 }
 
 variable "on_failure" {
-  description = "What happens to the other runs once `after` have failed: `stop` cancels them, and `drain` those alone that wait."
+  description = "What happens to the other runs once `after` runs have failed: `stop` cancels all of them, `drain` only those that wait."
   type        = object({ after = number, then = optional(string) })
   default     = null
 
@@ -332,7 +332,7 @@ variable "on_failure" {
 }
 
 variable "grace_period" {
-  description = "Time that a run has to end after it was asked to, before it is killed, as a duration."
+  description = "Time that a run has to end after the stop signal, before it is killed: a duration such as `30s`."
   type        = string
   default     = "10s"
   nullable    = false
@@ -344,7 +344,7 @@ variable "grace_period" {
 }
 
 variable "priority" {
-  description = "How important the experiments are beside others: of those that wait, the ones with the higher number start first."
+  description = "Priority of the sweep: any whole number. Among sweeps with waiting runs, the one with the higher number starts its runs first."
   type        = number
   default     = null
 
@@ -355,7 +355,7 @@ variable "priority" {
 }
 
 variable "rerun" {
-  description = "Which runs start anew when what all of them run changes: `changed`, `failed` (those alone that did not succeed, also by `triggers`) or `all` (also by `triggers`). A run whose own config changes does in any case."
+  description = "Which runs start again when something that all of them share changes: `changed` (all), `failed` (only those that did not succeed, also when `triggers` change) or `all` (all, also when `triggers` change). A run whose own config changes starts again in any case."
   type        = string
   default     = "changed"
   nullable    = false
@@ -367,7 +367,7 @@ variable "rerun" {
 }
 
 variable "triggers" {
-  description = "Any strings by any names. When one changes, runs start anew by `rerun`."
+  description = "Arbitrary strings by name. When one changes, runs start again according to `rerun`."
   type        = map(string)
   default     = null
 
@@ -390,7 +390,7 @@ variable "wait_for" {
 }
 
 variable "timeouts" {
-  description = "How long an apply waits for the runs, `create` and `update`, and a destroy for their end, `delete`, as durations."
+  description = "Maximum duration of `create`, `update` and `delete`: how long an apply waits for the runs, and a destroy for their end."
   type        = object({ create = optional(string), update = optional(string), delete = optional(string) })
   default     = null
 
@@ -401,7 +401,7 @@ variable "timeouts" {
 }
 
 variable "objective" {
-  description = "Number by which runs are compared: `pattern` finds it in what they write, and `goal` is `maximise` or `minimise`. The module's own program has its final reward."
+  description = "Value that runs are compared by: `pattern` finds it in their logs, and `goal` is `maximise` or `minimise`. For the module's own program it defaults to the final reward."
   type        = object({ pattern = string, goal = optional(string) })
   default     = null
 
@@ -417,7 +417,7 @@ variable "objective" {
 }
 
 variable "results" {
-  description = "Folder of the results, `path`, as in `trainyard_sweep` (by default a folder of each run's own), and what a destroy does with them: `collect_to` is a folder of the machine that runs Terraform, for a tar archive of them, and `on_destroy` is `keep` or `delete`."
+  description = "Folder for results (`path`, as in `trainyard_sweep`; by default, each run has its own), and what a destroy does with them: `collect_to` is a folder on the machine that runs Terraform, for a tar archive of the results, and `on_destroy` is `keep` or `delete`."
   type        = object({ path = optional(string), on_destroy = optional(string, "keep"), collect_to = optional(string) })
   default     = {}
   nullable    = false
@@ -439,7 +439,7 @@ variable "results" {
 }
 
 variable "tensorboard" {
-  description = "TensorBoard of all results, in the folder `results.path`, as a group of its own: `{}` is as by default. It has no password: its `port` is open to whoever reaches the members, and `published_port` of a Swarm's host to whoever reaches that."
+  description = "TensorBoard for all results in `results.path`, as a separate group: `{}` uses the defaults. It has no password: `port` is open to anyone who can reach the members, and `published_port` to anyone who can reach its host in the Swarm."
   type = object({
     image          = optional(string)
     command        = optional(list(string), ["tensorboard"])
@@ -477,7 +477,7 @@ variable "tensorboard" {
 }
 
 variable "on_finish" {
-  description = "Who is told of the end of each attempt of a run, in JSON: a `url`, by POST, or a `command` beside the controller, on its standard input, within `timeout`."
+  description = "Called with JSON when an attempt of a run has ended: a `url`, by POST, or a `command` that runs beside the controller and reads its standard input. `timeout` limits the call."
   type        = object({ url = optional(string), command = optional(list(string)), timeout = optional(string) })
   default     = null
 

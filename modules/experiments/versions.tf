@@ -1,5 +1,5 @@
 terraform {
-  # From 1.9 on the rule of a variable can look at others.
+  # As of 1.9, a variable's validation can refer to other variables.
   required_version = ">= 1.9"
 
   required_providers {

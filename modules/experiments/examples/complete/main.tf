@@ -1,5 +1,5 @@
-# 50 experiments on one shared card of a Swarm, as many at a time as finish most. Results are on an export of NFS, where
-# TensorBoard shows them at port 16006 of gpu1, and a chat is told of each end.
+# 50 experiments on one shared card of a Swarm, with as many at a time as give the highest throughput. Results are on NFS,
+# TensorBoard shows them at port 16006 of gpu1, and a chat is notified of each end.
 
 terraform {
   required_version = ">= 1.9"
@@ -19,7 +19,7 @@ variable "started_by" {
 }
 
 variable "webhook" {
-  description = "Address that is told of each run that has ended."
+  description = "URL that is called when a run has ended."
   type        = string
   default     = "https://hooks.example.com/experiments"
 }
@@ -33,7 +33,7 @@ resource "trainyard_cluster" "lab" {
   }
 }
 
-# Slots of the memory that an experiment takes. What others use of the card counts by the memory that is free.
+# One slot per experiment's memory. Other processes on the card are allowed: free memory accounts for them.
 resource "trainyard_gpu_pool" "a40" {
   cluster             = trainyard_cluster.lab
   name                = "a40"
@@ -43,7 +43,7 @@ resource "trainyard_gpu_pool" "a40" {
   on_foreign_process  = "ignore"
 }
 
-# The program of the module with NumPy, built on the host, without a registry.
+# The module's own program with NumPy, built on the host, without a registry.
 resource "trainyard_image" "rl" {
   cluster = trainyard_cluster.lab
   name    = "experiments:1"
@@ -58,7 +58,7 @@ module "pricing" {
   image      = trainyard_image.rl.image_id
   started_by = var.started_by
 
-  # Both agents on the publication's market, with 25 seeds each. What is left out is as in the publication.
+  # Both agents on the publication's market, with 25 seeds each. Omitted parameters are as in the publication.
   config = { market = { customers = 20, max_storage = 100 }, environment = { episodes = 2000 } }
   runs = {
     q-learning = { environment = { agent = "q_learning" } }

@@ -1,5 +1,5 @@
-# Two agents learn to set the prices of a market, with four seeds each, as processes of this machine. The apply returns when
-# all have learnt.
+# Two agents learn to set prices in a market, with four seeds each, as processes on this machine. The apply returns when all
+# have learnt.
 
 terraform {
   required_version = ">= 1.9"
@@ -13,7 +13,7 @@ terraform {
 }
 
 variable "python" {
-  description = "A Python that has NumPy."
+  description = "Python with NumPy."
   type        = string
   default     = "python3"
 }
@@ -50,6 +50,6 @@ data "trainyard_sweep" "pricing" {
 }
 
 output "rewards" {
-  description = "Mean reward of an episode with what each run has learnt, the best first."
+  description = "Mean reward per episode with what each run has learnt, best first."
   value       = [for key in data.trainyard_sweep.pricing.ranking : "${key}  ${data.trainyard_sweep.pricing.runs[key].value}"]
 }

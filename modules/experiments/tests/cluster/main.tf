@@ -1,4 +1,4 @@
-# This machine as a cluster, for tests that apply for real.
+# This machine as a cluster, for tests that really apply.
 
 terraform {
   required_providers {

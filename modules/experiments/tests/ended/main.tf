@@ -1,4 +1,4 @@
-# What has become of the runs of a sweep.
+# The outcome of a sweep's runs.
 
 terraform {
   required_providers {
