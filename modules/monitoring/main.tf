@@ -1,9 +1,9 @@
 locals {
-  # The name that stands for all agents of the cluster on its network, and the port where they answer Prometheus.
+  # The name that resolves to all agents of the cluster on its network, and the port that Prometheus scrapes.
   agents      = "trainyard-${var.cluster.name}-agent"
   agents_port = 9465
 
-  # The same of its controller, which tells of members' names and of autoscaling policies.
+  # The same for its controller, which reports members' names and autoscaling policies.
   controller      = "trainyard-${var.cluster.name}-controller"
   controller_port = 9466
 
@@ -30,7 +30,7 @@ locals {
     )
   })
 
-  # What Grafana finds when it starts. It puts variables of its environment in place of $NAME.
+  # Grafana's configuration at its start. It replaces $NAME by environment variables.
   grafana_files = {
     "datasource.yaml" = {
       target = "/etc/grafana/provisioning/datasources/trainyard.yaml"
@@ -94,7 +94,7 @@ locals {
     }
 
     restart      = { condition = "always" }
-    grace_period = "1m" # to write what it holds in memory
+    grace_period = "1m" # to write what is in memory
   }
 }
 
@@ -122,7 +122,7 @@ resource "trainyard_group" "this" {
 
         container = {
           configs = merge(local.grafana_files, local.dashboard_files)
-          # Grafana runs as a user of its own, which has to be able to read it.
+          # Grafana runs as a separate user, who has to be able to read it.
           secrets = { password = { value = var.grafana_password, version = var.grafana.password_version, mode = "0444" } }
           ports   = var.grafana.published_port == null ? null : { web = { target = var.grafana.port, published = var.grafana.published_port } }
         }

@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The cluster whose agents are scraped, and on which Prometheus runs, as a whole: `trainyard_cluster.lab`."
+  description = "Cluster that Prometheus runs on, and whose agents it scrapes, as a whole: `trainyard_cluster.lab`. Its engine has to be `swarm`."
   type = object({
     name     = string
     engine   = optional(string)
@@ -19,7 +19,7 @@ variable "cluster" {
 }
 
 variable "name" {
-  description = "Name of the group that the module makes. Prometheus is its member `<name>-prometheus-0`, and Grafana `<name>-grafana-0`."
+  description = "Name of the group. Prometheus is its member `<name>-prometheus-0`, and Grafana is `<name>-grafana-0`."
   type        = string
   default     = "monitoring"
   nullable    = false
@@ -31,7 +31,7 @@ variable "name" {
 }
 
 variable "image" {
-  description = "Image of Prometheus, whose entrypoint is the program itself, as that of `prom/prometheus`."
+  description = "Container image of Prometheus. Its entrypoint has to be the program itself, as in `prom/prometheus`."
   type        = string
   default     = "prom/prometheus:v3.5.0"
   nullable    = false
@@ -43,7 +43,7 @@ variable "image" {
 }
 
 variable "port" {
-  description = "Port on which Prometheus answers on the cluster's network."
+  description = "Port of Prometheus on the cluster's network."
   type        = number
   default     = 9090
   nullable    = false
@@ -55,7 +55,7 @@ variable "port" {
 }
 
 variable "published_port" {
-  description = "Port of its host at which Prometheus is reached from outside of the cluster, by everybody who reaches the host: it asks for no password. Left out, it is reached on the cluster's network alone."
+  description = "Port of its host that makes Prometheus reachable from outside the cluster, for anyone who can reach the host: it asks for no password. If omitted, Prometheus is reachable only on the cluster's network."
   type        = number
   default     = null
 
@@ -66,7 +66,7 @@ variable "published_port" {
 }
 
 variable "retention" {
-  description = "How long samples are kept, in Prometheus' notation, such as `15d` or `12h`."
+  description = "How long samples are kept, in Prometheus's notation, such as `15d` or `12h`."
   type        = string
   default     = "15d"
   nullable    = false
@@ -78,7 +78,7 @@ variable "retention" {
 }
 
 variable "retention_size" {
-  description = "Size at which the oldest samples are dropped before their time, such as `50GB`. Left out, there is no bound."
+  description = "Maximum size of the stored samples, such as `50GB`: beyond it, the oldest ones are dropped before `retention` ends. Defaults to no limit."
   type        = string
   default     = null
 
@@ -89,7 +89,7 @@ variable "retention_size" {
 }
 
 variable "scrape_interval" {
-  description = "Time between two looks at each agent. Agents measure once a second."
+  description = "Interval at which each agent is scraped. Agents measure once a second."
   type        = string
   default     = "15s"
   nullable    = false
@@ -101,7 +101,7 @@ variable "scrape_interval" {
 }
 
 variable "scrape_configs" {
-  description = "Further entries of `scrape_configs` in `prometheus.yml`, as objects: those of dcgm-exporter, cAdvisor or your own program."
+  description = "Additional entries of `scrape_configs` in `prometheus.yml`, as objects: for dcgm-exporter, cAdvisor or your own program."
   type        = any
   default     = []
   nullable    = false
@@ -119,7 +119,7 @@ variable "scrape_configs" {
 }
 
 variable "placement" {
-  description = "The hosts that Prometheus and Grafana may run on, by names or labels, as in a role's `placement`. Their data stay on the host: name one where they have to be kept."
+  description = "Hosts that Prometheus and Grafana may run on, by name or label, as in a role's `placement`. Their data stays on the host: name one host if the data has to be kept."
   type = object({
     hosts  = optional(list(string))
     labels = optional(map(string))
@@ -128,7 +128,7 @@ variable "placement" {
 }
 
 variable "resources" {
-  description = "What Prometheus requests of its host, and may use at most, as in a role's `resources`."
+  description = "Resources of Prometheus, requested and at most, as in a role's `resources`."
   type = object({
     cpus       = optional(number)
     memory_mib = optional(number)
@@ -137,7 +137,7 @@ variable "resources" {
 }
 
 variable "grafana" {
-  description = "Grafana beside Prometheus, with dashboards of the cluster, its GPUs and its groups: `{}` is Grafana as it is by default. Left out, there is none."
+  description = "Adds Grafana, with dashboards of the cluster, its GPUs and its groups: `{}` uses the defaults. If omitted, there is no Grafana."
   type = object({
     image            = optional(string, "grafana/grafana:12.0.2")
     port             = optional(number, 3000)
@@ -158,7 +158,7 @@ variable "grafana" {
 }
 
 variable "grafana_password" {
-  description = "Password of Grafana's user `admin`, needed with `grafana`. It is in no plan and no state; another one counts when `grafana.password_version` is another, and only before Grafana's first start: its own database has it from then on."
+  description = "Password of Grafana's user `admin`. Required with `grafana`. It is neither in the plan nor in the state. A new password takes effect only if `grafana.password_version` changes as well, and only before Grafana's first start: after that, the password is in Grafana's own database."
   type        = string
   default     = null
   sensitive   = true

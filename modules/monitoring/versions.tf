@@ -1,5 +1,5 @@
 terraform {
-  # From 1.11 on there are write-only values, by which Grafana's password is in no state.
+  # As of 1.11 there are write-only values, which keep Grafana's password out of the state.
   required_version = ">= 1.11"
 
   required_providers {

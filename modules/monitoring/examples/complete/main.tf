@@ -47,6 +47,6 @@ module "monitoring" {
 }
 
 output "grafana" {
-  description = "Name of the host at whose port 3000 the dashboards are."
+  description = "Name of the host whose port 3000 serves the dashboards."
   value       = module.monitoring.grafana_host
 }
