@@ -1,6 +1,6 @@
-# Two workloads of three workers each, side by side on three hosts: as programs with engine = "systemd", and with
-# engine = "swarm" as containers, on a separate network for each. The second continues from a model of an earlier training,
-# and TensorBoard shows both.
+# Two workloads of three workers each, side by side on three hosts: as programs with engine = "systemd", and with engine
+# = "swarm" as containers, on a separate network for each. The second continues from a model of an earlier training, and
+# TensorBoard shows both.
 
 terraform {
   required_version = ">= 1.9"
@@ -22,7 +22,8 @@ variable "engine" {
 locals {
   swarm = var.engine == "swarm"
 
-  # A different port for each on bare hosts, where they share the hosts' addresses, and a different subnet for each on a Swarm.
+  # A different port for each on bare hosts, where they share the hosts' addresses, and a different subnet for each on a
+  # Swarm.
   workloads = {
     first  = { port = 5001, board = 6006, subnet = "192.168.0.0/24", from = null }
     second = { port = 5101, board = 6106, subnet = "10.10.0.0/24", from = "/mnt/nas/models/2025/model.keras" }
