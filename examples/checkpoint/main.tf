@@ -1,5 +1,5 @@
-# A training that goes on from its last checkpoint after its death: in a folder of this machine, or, with
-# engine = "swarm", in a container with a volume that all hosts reach.
+# Training that resumes from its last checkpoint after a crash: with a folder on this machine, or, with engine =
+# "swarm", in a container with a volume that all hosts can reach.
 
 terraform {
   required_version = ">= 1.8"
@@ -23,7 +23,7 @@ resource "trainyard_cluster" "lab" {
   hosts  = var.hosts
 }
 
-# Containers have what the program needs from an image, which all hosts have before the group starts.
+# Containers get the program's dependencies from an image, which all hosts have before the group starts.
 resource "trainyard_image" "digits" {
   count = local.swarm ? 1 : 0
 
@@ -44,8 +44,8 @@ resource "trainyard_group" "digits" {
     worker = { replicas = 1 }
   }
 
-  # Each host makes the volume when it first needs it. With such a driver it is the same storage on all, so that the worker
-  # finds its checkpoint wherever it is. Neither the volume nor the folder goes with the group.
+  # Each host creates the volume when first needed. With such a driver all hosts share the same storage, so the worker
+  # finds its checkpoint on any of them. A destroy of the group removes neither the volume nor the folder.
   mounts = [{
     type   = local.swarm ? "volume" : "bind"
     source = local.swarm ? "checkpoints" : local.folder
@@ -53,9 +53,9 @@ resource "trainyard_group" "digits" {
     driver = local.swarm ? var.driver : null
   }]
 
-  # The program comes from Terraform: a change to it starts it anew, without another image.
+  # The program comes from Terraform: a change restarts it, without a new image.
   container = local.swarm ? {
-    init = true # a first process would ignore SIGTERM, and go on until the grace period is over
+    init = true # as PID 1 the program would ignore SIGTERM, and run until the grace period is over
     configs = {
       program = { content = file("${path.module}/train.py"), target = local.program }
     }
@@ -67,7 +67,7 @@ resource "trainyard_group" "digits" {
 data "trainyard_logs" "worker" {
   cluster = trainyard_cluster.lab
   member  = "${trainyard_group.digits.name}-worker-0"
-  tail    = 0 # the starts may be long ago
+  tail    = 0 # all lines: the starts may be long ago
 
   depends_on = [trainyard_group.digits]
 }

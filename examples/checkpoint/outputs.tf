@@ -1,5 +1,5 @@
 locals {
-  # The program logs JSON, a line each; other lines are what libraries warn of.
+  # The program logs JSON lines; other lines are warnings of libraries.
   lines = [for line in data.trainyard_logs.worker.lines : jsondecode(line) if can(jsondecode(line).event)]
   last  = try(reverse(local.lines)[0], null)
 }

@@ -1,5 +1,5 @@
-# What a plan in CI says of training that runs: it warns of GPUs that somebody holds and nobody uses, and fails where a group is
-# not well.
+# What a plan in CI reports about running training: it warns of GPUs that are held but idle, and fails if a group is
+# unhealthy.
 
 terraform {
   required_version = ">= 1.8"
@@ -39,8 +39,9 @@ resource "trainyard_group" "training" {
   completion = { when = "never" }
 }
 
-# A failed postcondition fails the plan, and so the job that runs it; but not where the group has changes to come, as it is read during
-# the apply then. Such a plan ends with 0, or by -detailed-exitcode with 2: use that in CI, and take 2 for a finding as well.
+# A failed postcondition fails the plan, and so the job that runs it, unless the group has pending changes: then it is
+# read during the apply. Such a plan exits with 0, or with 2 under -detailed-exitcode: use that in CI, and treat 2 as a
+# finding, too.
 data "trainyard_group" "training" {
   cluster = trainyard_cluster.lab
   name    = trainyard_group.training.name
@@ -55,8 +56,8 @@ data "trainyard_group" "training" {
   }
 }
 
-# The UUIDs of the GPUs that members have: also of those that no process has opened, as one that trains on the CPU in silence. A
-# member that has not run for the whole window is left out: before it came nobody used its GPUs.
+# UUIDs of the GPUs that members have, including those that no process has opened, as when a program silently trains on
+# the CPU. A member that has not run for the whole window is left out: before it started, its GPUs were unused.
 locals {
   held = toset(flatten([
     for member in values(data.trainyard_group.training.members) : member.gpus
@@ -64,7 +65,7 @@ locals {
   ]))
 }
 
-# Within the check it would be read once more by each apply, and -detailed-exitcode would make 2 of that.
+# Inside the check, each apply would read it once more, and -detailed-exitcode would then return 2.
 data "trainyard_utilisation" "now" {
   cluster = trainyard_cluster.lab
   window  = var.window
@@ -72,7 +73,7 @@ data "trainyard_utilisation" "now" {
   depends_on = [trainyard_group.training]
 }
 
-# A failed check is a warning. One look says little of a GPU, which waits for data now and then: what lasts is told by the mean.
+# A failed check is a warning. A single sample says little about a GPU, which sometimes waits for data: the mean counts.
 check "gpus" {
   assert {
     condition = alltrue([
@@ -93,7 +94,7 @@ check "gpus" {
     error_message = "A host is about to run out of memory."
   }
 
-  # What is not known passes the others.
+  # Unknown values pass the assertions above.
   assert {
     condition = alltrue([
       for host in data.trainyard_utilisation.now.hosts : host.reason == null && coalesce(host.age_seconds, 0) < 60

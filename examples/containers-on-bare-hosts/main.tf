@@ -1,5 +1,5 @@
-# The quickstart's training in containers on bare hosts: each pulls the image from a private registry, with credentials that
-# Terraform brings, and runs it on its own Docker Engine. No Swarm is formed.
+# The quickstart's training in containers on bare hosts: each host pulls the image from a private registry, with
+# credentials from Terraform, and runs it on its own Docker Engine. No Swarm is formed.
 
 terraform {
   required_version = ">= 1.8"
@@ -15,7 +15,7 @@ provider "trainyard" {
   ssh = var.ssh
 
   docker = {
-    # Without it, that of docker login on this machine counts.
+    # If omitted, the login of docker login on this machine is used.
     registries = var.registry_login == null ? null : { (split("/", var.image)[0]) = var.registry_login }
   }
 }
@@ -33,7 +33,7 @@ resource "trainyard_group" "digits" {
   image     = var.image
   args      = ["-steps", tostring(var.steps)]
 
-  # Containers share the network of their host. Members of one role there listen on port, and on those after it.
+  # Containers share their host's network. Members of a role on the same host listen on port and the following ones.
   roles = {
     ps     = { replicas = 2, port = 8000 }
     worker = { replicas = 4, port = 9000 }

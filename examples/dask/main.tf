@@ -1,4 +1,4 @@
-# A Dask cluster of a scheduler and workers, and a program that trains on it: as processes of this machine, or, with
+# A Dask cluster of a scheduler and workers, and a program that trains on it: as processes on this machine, or, with
 # engine = "swarm", as containers on several hosts.
 
 terraform {
@@ -23,7 +23,7 @@ resource "trainyard_cluster" "lab" {
   hosts  = var.hosts
 }
 
-# Containers have Dask from an image, which all hosts have before the group starts.
+# Containers get Dask from an image, which all hosts have before the group starts.
 resource "trainyard_image" "dask" {
   count = local.swarm ? 1 : 0
 
@@ -33,13 +33,13 @@ resource "trainyard_image" "dask" {
   build   = var.archive == null ? { context = path.module } : null
 }
 
-# Dask has no framework of its own: these are roles of the example's.
+# There is no framework for Dask: these roles are the example's own.
 resource "trainyard_group" "digits" {
   cluster = trainyard_cluster.lab
   name    = "digits"
   image   = one(trainyard_image.dask[*].image_id)
 
-  # By this workers and clients find the scheduler.
+  # Workers and clients find the scheduler via this variable.
   env = { DASK_SCHEDULER_ADDRESS = "tcp://{{ address \"scheduler\" 0 }}" }
 
   roles = {
@@ -48,15 +48,15 @@ resource "trainyard_group" "digits" {
       command = concat([var.dask, "scheduler", "--port", "{{ .Port }}"], local.listen)
       restart = { condition = "always" }
     }
-    # Trainyard looks after the workers, so that they need no nanny.
+    # Trainyard supervises the workers, so they need no nanny.
     worker = {
       replicas = var.workers
       command  = concat([var.dask, "worker", "--no-nanny", "--nthreads", "1", "--name", "{{ .Name }}", "--worker-port", "{{ .Port }}"], local.listen)
       env      = { OMP_NUM_THREADS = "1" }
-      restart  = { condition = "always" } # a worker that lost its scheduler ends, and looks for it again
-      on_scale = "none"                   # workers come and go: nobody else has to start anew
+      restart  = { condition = "always" } # a worker that loses its scheduler ends, and looks for it again
+      on_scale = "none"                   # workers come and go: no other member has to restart
 
-      # A worker that is told to end by Trainyard and by its scheduler at once may hang, and has nothing to save.
+      # A worker that Trainyard and its scheduler stop at the same time may hang, and has nothing to save.
       grace_period = "3s"
     }
     client = {
@@ -64,14 +64,14 @@ resource "trainyard_group" "digits" {
     }
   }
 
-  # They have the program from Terraform: a change to it runs it again, without another image.
+  # Containers get the program from Terraform: a change reruns it, without a new image.
   container = local.swarm ? {
     configs = {
       program = { content = file("${path.module}/train.py"), target = local.program }
     }
   } : null
 
-  # The client's end is that of the group: scheduler and workers are stopped.
+  # When the client ends, the group has completed: scheduler and workers are stopped.
   completion = { when = "all", roles = ["client"] }
   wait_for   = "completed"
 }

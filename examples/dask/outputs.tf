@@ -1,5 +1,5 @@
 locals {
-  # The program logs JSON, a line each; other lines are Dask's. Only its last run counts.
+  # The program logs JSON lines; other lines are from Dask. Only its last run counts.
   lines   = [for line in data.trainyard_logs.client.lines : jsondecode(line) if can(jsondecode(line).event)]
   since   = max(-1, [for i, line in local.lines : i if line.event == "joined"]...)
   trained = one([for i, line in local.lines : line if line.event == "trained" && i > local.since])

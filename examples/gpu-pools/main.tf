@@ -1,4 +1,5 @@
-# Two uses of GPUs side by side: training has two cards of eight to itself, and the 50 runs of a sweep share an A40.
+# Two uses of GPUs side by side: training has exclusive use of two of eight cards, and the 50 runs of a sweep share an
+# A40.
 
 terraform {
   required_version = ">= 1.8"
@@ -16,7 +17,7 @@ variable "image" {
   default     = "registry.example.com/trainer:1.2"
 }
 
-# On each host NVIDIA's container runtime is the default one.
+# On each host, NVIDIA's container runtime is the default.
 resource "trainyard_cluster" "lab" {
   name   = "lab"
   engine = "swarm"
@@ -27,7 +28,7 @@ resource "trainyard_cluster" "lab" {
   }
 }
 
-# Somebody else works on the other six: these two are all that Trainyard uses. nvidia-smi -L lists them.
+# The other six are in use by others: Trainyard uses only these two. nvidia-smi -L lists them.
 resource "trainyard_gpu_pool" "training" {
   cluster = trainyard_cluster.lab
   name    = "training"
@@ -54,8 +55,8 @@ resource "trainyard_group" "training" {
   }
 }
 
-# 46,068 MiB, less 3 % for the driver, are 37 slots of 1,199 MiB. The program has to keep to it: it finds its share in
-# TRAINYARD_GPU_MEMORY_MIB, where its role or sweep asks for memory_mib.
+# 46,068 MiB, less 3 % for the driver, make 37 slots of 1,199 MiB. The program has to stay within its share, which is in
+# TRAINYARD_GPU_MEMORY_MIB if its role or sweep requests memory_mib.
 resource "trainyard_gpu_pool" "sweep" {
   cluster = trainyard_cluster.lab
   name    = "sweep"
@@ -65,12 +66,12 @@ resource "trainyard_gpu_pool" "sweep" {
   memory_mib_per_slot = 1199
   reserve_percent     = 3
 
-  # Others may use the card as well: what they take of its memory is not free, which runs wait for.
+  # Others may use the card as well: the memory that they take is not free, and runs wait for free memory.
   on_foreign_process = "ignore"
 }
 
-# The runs take turns. One starts where the driver measures 1,199 MiB and the reserve as free, and 20 seconds after the one
-# before it. A run that fails stops no other; one that runs out of GPU memory is queued again.
+# The runs take turns. One starts if the driver reports 1,199 MiB and the reserve as free, 20 seconds after the previous
+# one. A failed run stops no other; one that runs out of GPU memory is queued again.
 resource "trainyard_sweep" "shards" {
   cluster = trainyard_cluster.lab
   name    = "shards"
@@ -79,7 +80,7 @@ resource "trainyard_sweep" "shards" {
   command = ["python3", "/srv/evaluate.py", "--shard", "{{ .Env.SHARD }}"]
   runs    = { for shard in range(50) : "shard-${shard}" => { SHARD = shard } }
 
-  # There is room for 37, but they share the card's time as well: measure how many finish most an hour.
+  # There is room for 37, but they also share the card's time: measure how many give the highest throughput.
   max_parallel = 8
 
   gpus      = { pool = trainyard_gpu_pool.sweep.name, memory_mib = 1199 }

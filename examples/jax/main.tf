@@ -1,4 +1,4 @@
-# Three processes learn to read handwritten digits with jax.distributed: as processes of this machine, or, with
+# Three processes learn to read handwritten digits with jax.distributed: as processes on this machine, or, with
 # engine = "swarm", as containers on several hosts.
 
 terraform {
@@ -23,7 +23,7 @@ resource "trainyard_cluster" "lab" {
   hosts  = var.hosts
 }
 
-# Containers have JAX from an image, which all hosts have before the group starts.
+# Containers get JAX from an image, which all hosts have before the group starts.
 resource "trainyard_image" "jax" {
   count = local.swarm ? 1 : 0
 
@@ -41,25 +41,25 @@ resource "trainyard_group" "spmd" {
   command   = [var.python, local.program]
   args      = ["--epochs", tostring(var.epochs)]
 
-  # JAX catches SIGTERM, for programs that save a checkpoint then. This one has none: it ends at once.
+  # JAX catches SIGTERM, for programs that then save a checkpoint. This one saves none: end it at once.
   env = { JAX_ENABLE_PREEMPTION_SERVICE = "false" }
 
-  # Worker 0 is process 0, and runs the coordinator at its port. Which port that is doesn't matter, if it is free.
+  # Worker 0 is process 0, and runs the coordinator on its port. Any free port will do.
   roles = {
     worker = { replicas = local.ranks, port = 1234 }
   }
 
-  # They have the program from Terraform: a change to it starts the processes anew, without another image.
+  # Containers get the program from Terraform: a change restarts the processes, without a new image.
   container = local.swarm ? {
     configs = {
       program = { content = file("${path.module}/train.py"), target = local.program }
     }
   } : null
 
-  # No process can join those that run: one that fails takes all others back to the start.
+  # No process can join a running training: a failure restarts all of them.
   restart_scope = "group"
 
-  # The apply returns when all processes have completed, which is this framework's default for completion.
+  # The apply returns when all processes have completed, the default completion for this framework.
   wait_for = "completed"
 }
 

@@ -1,6 +1,6 @@
 locals {
-  # Each process logs JSON, a line each; other lines are what libraries warn of. The last evaluation counts, should the
-  # processes have started more than once.
+  # Each process logs JSON lines; other lines are warnings of libraries. The last evaluation counts if the processes
+  # have started more than once.
   logs    = [for log in data.trainyard_logs.ranks : [for line in log.lines : jsondecode(line) if can(jsondecode(line).rank)]]
   trained = [for lines in local.logs : try(reverse([for line in lines : line if can(line.accuracy)])[0], null)]
 }

@@ -1,5 +1,5 @@
-# A model of the scaling algorithm "learned", and what it makes of the load that it was trained with, beside the target that it is to replace. The plan
-# fails where the model costs more: whoever trains another one finds out before a policy runs it.
+# A model for the scaling algorithm "learned", backtested on the load that it was trained on and compared with the
+# target that it is to replace. The plan fails if the model costs more: you find out before a policy uses it.
 #
 #   terraform-provider-trainyard autoscale train --trace load.csv --capacity 100 --max 12 --algorithm double-dqn --seed 7 -o dqn.json
 
@@ -32,7 +32,8 @@ variable "prices" {
 }
 
 locals {
-  # Brokers that take 100 messages a second each. One starts in 25 s, and a change moves data for 40 s, with 15 % of the capacity lost.
+  # Brokers that take 100 messages per second each. One starts in 25 s, and a change moves data for 40 s, at the cost of
+  # 15 % of the capacity.
   brokers = { capacity = 100, startup = "25s", change_time = "40s", change_loss_percent = 15 }
   trace   = { csv = file("${path.module}/load.csv") }
 }
@@ -78,7 +79,7 @@ locals {
   local.costs.learned, local.replaced)
 }
 
-# A check is a warning, of each plan and apply.
+# A failed check is a warning, in each plan and apply.
 check "learned" {
   assert {
     condition     = local.costs.learned <= local.replaced
@@ -86,7 +87,7 @@ check "learned" {
   }
 }
 
-# A precondition is an error. The policy that runs the model would have the same.
+# A failed precondition is an error. The policy that uses the model would have the same.
 output "costs" {
   description = "What the day costs by the model, and by each target."
   value       = { for name, cost in local.costs : name => floor(cost * 10) / 10 }

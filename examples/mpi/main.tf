@@ -1,4 +1,4 @@
-# Ranks of MPI learn to read handwritten digits, one in each worker, without SSH: as processes of this machine, or, with
+# MPI ranks, one in each worker, learn to read handwritten digits, without SSH: as processes on this machine, or, with
 # engine = "swarm", as containers on several hosts.
 
 terraform {
@@ -23,7 +23,7 @@ resource "trainyard_cluster" "lab" {
   hosts  = var.hosts
 }
 
-# Containers have MPI from an image, which all hosts have before the group starts.
+# Containers get MPI from an image, which all hosts have before the group starts.
 resource "trainyard_image" "mpi" {
   count = local.swarm ? 1 : 0
 
@@ -40,16 +40,16 @@ resource "trainyard_group" "digits" {
   image     = one(trainyard_image.mpi[*].image_id)
 
   roles = {
-    # mpiexec would start a proxy on each host, over SSH. As a manual launcher it waits at this port for those that the
-    # workers are: proxy 0 and 1, by which it starts a rank in each.
+    # By default mpiexec starts a proxy on each host, over SSH. As a manual launcher it waits on this port for the
+    # workers, which are proxies 0, 1 and so on, and starts a rank in each.
     launcher = {
       port    = var.port
       command = [var.mpiexec, "-launcher", "manual", "-hosts", join(",", local.workers), "-ppn", "1", "-n", tostring(var.workers)]
       args    = [var.python, local.program, "--epochs", tostring(var.epochs)]
       env     = { MPIEXEC_PORT_RANGE = "{{ .Port }}:{{ .Port }}" }
     }
-    # A proxy that finds nobody there ends at once, with code 5. It takes its arguments from what a manual launcher says
-    # that proxies are to be started with.
+    # A proxy that finds no launcher ends at once, with code 5. The arguments are those that a manual launcher prints
+    # for starting its proxies.
     worker = {
       replicas = var.workers
       command  = ["sh", "-c", "while \"$@\"; code=$?; [ $code = 5 ]; do sleep 1; done; exit $code", "wait", var.proxy]
@@ -60,29 +60,29 @@ resource "trainyard_group" "digits" {
       ]
       env = merge(
         { OMP_NUM_THREADS = "1", WORKER = "{{ .Name }}" },
-        # Ranks of one host are in containers apart, and eth0 is the interface that leads to the other members.
+        # Ranks on one host are in separate containers, and eth0 is the interface that leads to the other members.
         local.swarm ? { UCX_TLS = "tcp,self", UCX_NET_DEVICES = "eth0" } : {},
       )
     }
   }
 
-  # They have the program from Terraform: a change to it starts the ranks anew, without another image.
+  # Containers get the program from Terraform: a change restarts the ranks, without a new image.
   container = local.swarm ? {
-    init         = true # so that workers end when they are told to
+    init         = true # so that workers end on SIGTERM
     shm_size_mib = 256
     configs = {
       program = { content = file("${path.module}/train.py"), target = local.program }
     }
   } : null
 
-  # No rank can join those that run: one that fails takes all others back to the start.
+  # No rank can join a running training: a failure restarts all of them.
   restart_scope = "group"
 
-  # The launcher's end is that of the group.
+  # When the launcher ends, the group has completed.
   wait_for = "completed"
 }
 
-# What ranks write is in the log of the launcher.
+# The ranks' output is in the launcher's log.
 data "trainyard_logs" "launcher" {
   cluster = trainyard_cluster.lab
   member  = "${trainyard_group.digits.name}-launcher-0"

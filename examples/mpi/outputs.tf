@@ -1,5 +1,5 @@
 locals {
-  # Ranks log JSON, a line each, in any order; other lines are Hydra's. Only the last start counts.
+  # Ranks log JSON lines, in any order; other lines are from Hydra. Only the last start counts.
   lines = [for line in data.trainyard_logs.launcher.lines : jsondecode(line) if can(jsondecode(line).event)]
   since = max(-1, [for i, line in local.lines : i if line.event == "joined"]...)
   trained = [

@@ -17,7 +17,7 @@ variable "registry_password" {
 
 # The engine "process" needs no configuration: it keeps its state in the user's XDG state folder.
 #
-# Credentials for the hosts of "swarm" are here unless the docker command and ssh find them.
+# The engine "swarm" needs credentials for its hosts here, unless the docker command and ssh find them.
 provider "trainyard" {
   ssh = {
     user              = "ops"
@@ -27,7 +27,7 @@ provider "trainyard" {
   }
 
   docker = {
-    # For hosts with addresses such as tcp://gpu1:2376: the folder holds ca.pem, cert.pem and key.pem.
+    # For hosts with addresses such as tcp://gpu1:2376: the folder contains ca.pem, cert.pem and key.pem.
     tls = { cert_path = "~/.docker/lab" }
 
     registries = {
@@ -36,7 +36,7 @@ provider "trainyard" {
   }
 }
 
-# The Swarm that the docker command would talk to.
+# The Swarm that the docker command would use.
 resource "trainyard_cluster" "lab" {
   name   = "lab"
   engine = "swarm"

@@ -1,4 +1,4 @@
-# Elastic training with torchrun: ranks come and go while the training goes on, as processes of this machine.
+# Elastic training with torchrun: ranks come and go during training, as processes on this machine.
 
 terraform {
   required_version = ">= 1.8"
@@ -19,20 +19,21 @@ resource "trainyard_group" "digits" {
   name      = "digits"
   framework = "pytorch"
 
-  # Each member runs an agent, which starts a rank. The agents meet at worker 0, and go on with as many as there are.
+  # Each member runs an agent, which starts a rank. The rendezvous is at worker 0; training continues with as many as
+  # there are.
   command = [
     var.python, "-m", "torch.distributed.run",
     "--nnodes=1:3", "--nproc_per_node=1", "--max_restarts=100",
     "--rdzv_backend=c10d", "--rdzv_endpoint={{ address \"worker\" 0 }}", "--rdzv_id={{ .Group }}",
-    "--rdzv_conf=last_call_timeout=3", # seconds that agents wait for more of them
+    "--rdzv_conf=last_call_timeout=3", # seconds to wait for more agents
   ]
   args = [abspath("${path.module}/train.py"), "--folder", abspath(var.folder), "--epochs", tostring(var.epochs)]
 
   env = {
     OMP_NUM_THREADS = "1"
 
-    # PyTorch 1.13 on Python 3.11, as in Debian 12, fails where these have their defaults. These say that what
-    # local rank 1 writes, which there is none of, goes to a file.
+    # PyTorch 1.13 on Python 3.11, as in Debian 12, fails with the defaults of these variables. These values redirect
+    # the output of local rank 1, which does not exist, to a file.
     PET_REDIRECTS = "1:1"
     PET_TEE       = "1:1"
   }
@@ -41,11 +42,11 @@ resource "trainyard_group" "digits" {
     worker = {
       replicas = var.workers
       port     = var.port
-      on_scale = "none" # the agents find out by themselves who is there
+      on_scale = "none" # the agents discover each other by themselves
     }
   }
 
-  restart_scope = "member" # a member that fails joins the others again
+  restart_scope = "member" # a failed member rejoins the others
   wait_for      = "completed"
 }
 

@@ -1,5 +1,5 @@
 locals {
-  # Ranks log JSON, a line each; other lines are torchrun's.
+  # Ranks log JSON lines; other lines are from torchrun.
   lines = [for line in data.trainyard_logs.first.lines : jsondecode(line) if can(jsondecode(line).event)]
   last  = try(reverse(local.lines)[0], null)
 }

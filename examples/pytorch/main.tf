@@ -1,4 +1,4 @@
-# Three ranks learn to read handwritten digits with DistributedDataParallel: as processes of this machine, or, with
+# Three ranks learn to read handwritten digits with DistributedDataParallel: as processes on this machine, or, with
 # engine = "swarm", as containers on several hosts.
 
 terraform {
@@ -23,7 +23,7 @@ resource "trainyard_cluster" "lab" {
   hosts  = var.hosts
 }
 
-# The only GPUs that ranks may use, each a card of its own.
+# The only GPUs that ranks may use, one card each.
 resource "trainyard_gpu_pool" "cards" {
   count = var.gpus == null ? 0 : 1
 
@@ -32,7 +32,7 @@ resource "trainyard_gpu_pool" "cards" {
   devices = var.gpus
 }
 
-# Containers have PyTorch from an image, which all hosts have before the group starts.
+# Containers get PyTorch from an image, which all hosts have before the group starts.
 resource "trainyard_image" "pytorch" {
   count = local.swarm ? 1 : 0
 
@@ -51,12 +51,12 @@ resource "trainyard_group" "ddp" {
   args      = ["--epochs", tostring(var.epochs)]
   env       = { OMP_NUM_THREADS = "1" }
 
-  # Worker 0 has rank 0, and is where the others meet.
+  # Worker 0 has rank 0, and hosts the rendezvous.
   roles = {
     worker = { replicas = var.ranks, port = 29500, gpus = local.gpus }
   }
 
-  # They have the program from Terraform: a change to it starts the ranks anew, without another image.
+  # Containers get the program from Terraform: a change restarts the ranks, without a new image.
   container = local.swarm ? {
     shm_size_mib = 256
     configs = {
@@ -64,10 +64,10 @@ resource "trainyard_group" "ddp" {
     }
   } : null
 
-  # Synchronous training: a rank that fails in a way that is retried takes all others back to the start.
+  # Synchronous training: when a rank fails in a way that is retried, all ranks restart.
   restart_scope = "group"
 
-  # The apply returns when all ranks have completed, which is this framework's default for completion.
+  # The apply returns when all ranks have completed, the default completion for this framework.
   wait_for = "completed"
 }
 

@@ -1,5 +1,5 @@
-# Two parameter servers and four workers learn to read handwritten digits: as processes of this machine, or on several
-# hosts, with engine = "swarm" as containers, with engine = "systemd" as units.
+# Two parameter servers and four workers learn to read handwritten digits: as processes on this machine, or on several
+# hosts, in containers with engine = "swarm", or as systemd units with engine = "systemd".
 
 terraform {
   required_version = ">= 1.8"
@@ -29,7 +29,7 @@ resource "trainyard_cluster" "lab" {
   hosts  = var.hosts
 }
 
-# Containers run the trainer from an image that holds nothing else. All hosts have it before the group starts.
+# Containers run the trainer from an image that contains nothing else. All hosts have it before the group starts.
 resource "trainyard_image" "trainer" {
   count = local.swarm ? 1 : 0
 
@@ -38,7 +38,7 @@ resource "trainyard_image" "trainer" {
   build   = { context = path.module }
 }
 
-# Bare hosts get the trainer's file, each under the same path.
+# Bare hosts get the trainer's file, under the same path on each.
 resource "trainyard_files" "trainer" {
   count = local.systemd ? 1 : 0
 
@@ -63,12 +63,12 @@ resource "trainyard_group" "digits" {
   }
 
   # As a job, the apply waits until the chief, worker 0, has trained and evaluated. As a service, it waits until all
-  # members run, and they go on when Terraform has ended.
+  # members run, and they keep running when Terraform has exited.
   completion = { when = var.completion }
   wait_for   = local.as_service ? "running" : "completed"
 }
 
-# What changes by itself is read, not managed. The dependency makes it be read after the group has done its work.
+# What changes by itself is read, not managed. Because of the dependency, it is read after the group has done its work.
 
 data "trainyard_group" "digits" {
   cluster = trainyard_cluster.lab

@@ -1,5 +1,5 @@
-# Outputs are part of every plan, so only what stands still is one. Live numbers, such as the utilisation, would make
-# each plan differ from the last: look at them with `terraform console`.
+# Outputs are part of every plan, so they contain only stable values. Live numbers, such as the utilisation, would
+# change every plan: look at them with `terraform console`.
 
 output "phase" {
   description = "Phase of the group: `completed` once the job is done."
@@ -17,7 +17,7 @@ output "members" {
 }
 
 locals {
-  # The log is JSON lines. The last evaluation counts, should the chief have started more than once.
+  # The log is JSON lines. The last evaluation counts if the chief has started more than once.
   evaluations = [for line in data.trainyard_logs.chief.lines : jsondecode(line) if can(jsondecode(line).examples)]
   evaluation  = try(reverse(local.evaluations)[0], null)
 }

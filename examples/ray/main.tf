@@ -1,4 +1,4 @@
-# A Ray cluster of a head and workers, and a program that searches on it: as processes of this machine, or, with
+# A Ray cluster of a head and workers, and a program that runs a search on it: as processes on this machine, or, with
 # engine = "swarm", as containers on several hosts.
 
 terraform {
@@ -16,13 +16,14 @@ locals {
   program = local.swarm ? "/srv/search.py" : abspath("${path.module}/search.py")
   search  = [var.python, local.program, "--trials", tostring(var.trials)]
 
-  # The head computes nothing itself. What Ray keeps on disk, its sockets among it, is apart for each member: on one
-  # machine, nodes that start at the same time would take the same ones.
+  # The head computes nothing itself. Each member has a separate folder for Ray's files, sockets included: nodes that
+  # start at the same time on one machine would use the same ones.
   head   = ["--head", "--port={{ .Port }}", "--num-cpus=0", "--include-dashboard=false"]
   worker = ["--address={{ address \"head\" 0 }}", "--num-cpus=1"]
 
-  # In a container Ray takes the address that leads out of the host, where nobody finds it: the host name's is the right
-  # one. And a program needs a node of Ray beside it, which is the head on one machine, and one without CPUs here.
+  # In a container, Ray by default uses the address that leads out of the host, where no member can reach it: the host
+  # name's address is the right one. And a program needs a Ray node beside it: the head on one machine, a node without
+  # CPUs here.
   start     = "ray start --node-ip-address=\"$(hostname -i)\""
   container = ["sh", "-c", "exec ${local.start} --block \"$@\"", "ray"]
   submit    = ["sh", "-c", "${local.start} --address=\"$RAY_ADDRESS\" --num-cpus=0 && exec \"$@\"", "submit"]
@@ -34,7 +35,7 @@ resource "trainyard_cluster" "lab" {
   hosts  = var.hosts
 }
 
-# Containers have Ray from an image, which all hosts have before the group starts.
+# Containers get Ray from an image, which all hosts have before the group starts.
 resource "trainyard_image" "ray" {
   count = local.swarm ? 1 : 0
 
@@ -62,15 +63,15 @@ resource "trainyard_group" "search" {
       replicas = var.workers
       command  = local.swarm ? local.container : [var.ray, "start", "--block", "--temp-dir=${var.temp_dir}/{{ .Name }}"]
       args     = local.worker
-      restart  = { condition = "always" } # a worker that lost its head ends, and looks for it again
+      restart  = { condition = "always" } # a worker that loses its head ends, and looks for it again
     }
-    # Its end is that of the group: head and workers are stopped.
+    # When it ends, the group has completed: head and workers are stopped.
     submit = {
       command = concat(local.swarm ? local.submit : [], local.search)
     }
   }
 
-  # They have the program from Terraform: a change to it runs it again, without another image.
+  # Containers get the program from Terraform: a change reruns it, without a new image.
   container = local.swarm ? {
     shm_size_mib = 1024 # where Ray keeps objects
     configs = {

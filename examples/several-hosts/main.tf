@@ -1,6 +1,5 @@
-# Placement: parameter servers on the hosts with fast disks, at most one on each, workers over the rest, as many
-# in one rack as in the other.
-# The engine "process" runs them all on this machine; what it declares as hosts are shares of it.
+# Placement: parameter servers on the hosts with fast disks, at most one on each; workers on the rest, spread evenly
+# over the racks. The engine "process" runs them all on this machine; its hosts are shares of the machine.
 
 terraform {
   required_version = ">= 1.8"
@@ -33,7 +32,7 @@ resource "trainyard_group" "training" {
   roles = {
     ps = {
       replicas  = 2
-      port      = 8000 # the same on both hosts, as they have addresses of their own
+      port      = 8000 # the same on both hosts, as each has its own address
       resources = { cpus = 0.5, memory_mib = 128 }
       placement = { strategy = "one_per_host", labels = { disk = "nvme" } }
     }

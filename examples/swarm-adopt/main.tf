@@ -1,5 +1,5 @@
-# A group on a Swarm that is there already: the one that the docker command would talk to, by DOCKER_HOST or the current context.
-# None of its nodes is changed, and none leaves when all of this is destroyed.
+# A group on an existing Swarm: the one that the docker command would use, according to DOCKER_HOST or the current
+# context. None of its nodes is changed, and none leaves on a destroy.
 
 terraform {
   required_version = ">= 1.8"
@@ -32,7 +32,7 @@ resource "trainyard_group" "service" {
       port = 7000
 
       container = {
-        # The dashboard is reached at the broker's host, wherever that is.
+        # The dashboard is at this port of the broker's host, whichever that is.
         ports = { dashboard = { target = 8080, published = 8080 } }
 
         health_check = {

@@ -1,8 +1,8 @@
-# Hosts that join a Swarm by themselves when they first boot. The token is handed on, and enters no state: here into a seed of
-# cloud-init's NoCloud data source, which machines find on a disk or a web server of the rack.
+# Hosts that join a Swarm by themselves on first boot. The token is passed on without entering the state: here into a
+# seed for cloud-init's NoCloud data source, which machines find on a disk or on a web server of the rack.
 #
-# In a cloud, what boots reads the token from its store of secrets, into which Terraform writes it by a write-only argument, such
-# as value_wo of aws_ssm_parameter. User data of a machine is no place for it: that is stored in the state.
+# In a cloud, a booting machine reads the token from a secret store, to which Terraform writes it with a write-only
+# argument, such as value_wo of aws_ssm_parameter. Do not put it in a machine's user data: that is stored in the state.
 
 terraform {
   required_version = ">= 1.11"
@@ -20,7 +20,7 @@ variable "seed" {
   default     = "seed"
 }
 
-# Without hosts, the cluster has all nodes of the Swarm: those that have joined are taken in by the next apply.
+# Without hosts, the cluster has all nodes of the Swarm: the next apply adds those that have joined.
 resource "trainyard_cluster" "fleet" {
   name   = "fleet"
   engine = "swarm"
@@ -39,7 +39,7 @@ locals {
 }
 
 resource "terraform_data" "seed" {
-  # Another value writes the seed anew, as after `docker swarm join-token --rotate worker`.
+  # A new value rewrites the seed, for example after `docker swarm join-token --rotate worker`.
   triggers_replace = ["1"]
 
   provisioner "local-exec" {

@@ -1,4 +1,4 @@
-# Three hosts form a Swarm, over SSH, and train on it: each worker on a host of its own.
+# Three hosts form a Swarm, over SSH, and train on it, with one worker on each.
 
 terraform {
   required_version = ">= 1.11" # for the write-only value of a secret
@@ -11,7 +11,7 @@ terraform {
   }
 }
 
-# Logs in with the keys of the agent, and verifies the hosts by ~/.ssh/known_hosts.
+# Logs in with the SSH agent's keys, and verifies the hosts against ~/.ssh/known_hosts.
 provider "trainyard" {}
 
 variable "image" {
@@ -63,7 +63,7 @@ resource "trainyard_group" "ddp" {
         shm_size_mib = 512 # for the data loaders
         ulimits      = { memlock = { soft = -1, hard = -1 } }
 
-        # Another version hands over another value, and restarts the workers.
+        # A new version passes a new value, and restarts the workers.
         secrets = { token = { value = var.token, version = "1" } }
       }
 
@@ -71,7 +71,7 @@ resource "trainyard_group" "ddp" {
     }
   }
 
-  # Synchronous training: a worker that fails in a way that is retried, or loses its host, takes all others back to the
+  # Synchronous training: when a worker fails in a way that is retried, or loses its host, all others go back to the
   # last checkpoint.
   restart_scope = "group"
 

@@ -31,8 +31,8 @@ resource "trainyard_cluster" "lab" {
   name = "optuna-lab"
 }
 
-# A trial that is added is a run that is added: the others go on, and those that have ended stay so. Runs that fail are no
-# error of an apply, which does not wait for them.
+# A new trial adds a run: running ones continue, and finished ones stay finished. A failed run is not an error of the
+# apply, which does not wait for runs.
 resource "trainyard_sweep" "study" {
   cluster = trainyard_cluster.lab
   name    = "study"

@@ -1,4 +1,4 @@
-# 50 runs of the quickstart's trainer, which differ in learning rate and seed, as processes of this machine: they wait
+# 50 runs of the quickstart's trainer, which differ in learning rate and seed, as processes on this machine: they wait
 # until there is room, and the best one is an output.
 
 terraform {
@@ -14,7 +14,8 @@ terraform {
 locals {
   trainer = coalesce(var.trainer, abspath("${path.module}/digits-trainer"))
 
-  # A run is known by its key, and its values are its environment: { "lr-0-3-seed-7" = { LR = "0.3", SEED = "7" }, … }
+  # A run is identified by its key, and its values are its environment: { "lr-0-3-seed-7" = { LR = "0.3", SEED = "7" },
+  # … }
   grid = {
     for pair in setproduct(var.learning_rates, range(var.seeds)) :
     "lr-${replace(pair[0], ".", "-")}-seed-${pair[1]}" => { LR = pair[0], SEED = pair[1] }
@@ -34,13 +35,13 @@ resource "trainyard_sweep" "lr" {
   args    = ["-steps", tostring(var.steps), "-learning-rate", "{{ .Env.LR }}", "-seed", "{{ .Env.SEED }}"]
   runs    = local.runs
 
-  # Left out, as many run at a time as the machine has processors.
+  # If omitted, as many run in parallel as the machine has CPUs.
   max_parallel = var.max_parallel
 
   # The trainer ends with a line such as {"event":"evaluation", …, "accuracy":0.9749,"examples":359}.
   objective = { pattern = "\"event\":\"evaluation\".*\"accuracy\":([0-9.]+)" }
 
-  # Runs that failed start anew once `again` changes. Those that succeeded keep their results.
+  # Failed runs start again when `again` changes. Those that succeeded keep their results.
   rerun    = "failed"
   triggers = { again = var.again }
 

@@ -15,7 +15,7 @@ output "ranking" {
   ]
 }
 
-# The best run may have been lucky: that is what the seeds are for.
+# The best run may have been lucky: compare means over the seeds.
 output "mean_accuracy" {
   description = "Mean accuracy by learning rate."
   value       = { for lr, values in local.by_learning_rate : lr => format("%.4f", sum(values) / length(values)) }

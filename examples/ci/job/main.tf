@@ -1,4 +1,4 @@
-# A training job that CI submits: each run of the workflow is another run of the group.
+# A training job that CI submits: each run of the workflow reruns the group.
 
 terraform {
   required_version = ">= 1.8"
@@ -28,13 +28,13 @@ variable "target" {
   default     = 0.01
 }
 
-# This machine, where the runner is one of the GPU hosts itself. Otherwise a Swarm or bare hosts, or where another configuration
-# has the cluster: cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" } in what is below.
+# This machine, if the runner is itself one of the GPU hosts. Otherwise a Swarm or bare hosts; if another configuration
+# manages the cluster, set cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" } below.
 resource "trainyard_cluster" "lab" {
   name = "ci-lab"
 }
 
-# The checkout is brought to all hosts, but for what its .gitignore leaves out.
+# The checkout is copied to all hosts, except for what its .gitignore excludes.
 resource "trainyard_files" "code" {
   cluster = trainyard_cluster.lab
   name    = "code"
@@ -51,7 +51,7 @@ resource "trainyard_group" "job" {
     worker = { replicas = 1, restart = { condition = "never" } }
   }
 
-  # The run is over when the job is, whose log is followed; an apply need not hold the lock of the state until then.
+  # The pipeline follows the job's log to its end, so the apply need not hold the state lock until then.
   wait_for = "running"
   triggers = { commit = var.commit, run = var.run }
 }

@@ -1,5 +1,5 @@
-# Where the state is, what address and credentials it has is said by the environment: TF_HTTP_ADDRESS, TF_HTTP_PASSWORD, ….
-# GitLab keeps states itself at such addresses. Others: s3 with use_lockfile, gcs, azurerm.
+# The state's address and credentials come from the environment: TF_HTTP_ADDRESS, TF_HTTP_PASSWORD, ….
+# GitLab itself stores state at such addresses. Alternatives: s3 with use_lockfile, gcs, azurerm.
 terraform {
   backend "http" {}
 }

@@ -1,5 +1,5 @@
-# A service, and what a nightly plan says of it: `terraform plan -detailed-exitcode` ends with 2 where anything differs from this
-# configuration, and with 1 where nothing does, but the service is down all the same.
+# A service, and what a nightly plan reports about it: `terraform plan -detailed-exitcode` exits with 2 if anything
+# differs from this configuration, and with 1 if nothing differs but the service is down.
 
 terraform {
   required_version = ">= 1.8"

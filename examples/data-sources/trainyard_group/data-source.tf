@@ -21,7 +21,7 @@ data "trainyard_group" "service" {
   cluster = trainyard_cluster.lab
   name    = trainyard_group.service.name
 
-  # Read it after the group was applied.
+  # Read after the group has been applied.
   depends_on = [trainyard_group.service]
 }
 

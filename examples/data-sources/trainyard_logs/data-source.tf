@@ -23,7 +23,7 @@ data "trainyard_logs" "first" {
   tail    = 20
   since   = "15m"
 
-  # Read it after the group was applied.
+  # Read after the group has been applied.
   depends_on = [trainyard_group.service]
 }
 

@@ -6,12 +6,12 @@ terraform {
   }
 }
 
-# Requests a second in two hours, one value a minute: quiet, then a rush, then quiet again.
+# Requests per second over two hours, one value a minute: quiet, then a rush, then quiet again.
 locals {
   requests = [for minute in range(120) : minute < 30 ? 100 : minute < 75 ? 400 : 150]
 }
 
-# Members that serve 50 requests a second each, half of which is to be left free, as the Horizontal Pod Autoscaler would keep them.
+# Each member serves 50 requests per second, and half of that is kept free, as the Horizontal Pod Autoscaler would do.
 data "trainyard_policy_backtest" "rush" {
   policy = {
     min      = 2
@@ -28,7 +28,7 @@ data "trainyard_policy_backtest" "rush" {
   model = { capacity = 50, startup = "45s" }
 }
 
-# A load that was recorded is read from a file: trace = { csv = file("load.csv") }.
+# To use a recorded load, read it from a file: trace = { csv = file("load.csv") }.
 
 output "changes" {
   description = "When the number of members would have changed, and why."

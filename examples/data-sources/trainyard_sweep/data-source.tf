@@ -23,7 +23,7 @@ data "trainyard_sweep" "lr" {
   cluster = trainyard_cluster.lab
   name    = trainyard_sweep.lr.name
 
-  # Read it after the sweep was applied.
+  # Read after the sweep has been applied.
   depends_on = [trainyard_sweep.lr]
 }
 

@@ -22,7 +22,7 @@ data "trainyard_utilisation" "now" {
   window  = "5m"
   filter  = { groups = ["service"] }
 
-  # Read it after the group was applied.
+  # Read after the group has been applied.
   depends_on = [trainyard_group.service]
 }
 

@@ -18,8 +18,8 @@ ephemeral "trainyard_join_token" "worker" {
   role    = "worker"
 }
 
-# The token can go wherever nothing is stored: into a provisioner, as here, into a provider's configuration, or into a write-only
-# argument of another resource.
+# The token can be used wherever nothing is stored: in a provisioner, as here, in a provider's configuration, or in a
+# write-only argument of another resource.
 resource "terraform_data" "gpu4" {
   provisioner "local-exec" {
     command = "printf '%s\\n' \"$TOKEN\" | ssh ops@gpu4 \"read -r token && docker swarm join --token \\$token $MANAGER\""

@@ -3,7 +3,7 @@ resource "trainyard_files" "program" {
   name    = var.name
   source  = "${path.module}/program"
 
-  # Members refer to the path: the new version is there before the former one goes.
+  # Members refer to the path: create the new version before removing the old one.
   lifecycle {
     create_before_destroy = true
   }

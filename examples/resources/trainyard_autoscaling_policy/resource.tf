@@ -16,7 +16,7 @@ resource "trainyard_cluster" "lab" {
   }
 }
 
-# The workers' number is the policy's: they leave replicas out.
+# The policy sets the number of workers: omit replicas.
 resource "trainyard_group" "spark" {
   cluster   = trainyard_cluster.lab
   name      = "spark"
@@ -34,7 +34,7 @@ resource "trainyard_group" "spark" {
   }
 }
 
-# As many workers as keep their processors 60 % busy. On weekdays there are two from 8 o'clock on, and none is taken away
+# Enough workers to keep CPU usage at 60 %. On weekdays there are at least two from 8 o'clock on, and none is removed
 # while an application runs.
 resource "trainyard_autoscaling_policy" "spark" {
   cluster = trainyard_cluster.lab

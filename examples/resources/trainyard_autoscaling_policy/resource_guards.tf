@@ -1,4 +1,5 @@
-# Workers follow their processors, and none goes while an application runs, of which Spark's own page tells: no Prometheus is needed.
+# Workers follow their CPU usage, and none is removed while an application runs, according to Spark's own page: no
+# Prometheus is needed.
 resource "trainyard_group" "etl" {
   cluster   = trainyard_cluster.lab
   name      = "etl"
@@ -22,10 +23,10 @@ resource "trainyard_autoscaling_policy" "etl" {
     cpu = {
       source      = { agent = { measure = "cpu_percent" } }
       window      = "15s"
-      ready_after = "30s" # a JVM that starts keeps processors busy
+      ready_after = "30s" # a starting JVM keeps CPUs busy
       algorithm   = { target = { value = 60 } }
     }
-    memory = { # observed: it is in the history, and asks for nothing
+    memory = { # only observed: recorded in the history, without proposing a count
       source = { agent = { measure = "memory_mib", of = "total" } }
     }
   }

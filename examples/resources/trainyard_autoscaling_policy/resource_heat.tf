@@ -1,5 +1,5 @@
-# The autoscaler of P. Stolin's Spark cluster (2021), number by number: workers are added or removed once the processors, or the two GPUs that Spark
-# may use, have been at a threshold three times in a row, and not more often than every three minutes.
+# The autoscaler of P. Stolin's Spark cluster (2021), with its numbers: workers are added or removed once the CPUs, or
+# the two GPUs that Spark may use, have reached a threshold three times in a row, and at most once every three minutes.
 resource "trainyard_group" "dgx" {
   cluster   = trainyard_cluster.lab
   name      = "dgx"
@@ -36,7 +36,7 @@ resource "trainyard_autoscaling_policy" "dgx" {
     }
   }
 
-  scale_out = { cooldown = "3m", rates = [{ count = 30, period = "5s" }] } # no rate bounds it there
+  scale_out = { cooldown = "3m", rates = [{ count = 30, period = "5s" }] } # the original has no rate limit
   scale_in  = { cooldown = "3m", stabilisation_window = "0s" }
 
   guards = {

@@ -1,5 +1,5 @@
-# Brokers are added and removed by how busy they are. A rebalancer moves partitions to those that came, and away from those that are to go, however long
-# that takes.
+# Brokers are added and removed according to their CPU usage. A rebalancer moves partitions to new brokers, and away
+# from those to be removed, however long that takes.
 resource "trainyard_group" "rebalancer" {
   cluster = trainyard_cluster.lab
   name    = "rebalancer"

@@ -1,5 +1,6 @@
-# Brokers are added and removed by a model that was trained on a recorded load. It is told how much they get, how long producers wait, and whether
-# partitions move, and says each time whether one broker more, as many, or one fewer is best.
+# Brokers are added and removed by a model trained on a recorded load. Its inputs are the load, how long producers wait,
+# and whether partitions are moving. Each time it chooses whether one broker more, the same number, or one fewer is
+# best.
 variable "model" {
   description = "File that terraform-provider-trainyard autoscale train has written."
   type        = string
@@ -33,7 +34,7 @@ resource "trainyard_autoscaling_policy" "events" {
         learned = {
           model         = file(var.model)
           per           = "total"
-          capacity      = 50000 # records a second that one broker takes
+          capacity      = 50000 # records per second that one broker takes
           latency_bound = 0.05  # seconds
           observes      = { p99 = "latency", reassigning = "moves" }
         }

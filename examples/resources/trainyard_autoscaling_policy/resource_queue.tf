@@ -1,4 +1,4 @@
-# One worker for ten jobs that wait in Redis, and none once it has been empty for two minutes.
+# One worker per ten jobs waiting in Redis, and none once the queue has been empty for two minutes.
 resource "trainyard_group" "redis" {
   cluster = trainyard_cluster.lab
   name    = "redis"

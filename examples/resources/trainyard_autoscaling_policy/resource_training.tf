@@ -1,4 +1,5 @@
-# Asynchronous training gets as many workers as make it faster: each has to bring a tenth at least of what one brought so far.
+# Asynchronous training gets workers as long as each makes it faster: each has to add at least a tenth of what one has
+# contributed so far.
 resource "trainyard_cluster" "here" {
   name = "here"
 }
@@ -29,6 +30,6 @@ resource "trainyard_autoscaling_policy" "mnist" {
     }
   }
 
-  # What it decides is recorded, and nothing done, until this is taken out.
+  # Until this is removed, decisions are only recorded.
   dry_run = true
 }

@@ -1,4 +1,5 @@
-# A trainer that nobody knows the needs of: the policy leaves the count alone, and says what its members should request.
+# A trainer with unknown resource needs: the policy leaves the count alone, and recommends what its members should
+# request.
 resource "trainyard_group" "finetune" {
   cluster   = trainyard_cluster.lab
   name      = "finetune"
@@ -23,7 +24,7 @@ resource "trainyard_autoscaling_policy" "finetune" {
   }
 }
 
-# What was recommended last, to be seen after an apply.
+# The latest recommendation, shown after an apply.
 data "trainyard_scaling_history" "finetune" {
   cluster = trainyard_cluster.lab
   group   = trainyard_autoscaling_policy.finetune.group

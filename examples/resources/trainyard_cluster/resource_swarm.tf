@@ -1,4 +1,4 @@
-# A Swarm of three hosts, which they form.
+# Three hosts that form a Swarm.
 resource "trainyard_cluster" "gpus" {
   name   = "gpus"
   engine = "swarm"
@@ -12,7 +12,7 @@ resource "trainyard_cluster" "gpus" {
   network = { subnet = "10.20.0.0/20", encrypted = true }
 }
 
-# A Swarm that is there already, with all its nodes as they are: the one that the docker command would talk to.
+# An existing Swarm, with all its nodes as they are: the one that the docker command would use.
 resource "trainyard_cluster" "shared" {
   name   = "shared"
   engine = "swarm"

@@ -1,4 +1,4 @@
-# Bare hosts: all they need is an SSH server, systemd, and root or sudo. One of them keeps the cluster's documents.
+# Bare hosts: they need only an SSH server, systemd, and root or sudo. One of them keeps the cluster's documents.
 resource "trainyard_cluster" "bare" {
   name   = "bare"
   engine = "systemd"

@@ -10,7 +10,7 @@ resource "trainyard_cluster" "lab" {
   name = "lab"
 }
 
-# The folder train beside this file, but for what its .gitignore and these patterns leave out.
+# The folder train beside this file, except for what its .gitignore and these patterns exclude.
 resource "trainyard_files" "code" {
   cluster  = trainyard_cluster.lab
   name     = "code"
@@ -18,7 +18,7 @@ resource "trainyard_files" "code" {
   excludes = ["*.ckpt", "/data/"]
 }
 
-# A change of the code is another path, and starts the members anew in the same apply.
+# Changed code gets a new path, and restarts the members in the same apply.
 resource "trainyard_group" "mnist" {
   cluster = trainyard_cluster.lab
   name    = "mnist"

@@ -16,7 +16,7 @@ resource "trainyard_cluster" "lab" {
   }
 }
 
-# Two cards of a host, by name: no other is touched.
+# Two cards of a host, by UUID: no other is touched.
 resource "trainyard_gpu_pool" "left" {
   cluster = trainyard_cluster.lab
   name    = "left"
@@ -26,7 +26,7 @@ resource "trainyard_gpu_pool" "left" {
   }
 }
 
-# Whatever A40 the other host has, each shared by the members that its memory has room for.
+# All A40 cards of the other host, each shared by as many members as its memory has room for.
 resource "trainyard_gpu_pool" "shared" {
   cluster = trainyard_cluster.lab
   name    = "shared"

@@ -10,7 +10,7 @@ resource "trainyard_cluster" "lab" {
   name = "lab"
 }
 
-# Parameter servers and workers find each other in TF_CONFIG. The group has completed when worker 0, its chief, has
+# Parameter servers and workers find each other via TF_CONFIG. The group has completed when worker 0, its chief, has
 # ended with exit code 0; then the others are stopped.
 resource "trainyard_group" "training" {
   cluster   = trainyard_cluster.lab
@@ -36,13 +36,13 @@ resource "trainyard_group" "training" {
 
   completion = { when = "chief", deadline = "12h" }
 
-  # Another value makes all members start anew, also when the group has completed.
+  # A new value restarts all members, even if the group has completed.
   triggers = { run = "1" }
 
   timeouts = { create = "10m" }
 }
 
-# A service with roles of its own. Templates lead from one member to another, and free ports are chosen.
+# A service with custom roles. Templates give members each other's addresses, and free ports are chosen.
 resource "trainyard_group" "service" {
   cluster = trainyard_cluster.lab
   name    = "service"

@@ -60,7 +60,7 @@ resource "trainyard_group" "ddp" {
       replicas  = 3
       port      = 29500
       resources = { cpus = 1, memory_mib = 1024 }
-      placement = { strategy = "one_per_host" } # as two that publish a port could not be on one host anyway
+      placement = { strategy = "one_per_host" } # two that publish the same port cannot share a host anyway
     }
   }
 

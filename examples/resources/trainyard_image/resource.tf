@@ -29,7 +29,7 @@ resource "trainyard_image" "trainer" {
   archive = var.archive
 }
 
-# Built on one host, and copied to the others. It is built anew when a file in the folder changes.
+# Built on one host, and copied to the others. It is rebuilt when a file in the folder changes.
 resource "trainyard_image" "evaluator" {
   cluster = trainyard_cluster.lab
   name    = "evaluator:1"
@@ -40,7 +40,7 @@ resource "trainyard_image" "evaluator" {
   }
 }
 
-# The group starts when all hosts have its images, and asks no registry.
+# The group starts when all hosts have its images, without a registry.
 resource "trainyard_group" "training" {
   cluster   = trainyard_cluster.lab
   name      = "training"

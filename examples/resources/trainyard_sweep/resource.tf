@@ -10,7 +10,7 @@ resource "trainyard_cluster" "lab" {
   name = "lab"
 }
 
-# Twelve trials, as many at a time as there is room for. A key that is added, removed or changed touches that trial alone.
+# Twelve trials, as many at a time as there is room for. Adding, removing or changing a key affects only that trial.
 resource "trainyard_sweep" "trials" {
   cluster = trainyard_cluster.lab
   name    = "trials"
@@ -29,7 +29,7 @@ resource "trainyard_sweep" "trials" {
   objective    = { pattern = "loss=([0-9.e-]+)", goal = "minimise" }
 }
 
-# The apply waits until all runs have succeeded. Another version of the data makes those run again that did not.
+# The apply waits until all runs have succeeded. A new version of the data reruns those that did not.
 resource "trainyard_sweep" "evaluation" {
   cluster = trainyard_cluster.lab
   name    = "evaluation"
