@@ -25,7 +25,7 @@ func TestCommandQueue(t *testing.T) {
 		why     string
 	}{
 		"a number":         {[]string{"sh", "-c", "echo $(( 6 * 7 ))"}, 42, ""},
-		"no number":        {[]string{"echo", "many"}, 0, `echo: it prints "many", and a whole number`},
+		"no number":        {[]string{"echo", "many"}, 0, `echo: it prints "many", and a number`},
 		"a failure":        {[]string{"sh", "-c", "echo 3; echo one >&2; printf 'two\n\n' >&2; exit 4"}, 0, "sh: it fails with exit status 4: two"},
 		"a silent failure": {[]string{"false"}, 0, "false: it fails with exit status 1"},
 		"a signal":         {[]string{"sh", "-c", "kill -9 $$"}, 0, "sh: it fails with signal: killed"},

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
-	"strconv"
 
 	"github.com/tidwall/gjson"
 
@@ -76,8 +74,8 @@ func lengthAt(body []byte, path string, truth bool) (float64, error) {
 		return 1, nil
 	case truth && found.Type == gjson.False:
 		return 0, nil
-	case found.Type != gjson.Number || !isLength(found.Num):
-		return 0, fmt.Errorf("%s is %.*q, and a whole number of 0 or more is allowed", where, shownBytes, found.Raw)
+	case found.Type != gjson.Number || !isAmount(found.Num):
+		return 0, fmt.Errorf("%s is %.*q, and a number of 0 or more is allowed", where, shownBytes, found.Raw)
 	}
 	return found.Num, nil
 }
@@ -85,14 +83,12 @@ func lengthAt(body []byte, path string, truth bool) (float64, error) {
 // printedLength returns the length of a queue that a command has printed.
 func printedLength(output []byte) (float64, error) {
 	text := bytes.TrimSpace(output)
-	length, err := strconv.ParseUint(string(text), 10, 64)
-	if err != nil || !isLength(float64(length)) {
-		return 0, fmt.Errorf("it prints %.*q, and a whole number of 0 or more is allowed", shownBytes, text)
+	found := gjson.ParseBytes(text)
+	if !json.Valid(text) || found.Type != gjson.Number || !isAmount(found.Num) {
+		return 0, fmt.Errorf("it prints %.*q, and a number of 0 or more is allowed", shownBytes, text)
 	}
-	return float64(length), nil
+	return found.Num, nil
 }
 
-// isLength reports whether a number may be the length of a queue: up to where numbers are whole ones at all.
-func isLength(number float64) bool {
-	return number >= 0 && number <= 1<<53 && number == math.Trunc(number)
-}
+// isAmount reports whether a number may be the length of a queue, a load or a latency: up to where numbers are exact.
+func isAmount(number float64) bool { return number >= 0 && number <= 1<<53 }

@@ -25,7 +25,7 @@ func TestSystemKafkaPolicy(t *testing.T) {
 	var wanted atomic.Int64
 	wanted.Store(100)
 	load := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintf(w, `{"load": %d}`, wanted.Load())
+		fmt.Fprintf(w, `{"load": %d.5}`, wanted.Load())
 	}))
 	t.Cleanup(load.Close)
 	l.Write("main.tf", l.beside(readmeOf(t, "kafka"), fmt.Sprintf(`
