@@ -92,7 +92,7 @@ func (b *bench) newKafka(ctx context.Context) (*kafkaBench, error) {
 	install.Stderr = b.progress
 	libs, err := install.Output()
 	if err != nil {
-		return nil, fmt.Errorf("Kafka can't be installed: %w", err)
+		return nil, fmt.Errorf("the jars of Kafka can't be installed: %w", err)
 	}
 	k.libs = strings.TrimSpace(string(libs))
 	build := exec.CommandContext(ctx, "go", "build", "-o", k.programs+"/", "./modules/kafka/rebalancer", "./modules/kafka/load")
