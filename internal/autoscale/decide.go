@@ -237,7 +237,7 @@ func (a *Autoscaler) remember(state *State, now time.Time, count int) {
 	}
 }
 
-// cools reports whether a change was made so short a time ago that there is none in a direction.
+// cools reports whether the cooldown of a direction has not passed since the last change.
 func (a *Autoscaler) cools(b domain.ScalingBehaviour, state *State, now time.Time) bool {
 	since := now.Sub(state.LastChange)
 	return since >= 0 && since < b.Cooldown.Or(0) // below 0 where the clock was put back

@@ -63,8 +63,8 @@ type chunkHead struct {
 	Version int `json:"version"`
 }
 
-// The encoder and the decoder have neither state nor goroutines of their own where whole texts are coded. Their options
-// are valid, so that there is no error.
+// The encoder and the decoder keep neither state nor goroutines when they code whole texts. Their options are valid, so
+// creating them can't fail.
 var (
 	packer = sync.OnceValue(func() *zstd.Encoder {
 		e, _ := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression))

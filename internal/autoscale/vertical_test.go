@@ -239,8 +239,7 @@ func TestVerticalResize(t *testing.T) {
 		policy  func(p *domain.AutoscalingPolicy)
 		seen    func(u *Used)
 		minutes int
-		// cpus and mib are what is used that a size is for; 0 for what is as it was, and none tells that there is no
-		// other size.
+		// cpus and mib are the usage that the new size is for; 0 expects no change. none expects no new size at all.
 		cpus, mib float64
 		none      bool
 		says      string

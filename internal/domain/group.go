@@ -198,8 +198,8 @@ type OnScale string
 
 // What a change of a count may do.
 const (
-	// OnScaleRestart starts all members again that know the others' addresses, with those that there are now. Members
-	// of interchangeable roles are known to nobody.
+	// OnScaleRestart restarts all members that know the others' addresses, so that they learn the new ones. Members of
+	// interchangeable roles are not among those addresses.
 	OnScaleRestart OnScale = "restart"
 	// OnScaleNone lets them go on with the addresses that they know.
 	OnScaleNone OnScale = "none"

@@ -185,8 +185,8 @@ func locationOf(asked *url.URL, named string) (string, error) {
 	return location.String(), nil
 }
 
-// progressOf returns what a hook says of its progress as one short line: a number is in percent, and what is no number
-// and no text says nothing.
+// progressOf returns the progress that a hook reports, as one short line: a number is a percentage, a text stands for
+// itself, and anything else is "".
 func progressOf(said json.RawMessage) string {
 	var percent float64
 	if err := json.Unmarshal(said, &percent); err == nil && string(said) != "null" {

@@ -90,8 +90,8 @@ const (
 	displays     = "0x03"
 )
 
-// hasNVIDIA reports whether this host has a GPU of NVIDIA's, or their driver: where it has neither, that no GPUs can be
-// read means that there are none.
+// hasNVIDIA reports whether this host has an NVIDIA GPU or NVIDIA's driver. Without either, a failed read of GPUs means
+// that the host has none.
 func hasNVIDIA(proc string) bool {
 	if _, err := os.Stat(filepath.Join(proc, "driver/nvidia")); err == nil {
 		return true
