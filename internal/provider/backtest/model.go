@@ -164,6 +164,7 @@ func (m policyModel) ownSignals() map[string]autoscale.Signal {
 		case a.Queue != nil:
 			otherwise = autoscale.SignalQueue
 		case a.Target != nil && resourcekit.Value(a.Target.Per) == string(domain.TargetTotal),
+			a.Risk != nil && resourcekit.Value(a.Risk.Per) == string(domain.TargetTotal),
 			a.Learned != nil && resourcekit.Value(a.Learned.Per) == string(domain.TargetTotal):
 			otherwise = autoscale.SignalLoad
 		}

@@ -112,11 +112,13 @@ func TestSignals(t *testing.T) {
 		"target": metric(policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(50)}}, nil),
 		"mean":   metric(policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(50), Per: new("mean")}}, nil),
 		"total":  metric(policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(50), Per: new("total")}}, nil),
+		"risk":   metric(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(1), Capacity: providertest.Inexact(20), Per: new("total")}}, nil),
 		"queue":  metric(policy.ScalingAlgorithmModel{Queue: &policy.QueueModel{PerMember: providertest.Inexact(5)}}, nil),
 		"said":   metric(policy.ScalingAlgorithmModel{Queue: &policy.QueueModel{PerMember: providertest.Inexact(5)}}, new("load")),
 	}}.signals()
 	want := map[string]autoscale.Signal{
-		"target": autoscale.SignalUtilisation, "mean": autoscale.SignalUtilisation, "total": autoscale.SignalLoad, "queue": autoscale.SignalQueue, "said": autoscale.SignalLoad,
+		"target": autoscale.SignalUtilisation, "mean": autoscale.SignalUtilisation, "total": autoscale.SignalLoad,
+		"risk": autoscale.SignalLoad, "queue": autoscale.SignalQueue, "said": autoscale.SignalLoad,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

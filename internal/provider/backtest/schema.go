@@ -41,7 +41,7 @@ func Schema() schema.Schema {
 						MarkdownDescription: fmt.Sprintf("What the metric shows of the load: the percentage of the working members' capacity that is in use, at most 100 (`%s`), the load itself (`%s`), "+
 							"the backlog of what is not done yet, in units of the load times a second (`%s`), how many seconds the backlog waits (`%s`), 1 while members start (`%s`), "+
 							"or by what share the working members carry more than the mean of all (`%s`). "+
-							"Defaults to what suits the algorithm: `%[3]s` for `queue`, `%[2]s` for a `target` or a `learned` with `per = \"total\"`, for a metric that `learned` observes, the signal of its feature, "+
+							"Defaults to what suits the algorithm: `%[3]s` for `queue`, `%[2]s` for a `target`, `risk` or `learned` with `per = \"total\"`, for a metric that `learned` observes, the signal of its feature, "+
 							"and `%[1]s` for all others.",
 							autoscale.SignalUtilisation, autoscale.SignalLoad, autoscale.SignalQueue, autoscale.SignalLatency, autoscale.SignalChanging, autoscale.SignalSkew),
 						Optional: true,
