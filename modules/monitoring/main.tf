@@ -1,34 +1,50 @@
 locals {
-  # The name that resolves to all agents of the cluster on its network, and the port that Prometheus scrapes.
-  agents      = "trainyard-${var.cluster.name}-agent"
-  agents_port = 9465
+  # Bare hosts have no network of the cluster's own: agents and the controller listen at the address by which hosts reach
+  # each other, if the cluster says at which port.
+  bare = var.cluster.engine == "systemd"
+  reached = { for name, host in coalesce(var.cluster.hosts, {}) : name => regex(
+    "^(?:ssh://)?(?:[^@/]*@)?(\\[[^]]+\\]|[0-9a-fA-F]*:[0-9a-fA-F]*:[0-9a-fA-F:.]*|[^:/]+)",
+    coalesce(host.advertise_address, host.address),
+  )[0] if local.bare }
+  addresses = { for name, at in local.reached : name => can(regex("^[^[].*:", at)) ? "[${at}]" : at }
 
-  # The same for its controller, which reports members' names and autoscaling policies.
-  controller      = "trainyard-${var.cluster.name}-controller"
-  controller_port = 9466
+  # On a Swarm, one name resolves to all agents of the cluster on its network, and another one to its controller, which
+  # reports members' names and autoscaling policies.
+  agents_port     = try(local.bare ? var.cluster.agent.metrics_port : 9465, 9465)
+  controller_port = local.agents_port + 1
+  agents          = local.bare ? values(local.addresses) : ["trainyard-${var.cluster.name}-agent"]
+  controller      = local.bare ? [for name, address in local.addresses : address if var.cluster.hosts[name].role == "manager"] : ["trainyard-${var.cluster.name}-controller"]
 
-  prometheus_yml = yamlencode({
-    global = {
-      scrape_interval = var.scrape_interval
-      scrape_timeout  = can(regex("^[1-9]s$", var.scrape_interval)) ? var.scrape_interval : "10s" # never longer than the interval
-    }
+  prometheus_yml = yamlencode(merge(
+    {
+      global = {
+        scrape_interval = var.scrape_interval
+        scrape_timeout  = can(regex("^[1-9]s$", var.scrape_interval)) ? var.scrape_interval : "10s" # never longer than the interval
+      }
 
-    scrape_configs = concat(
-      [for job in [
-        { name = "trainyard", at = local.agents, port = local.agents_port },
-        { name = "trainyard-controller", at = local.controller, port = local.controller_port },
-        ] : {
-        job_name = job.name
-        dns_sd_configs = [{
-          names            = [job.at]
-          type             = "A"
-          port             = job.port
-          refresh_interval = "10s"
-        }]
-      }],
-      [for job in var.scrape_configs : job],
-    )
-  })
+      scrape_configs = concat(
+        [for job in [
+          { name = "trainyard", at = local.agents, port = local.agents_port },
+          { name = "trainyard-controller", at = local.controller, port = local.controller_port },
+          ] : { for key, value in {
+            job_name       = job.name
+            static_configs = local.bare ? [{ targets = [for host in job.at : "${host}:${job.port}"] }] : null
+            dns_sd_configs = local.bare ? null : [{ names = job.at, type = "A", port = job.port, refresh_interval = "10s" }]
+        } : key => value if value != null }],
+        [for job in var.scrape_configs : job],
+      )
+    },
+    length(local.rule_files) == 0 ? {} : { rule_files = ["${local.rules}/*.yml"] },
+    length(var.alertmanagers) == 0 ? {} : { alerting = { alertmanagers = [{ static_configs = [{ targets = var.alertmanagers }] }] } },
+  ))
+
+  rules = "/etc/prometheus/rules"
+  rule_files = {
+    for name, content in merge(
+      var.alerts ? { trainyard = file("${path.module}/alerts/trainyard.yml") } : {},
+      var.rule_files,
+    ) : "${name}.rules" => { target = "${local.rules}/${name}.yml", content = content }
+  }
 
   # Grafana's configuration at its start. It replaces $NAME by environment variables.
   grafana_files = {
@@ -79,7 +95,7 @@ locals {
         "--config.file=/etc/prometheus/prometheus.yml",
         "--storage.tsdb.path=/prometheus",
         "--storage.tsdb.retention.time=${var.retention}",
-        "--web.listen-address=:${var.port}",
+        local.bare ? "--web.listen-address={{ .Address }}" : "--web.listen-address=:${var.port}",
       ],
       var.retention_size == null ? [] : ["--storage.tsdb.retention.size=${var.retention_size}"],
     )
@@ -89,7 +105,7 @@ locals {
     mounts    = [{ type = "volume", source = "${var.cluster.name}-${var.name}-prometheus", target = "/prometheus" }]
 
     container = {
-      configs = { "prometheus.yml" = { target = "/etc/prometheus/prometheus.yml", content = local.prometheus_yml } }
+      configs = merge(local.rule_files, { "prometheus.yml" = { target = "/etc/prometheus/prometheus.yml", content = local.prometheus_yml } })
       ports   = var.published_port == null ? null : { web = { target = var.port, published = var.published_port } }
     }
 
@@ -109,13 +125,16 @@ resource "trainyard_group" "this" {
         image = var.grafana.image
         port  = var.grafana.port
 
-        env = {
-          PROMETHEUS_ADDRESS               = "{{ address \"prometheus\" 0 }}"
-          GF_SERVER_HTTP_PORT              = "{{ .Port }}"
-          GF_SECURITY_ADMIN_PASSWORD__FILE = "/run/secrets/password"
-          GF_ANALYTICS_REPORTING_ENABLED   = "false"
-          GF_ANALYTICS_CHECK_FOR_UPDATES   = "false"
-        }
+        env = merge(
+          {
+            PROMETHEUS_ADDRESS               = "{{ address \"prometheus\" 0 }}"
+            GF_SERVER_HTTP_PORT              = "{{ .Port }}"
+            GF_SECURITY_ADMIN_PASSWORD__FILE = "/run/secrets/password"
+            GF_ANALYTICS_REPORTING_ENABLED   = "false"
+            GF_ANALYTICS_CHECK_FOR_UPDATES   = "false"
+          },
+          local.bare ? { GF_SERVER_HTTP_ADDR = "{{ hostname .Address }}" } : {},
+        )
 
         placement = var.placement
         mounts    = [{ type = "volume", source = "${var.cluster.name}-${var.name}-grafana", target = "/var/lib/grafana" }]

@@ -4,7 +4,7 @@ output "id" {
 }
 
 output "endpoint" {
-  description = "URL of Prometheus on the cluster's network. Null while Prometheus is not running."
+  description = "URL of Prometheus on the cluster's network, or on that of bare hosts. Null while Prometheus is not running."
   value       = try("http://${trainyard_group.this.members["${var.name}-prometheus-0"]}", null)
 }
 
@@ -14,7 +14,7 @@ output "host" {
 }
 
 output "grafana_endpoint" {
-  description = "URL of Grafana on the cluster's network. Null without `grafana`, or while Grafana is not running."
+  description = "URL of Grafana on the cluster's network, or on that of bare hosts. Null without `grafana`, or while Grafana is not running."
   value       = var.grafana == null ? null : try("http://${trainyard_group.this.members["${var.name}-grafana-0"]}", null)
 }
 
@@ -24,11 +24,11 @@ output "grafana_host" {
 }
 
 output "agents" {
-  description = "`name:port` of the cluster's agents on its network, for your own Prometheus: the name resolves to all of them (`dns_sd_configs`, type A)."
-  value       = "${local.agents}:${local.agents_port}"
+  description = "`host:port` of the cluster's agents, separated by commas, for your own Prometheus. On a Swarm, it is one name on the cluster's network, which resolves to all of them (`dns_sd_configs`, type A)."
+  value       = join(",", [for host in local.agents : "${host}:${local.agents_port}"])
 }
 
 output "controller" {
-  description = "`name:port` of the cluster's controller on its network, which reports members' names and autoscaling policies, for your own Prometheus."
-  value       = "${local.controller}:${local.controller_port}"
+  description = "`host:port` of the cluster's controller, which reports members' names and autoscaling policies, likewise."
+  value       = join(",", [for host in local.controller : "${host}:${local.controller_port}"])
 }

@@ -1,10 +1,15 @@
 variable "cluster" {
-  description = "Cluster that Prometheus runs on, and whose agents it scrapes, as a whole: `trainyard_cluster.lab`. Its engine has to be `swarm`."
+  description = "Cluster that Prometheus runs on, and whose agents it scrapes, as a whole: `trainyard_cluster.lab`. Its engine has to be `swarm`, or `systemd` with `agent.metrics_port`."
   type = object({
     name     = string
     engine   = optional(string)
     endpoint = optional(string)
-    agent    = optional(object({ enabled = optional(bool) }))
+    agent    = optional(object({ enabled = optional(bool), metrics_port = optional(number) }))
+    hosts = optional(map(object({
+      address           = optional(string)
+      advertise_address = optional(string)
+      role              = optional(string)
+    })))
   })
 
   validation {
@@ -13,8 +18,18 @@ variable "cluster" {
   }
 
   validation {
-    condition     = var.cluster.engine == "swarm"
-    error_message = "The cluster's engine has to be \"swarm\": only there agents answer Prometheus, on the network of the cluster."
+    condition     = try(contains(["swarm", "systemd"], var.cluster.engine), false)
+    error_message = "The cluster's engine has to be \"swarm\" or \"systemd\": Prometheus is a container."
+  }
+
+  validation {
+    condition     = var.cluster.engine != "systemd" || try(var.cluster.agent.metrics_port, null) != null
+    error_message = "On bare hosts, agents answer Prometheus only if the cluster says where: set agent = { metrics_port = 9465 } in it."
+  }
+
+  validation {
+    condition     = var.cluster.engine != "systemd" || try(length(var.cluster.hosts) > 0, false)
+    error_message = "On bare hosts, Prometheus needs the addresses of the hosts: pass the cluster as a whole, trainyard_cluster.lab."
   }
 }
 
@@ -43,7 +58,7 @@ variable "image" {
 }
 
 variable "port" {
-  description = "Port of Prometheus on the cluster's network."
+  description = "Port of Prometheus on the cluster's network; on bare hosts, at the address by which hosts reach each other."
   type        = number
   default     = 9090
   nullable    = false
@@ -55,13 +70,18 @@ variable "port" {
 }
 
 variable "published_port" {
-  description = "Port of its host that makes Prometheus reachable from outside the cluster, for anyone who can reach the host: it asks for no password. If omitted, Prometheus is reachable only on the cluster's network."
+  description = "Port of its host that makes Prometheus reachable from outside the cluster, for anyone who can reach the host: it asks for no password. If omitted, Prometheus is reachable only on the cluster's network. Not on bare hosts, where Prometheus listens at `port`."
   type        = number
   default     = null
 
   validation {
     condition     = var.published_port == null ? true : var.published_port >= 1 && var.published_port <= 65535 && floor(var.published_port) == var.published_port
     error_message = "The published port has to be a whole number from 1 to 65535, or left out."
+  }
+
+  validation {
+    condition     = var.published_port == null || var.cluster.engine == "swarm"
+    error_message = "On bare hosts, Prometheus listens at its host's own port: omit published_port, and set port."
   }
 }
 
@@ -118,6 +138,42 @@ variable "scrape_configs" {
   }
 }
 
+variable "alerts" {
+  description = "Whether Prometheus evaluates the module's alert rules: silent agents and controller, lost, unhealthy and idle GPUs, members that keep restarting, policies at their maximum or unable to act."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "rule_files" {
+  description = "Additional rule files of Prometheus, by name: `{ mine = file(\"mine.yml\") }`."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for name in keys(var.rule_files) : can(regex("^[a-z0-9_-]{1,40}$", name)) && name != "trainyard"])
+    error_message = "The name of a rule file consists of 1 to 40 lower-case letters, digits, - and _, without \".yml\"; \"trainyard\" is the module's own."
+  }
+
+  validation {
+    condition     = alltrue([for content in values(var.rule_files) : can(yamldecode(content).groups)])
+    error_message = "A rule file has to be YAML with groups of rules, as Prometheus reads it."
+  }
+}
+
+variable "alertmanagers" {
+  description = "Alertmanagers that alerts are sent to, as `host:port`. If omitted, alerts are only shown by Prometheus and Grafana."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = alltrue([for at in var.alertmanagers : can(regex("^(\\[[0-9a-fA-F:]+\\]|[^][:/@ ]+):[0-9]{1,5}$", at))])
+    error_message = "An Alertmanager is host:port, such as \"10.0.0.9:9093\", without http://."
+  }
+}
+
 variable "placement" {
   description = "Hosts that Prometheus and Grafana may run on, by name or label, as in a role's `placement`. Their data stays on the host: name one host if the data has to be kept."
   type = object({
@@ -154,6 +210,11 @@ variable "grafana" {
   validation {
     condition     = try(var.grafana.published_port, null) == null ? true : var.grafana.published_port >= 1 && var.grafana.published_port <= 65535 && floor(var.grafana.published_port) == var.grafana.published_port
     error_message = "Grafana's published port has to be a whole number from 1 to 65535, or left out."
+  }
+
+  validation {
+    condition     = try(var.grafana.published_port, null) == null || var.cluster.engine == "swarm"
+    error_message = "On bare hosts, Grafana listens at its host's own port: omit grafana.published_port, and set grafana.port."
   }
 }
 

@@ -5,11 +5,11 @@ package swarm_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
+	"maps"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,67 +23,6 @@ const (
 	// prometheusPort is where it is published on its host.
 	prometheusPort = 19090
 )
-
-// prometheus is a Prometheus that runs on a node of a bed.
-type prometheus struct {
-	*swarmLab
-	at string
-	*http.Client
-}
-
-// get decodes what an endpoint of the API answers; it returns an error where Prometheus does, or does not answer yet.
-func (p prometheus) get(endpoint string, parameters url.Values, data any) error {
-	p.Helper()
-	response, err := p.Get(p.at + "/api/v1/" + endpoint + "?" + parameters.Encode())
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	answer := struct {
-		Status, Error string
-		Data          any
-	}{Data: data}
-	if err := json.Unmarshal(text, &answer); err != nil || answer.Status != "success" {
-		return fmt.Errorf("%s: %s %.500s", response.Status, answer.Error, text)
-	}
-	return nil
-}
-
-// query returns the labels of what an expression finds.
-func (p prometheus) query(expression string) ([]map[string]string, error) {
-	p.Helper()
-	var found struct {
-		Result []struct{ Metric map[string]string }
-	}
-	err := p.get("query", url.Values{"query": {expression}}, &found)
-	labels := make([]map[string]string, len(found.Result))
-	for i, result := range found.Result {
-		labels[i] = result.Metric
-	}
-	return labels, err
-}
-
-// targets returns the health of what is scraped, by address.
-func (p prometheus) targets() map[string]string {
-	p.Helper()
-	var found struct {
-		ActiveTargets []struct {
-			ScrapeURL, Health, LastError string
-		}
-	}
-	if p.get("targets", url.Values{"state": {"active"}}, &found) != nil {
-		return nil // it is about to start
-	}
-	health := map[string]string{}
-	for _, target := range found.ActiveTargets {
-		health[target.ScrapeURL] = target.Health + target.LastError
-	}
-	return health
-}
 
 // dashboards returns the expressions of the dashboards of the module by a dashboard's name, for all that there is.
 func dashboards(t *testing.T) map[string][]string {
@@ -154,7 +93,9 @@ output "host" {
 		t.Errorf("Prometheus is at %q, want %q", got, want)
 	}
 
-	p := prometheus{w.swarmLab, fmt.Sprintf("http://%s:%d", on.Address, prometheusPort), &http.Client{Transport: &http.Transport{DialContext: w.bed.DialContext}}}
+	p := acceptance.Prometheus{
+		TB: t, Client: &http.Client{Transport: &http.Transport{DialContext: w.bed.DialContext}}, URL: fmt.Sprintf("http://%s:%d", on.Address, prometheusPort),
+	}
 	var targets map[string]string
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -162,7 +103,7 @@ output "host" {
 		}
 	})
 	acctest.Eventually(t, "three agents, the controller and itself to be scraped", func() bool {
-		targets = p.targets()
+		targets = p.Targets()
 		up := 0
 		for at, health := range targets {
 			if health == "up" && (strings.HasSuffix(at, ":9465/metrics") || strings.HasSuffix(at, ":9466/metrics") || at == "http://localhost:9090/metrics") {
@@ -181,14 +122,14 @@ output "host" {
 		of := fmt.Sprintf("cluster=%q, group=%q, role=\"worker\", member=%q", w.name, w.name, member)
 		expression := fmt.Sprintf(busy+named, of)
 		acctest.Eventually(t, "what is used by "+member, func() bool {
-			found, err := p.query(expression)
+			found, err := p.Query(expression)
 			w.must(err)
 			return len(found) == 1 && found[0]["member"] == member && found[0]["node"] == w.hostOf(member)
 		})
 	}
 	acctest.Eventually(t, "Prometheus to have used a CPU", func() bool {
 		of := fmt.Sprintf("member=%q", domain.MemberName("monitoring", "prometheus", 0))
-		found, err := p.query(fmt.Sprintf("max_over_time("+busy+"[1m])"+named+" > 0", of))
+		found, err := p.Query(fmt.Sprintf("max_over_time("+busy+"[1m])"+named+" > 0", of))
 		w.must(err)
 		return len(found) == 1 && found[0]["node"] == on.Name
 	})
@@ -197,11 +138,16 @@ output "host" {
 	for name, expressions := range dashboards(t) {
 		for _, expression := range expressions {
 			acctest.Eventually(t, name+" to show "+expression, func() bool {
-				found, err := p.query(expression)
+				found, err := p.Query(expression)
 				w.must(err)
 				return len(found) > 0 || name == "gpus.json" || name == "autoscaling.json" // there are neither GPUs nor policies
 			})
 		}
 	}
+	acctest.Eventually(t, "the alert rules to be evaluated", func() bool {
+		rules, err := p.Alerts()
+		w.must(err)
+		return len(rules) > 0 && !slices.ContainsFunc(slices.Collect(maps.Values(rules)), func(health string) bool { return health != "ok" })
+	})
 	w.ExpectNoChange("with Prometheus at work")
 }

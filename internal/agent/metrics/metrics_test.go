@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -163,7 +164,34 @@ func TestNames(t *testing.T) {
 // metricName is a metric of ours where a text speaks of one.
 var metricName = regexp.MustCompile(`\btrainyard_(sample|host|gpu|member|autoscaling)_[a-z0-9_]+`)
 
-// TestDocumented: the guide has a line for each metric, and neither it nor a dashboard speaks of one that there is not.
+// alertName is the first line of an alert rule.
+var alertName = regexp.MustCompile(`(?m)^ +- alert: (\w+)$`)
+
+// TestAlertRules has Prometheus' own tool test the alert rules of the module "monitoring".
+func TestAlertRules(t *testing.T) {
+	const alerts = "../../../modules/monitoring/alerts/"
+	for _, args := range [][]string{{"check", "rules", alerts + "trainyard.yml"}, {"test", "rules", alerts + "trainyard_test.yml"}} {
+		if output, err := exec.Command("promtool", args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %v: %v\n%s", args, err, output)
+		}
+	}
+	rules, err := os.ReadFile(alerts + "trainyard.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests, err := os.ReadFile(alerts + "trainyard_test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, alert := range alertName.FindAllStringSubmatch(string(rules), -1) {
+		if !strings.Contains(string(tests), "alertname: "+alert[1]+"\n") {
+			t.Errorf("no test raises %s", alert[1])
+		}
+	}
+}
+
+// TestDocumented: the guide has a line for each metric and alert, and neither it, a dashboard nor an alert names a metric
+// that doesn't exist.
 func TestDocumented(t *testing.T) {
 	named := func(text string) []string {
 		names := metricName.FindAllString(text, -1)
@@ -195,7 +223,13 @@ func TestDocumented(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no dashboards: %v", err)
 	}
-	for _, file := range append(files, root+"templates/guides/monitoring.md") {
+	const rules = root + "modules/monitoring/alerts/trainyard.yml"
+	for _, found := range alertName.FindAllStringSubmatch(read(rules), -1) {
+		if !strings.Contains(guide, "\n| `"+found[1]+"` |") {
+			t.Errorf("the guide has no line for the alert %s", found[1])
+		}
+	}
+	for _, file := range append(files, rules, root+"templates/guides/monitoring.md") {
 		for _, name := range named(read(file)) {
 			if !slices.Contains(there, name) {
 				t.Errorf("%s speaks of %s, which there is not", file, name)

@@ -31,8 +31,17 @@ run "defaults" {
         { job_name = "trainyard", dns_sd_configs = [{ names = ["trainyard-lab-agent"], type = "A", port = 9465, refresh_interval = "10s" }] },
         { job_name = "trainyard-controller", dns_sd_configs = [{ names = ["trainyard-lab-controller"], type = "A", port = 9466, refresh_interval = "10s" }] },
       ]
+      rule_files = ["/etc/prometheus/rules/*.yml"]
     }
     error_message = "Prometheus has to find the agents of the cluster and its controller by their names."
+  }
+
+  assert {
+    condition = (
+      trainyard_group.this.roles.prometheus.container.configs["trainyard.rules"].target == "/etc/prometheus/rules/trainyard.yml"
+      && trainyard_group.this.roles.prometheus.container.configs["trainyard.rules"].content == file("alerts/trainyard.yml")
+    )
+    error_message = "Prometheus has to find the alert rules."
   }
 
   assert {
@@ -87,6 +96,28 @@ run "settings" {
       && yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).scrape_configs[*].job_name == ["trainyard", "trainyard-controller", "dcgm", "cadvisor"]
     )
     error_message = "Prometheus refuses a timeout that is longer than the interval, and scrapes what else was asked for."
+  }
+}
+
+run "alerting" {
+  command = plan
+
+  variables {
+    alerts        = false
+    rule_files    = { mine = "groups: []" }
+    alertmanagers = ["alerts.example.com:9093", "[2001:db8::9]:9093"]
+  }
+
+  assert {
+    condition     = join(" ", keys(trainyard_group.this.roles.prometheus.container.configs)) == "mine.rules prometheus.yml"
+    error_message = "The rules have to be the given ones alone."
+  }
+
+  assert {
+    condition = yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).alerting == {
+      alertmanagers = [{ static_configs = [{ targets = ["alerts.example.com:9093", "[2001:db8::9]:9093"] }] }]
+    }
+    error_message = "Alerts have to be sent to the Alertmanagers."
   }
 }
 

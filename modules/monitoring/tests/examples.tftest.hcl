@@ -1,4 +1,4 @@
-# The example plans.
+# The examples plan.
 
 mock_provider "trainyard" {}
 
@@ -11,5 +11,13 @@ run "complete" {
 
   module {
     source = "./examples/complete"
+  }
+}
+
+run "bare_hosts" {
+  command = plan
+
+  module {
+    source = "./examples/bare-hosts"
   }
 }

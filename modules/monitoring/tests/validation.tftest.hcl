@@ -187,3 +187,33 @@ run "grafana_published_at_no_port" {
 
   expect_failures = [var.grafana]
 }
+
+run "rule_file_of_the_module" {
+  command = plan
+
+  variables {
+    rule_files = { trainyard = "groups: []" }
+  }
+
+  expect_failures = [var.rule_files]
+}
+
+run "rule_file_without_groups" {
+  command = plan
+
+  variables {
+    rule_files = { mine = "rules: []" }
+  }
+
+  expect_failures = [var.rule_files]
+}
+
+run "alertmanager_as_a_url" {
+  command = plan
+
+  variables {
+    alertmanagers = ["http://10.0.0.9:9093"]
+  }
+
+  expect_failures = [var.alertmanagers]
+}
