@@ -6,27 +6,28 @@ import (
 	"slices"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 )
 
 // counts returns a row of the table of groups for each role of a group that has an autoscaling policy.
-func (r reading) counts(group string) [][]line {
+func counts(r overview.Reading, group string) [][]line {
 	var rows [][]line
-	for _, key := range slices.Sorted(maps.Keys(r.policies)) {
-		if policy := r.policies[key].Spec; policy.Group == group {
-			rows = append(rows, []line{r.count(policy), slices.Concat(steering(policy), r.telling(policy), r.asking(policy)), {}, {}, {}, {}, {}})
+	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {
+		if policy := r.Policies[key].Spec; policy.Group == group {
+			rows = append(rows, []line{count(r, policy), slices.Concat(steering(policy), telling(r, policy), asking(r, policy)), {}, {}, {}, {}, {}})
 		}
 	}
 	return rows
 }
 
 // count shows the count of a role against the bounds of its policy: "worker 4/2–8".
-func (r reading) count(policy domain.AutoscalingPolicy) line {
-	count, known := r.groups[policy.Group].Counts[policy.Role]
-	shown := span{fmt.Sprint(count), plain}
+func count(r overview.Reading, policy domain.AutoscalingPolicy) line {
+	n, known := r.Groups[policy.Group].Counts[policy.Role]
+	shown := span{fmt.Sprint(n), plain}
 	switch {
 	case !known:
 		shown = span{unknown, faint}
-	case count < policy.Min || count > policy.Max:
+	case n < policy.Min || n > policy.Max:
 		shown.tone = warning
 	}
 	return line{{"  " + policy.Role + " ", plain}, shown, {fmt.Sprintf("/%d–%d", policy.Min, policy.Max), plain}}
@@ -36,9 +37,9 @@ func (r reading) count(policy domain.AutoscalingPolicy) line {
 const longestProgress = 24
 
 // telling shows which hooks of a policy are at work, and how they get on.
-func (r reading) telling(policy domain.AutoscalingPolicy) line {
+func telling(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	var l line
-	for _, call := range r.hooks[policy.Key()].Calls {
+	for _, call := range r.Hooks[policy.Key()].Calls {
 		if !call.AtWork() {
 			continue
 		}
@@ -54,9 +55,9 @@ func (r reading) telling(policy domain.AutoscalingPolicy) line {
 }
 
 // asking shows which guards of a policy have never had a value: the notes say why.
-func (r reading) asking(policy domain.AutoscalingPolicy) line {
+func asking(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	var l line
-	for _, g := range r.untold[policy.Key()].Guards {
+	for _, g := range r.Untold[policy.Key()].Guards {
 		l = append(l, span{", no value of " + g.Name, warning})
 	}
 	return l

@@ -13,15 +13,15 @@ import (
 // autoscaled is the lab with policies for the roles of its group, and one for a group that is not there.
 func autoscaled() state {
 	s := lab()
-	job := s.reading.groups["job"]
+	job := s.reading.Groups["job"]
 	job.Counts = map[string]int{"ps": 1, "worker": 4}
-	s.reading.groups["job"] = job
-	s.reading.policies = map[string]domain.AutoscalingPolicyDocument{}
+	s.reading.Groups["job"] = job
+	s.reading.Policies = map[string]domain.AutoscalingPolicyDocument{}
 	for _, p := range []domain.AutoscalingPolicy{
 		{Group: "job", Role: "worker", Min: 2, Max: 8, Paused: domain.PauseNone}, {Group: "job", Role: "ps", Min: 2, Max: 4, Paused: domain.PauseAll, DryRun: true},
 		{Group: "other", Role: "worker", Min: 1, Max: 2},
 	} {
-		s.reading.policies[p.Key()] = domain.AutoscalingPolicyDocument{Spec: p}
+		s.reading.Policies[p.Key()] = domain.AutoscalingPolicyDocument{Spec: p}
 	}
 	return s
 }
@@ -48,7 +48,7 @@ job                2 running, 1 failed, 1 missing  7.75  4.2 GiB           –
 // Hooks that are at work are shown with what they say of their progress.
 func TestHooksAtWork(t *testing.T) {
 	s, at := autoscaled(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	s.reading.hooks = map[string]domain.HookCallsDocument{
+	s.reading.Hooks = map[string]domain.HookCallsDocument{
 		"job/worker": {Calls: []domain.HookCall{
 			{Moment: domain.BeforeRemoval, Told: at, Progress: "62 %"}, {Moment: domain.AfterAddition, Told: at, Progress: "3 of 7 partitions are at \x1b[2Jtheir place"}, {Moment: domain.AfterAddition},
 		}},
@@ -65,7 +65,7 @@ func TestHooksAtWork(t *testing.T) {
 // Guards that have never had a value are shown, and the notes say why.
 func TestUntoldGuards(t *testing.T) {
 	s := autoscaled()
-	s.reading.untold = map[string]domain.UntoldGuardsDocument{"job/worker": {Guards: []domain.UntoldGuard{
+	s.reading.Untold = map[string]domain.UntoldGuardsDocument{"job/worker": {Guards: []domain.UntoldGuard{
 		{Name: domain.GuardBusyHTTP, Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "http://spark/json/: it answers 404"},
 	}}}
 	got := shown(s.frame(byName, 0))
@@ -99,7 +99,7 @@ func TestCount(t *testing.T) {
 		},
 	} {
 		c.policy.Group = "job"
-		if diff := cmp.Diff([]line{c.count, c.state}, []line{autoscaled().reading.count(c.policy), steering(c.policy)}, cmp.AllowUnexported(span{})); diff != "" {
+		if diff := cmp.Diff([]line{c.count, c.state}, []line{count(autoscaled().reading, c.policy), steering(c.policy)}, cmp.AllowUnexported(span{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -10,13 +10,14 @@ import (
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 )
 
 // state is what is known of a cluster: what was read last, and why it could not be read since.
 type state struct {
 	cluster, engine string
 	// reading is the last one that succeeded; its time is zero before that.
-	reading reading
+	reading overview.Reading
 	// err is why the last read failed; nil where it did not.
 	err error
 }
@@ -59,7 +60,7 @@ func (s state) head(width int) []line {
 		head = append(head, text(l, bad))
 	}
 	again := "Trying again."
-	if at := s.reading.at; !at.IsZero() {
+	if at := s.reading.At; !at.IsZero() {
 		again += " What is shown is of " + at.Format(time.TimeOnly) + "."
 	}
 	return append(head, text(again, bad))
@@ -67,20 +68,20 @@ func (s state) head(width int) []line {
 
 func (s state) body(by sorting, width int) []line {
 	r := s.reading
-	if r.at.IsZero() {
+	if r.At.IsZero() {
 		if s.err != nil {
 			return nil
 		}
 		return []line{text("Waiting for the first answer.", faint)}
 	}
-	sections := [][]line{r.hosts(by, width)}
-	if len(r.usage.GPUs) > 0 {
-		sections = append(sections, r.gpus(by, width))
+	sections := [][]line{hosts(r, by, width)}
+	if len(r.Usage.GPUs) > 0 {
+		sections = append(sections, gpus(r, by, width))
 	}
-	if groups := r.members(); len(groups) > 0 {
-		sections = append(sections, r.groupTable(groups, by, width))
+	if groups := r.Members(); len(groups) > 0 {
+		sections = append(sections, groupTable(r, groups, by, width))
 	}
-	if notes := r.notes(width); len(notes) > 0 {
+	if notes := notes(r, width); len(notes) > 0 {
 		sections = append(sections, notes)
 	}
 	var body []line
@@ -93,11 +94,11 @@ func (s state) body(by sorting, width int) []line {
 // title names the cluster, and says when it was read.
 func (s state) title(width int) line {
 	l := line{{s.cluster, strong}, {"  " + s.engine, faint}}
-	if s.reading.at.IsZero() {
+	if s.reading.At.IsZero() {
 		return l
 	}
-	l = append(l, span{fmt.Sprintf("  %s, %s, %s", counted(len(s.reading.cluster.Hosts), "host"), s.reading.gpuCount(), counted(len(s.reading.groups), "group")), plain})
-	at := s.reading.at.Format(time.TimeOnly)
+	l = append(l, span{fmt.Sprintf("  %s, %s, %s", counted(len(s.reading.Cluster.Hosts), "host"), gpuCount(s.reading), counted(len(s.reading.Groups), "group")), plain})
+	at := s.reading.At.Format(time.TimeOnly)
 	if room := width - l.width() - len(at); room >= gap {
 		return append(l, span{strings.Repeat(" ", room) + at, faint})
 	}
@@ -105,15 +106,15 @@ func (s state) title(width int) line {
 }
 
 // gpuCount says how many GPUs are known; that there is none only where all hosts tell.
-func (r reading) gpuCount() string {
-	if len(r.usage.GPUs) == 0 {
-		for _, u := range r.usage.Hosts {
+func gpuCount(r overview.Reading) string {
+	if len(r.Usage.GPUs) == 0 {
+		for _, u := range r.Usage.Hosts {
 			if u.GPUsReason != "" {
 				return unknown + " GPUs"
 			}
 		}
 	}
-	return counted(len(r.usage.GPUs), "GPU")
+	return counted(len(r.Usage.GPUs), "GPU")
 }
 
 func counted(n int, noun string) string {
@@ -147,12 +148,12 @@ func choose[T any](by sorting, cpu, memory func(T) *float64) func(T) *float64 {
 	return map[sorting]func(T) *float64{byCPU: cpu, byMemory: memory}[by]
 }
 
-func (r reading) hosts(by sorting, width int) []line {
+func hosts(r overview.Reading, by sorting, width int) []line {
 	size := barWidth(width)
 	value := choose(by, func(u engine.HostUsage) *float64 { return u.CPUs.Last }, func(u engine.HostUsage) *float64 { return u.MemoryMiB.Last })
 	var rows [][]line
-	for _, name := range sorted(r.usage.Hosts, value, strings.Compare) {
-		u := r.usage.Hosts[name]
+	for _, name := range sorted(r.Usage.Hosts, value, strings.Compare) {
+		u := r.Usage.Hosts[name]
 		rows = append(rows, []line{
 			text(name, plain),
 			cpusOf(u.CPUs.Last, u.TotalCPUs), bar(u.CPUs.Last, u.TotalCPUs, size, good),
@@ -163,37 +164,28 @@ func (r reading) hosts(by sorting, width int) []line {
 	return table([]column{{title: "HOST"}, {title: "CPUS", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 1}, {title: "LOAD", right: true, rank: 3}}, rows, width)
 }
 
-func (r reading) gpus(by sorting, width int) []line {
+func gpus(r overview.Reading, by sorting, width int) []line {
 	size := barWidth(width)
 	value := choose(by, func(u engine.GPUUsage) *float64 { return u.Utilisation.Last }, func(u engine.GPUUsage) *float64 { return u.MemoryMiB.Last })
 	order := func(a, b string) int {
-		return cmp.Or(strings.Compare(r.usage.GPUs[a].Host, r.usage.GPUs[b].Host), cmp.Compare(r.devices[a].Index, r.devices[b].Index), strings.Compare(a, b))
+		return cmp.Or(strings.Compare(r.Usage.GPUs[a].Host, r.Usage.GPUs[b].Host), cmp.Compare(r.Devices[a].Index, r.Devices[b].Index), strings.Compare(a, b))
 	}
 	var rows [][]line
-	for _, uuid := range sorted(r.usage.GPUs, value, order) {
-		u := r.usage.GPUs[uuid]
+	for _, uuid := range sorted(r.Usage.GPUs, value, order) {
+		u := r.Usage.GPUs[uuid]
 		rows = append(rows, []line{
-			text(r.gpuName(uuid), plain),
+			text(r.GPUName(uuid), plain),
 			number("%.0f %%", u.Utilisation.Last), bar(u.Utilisation.Last, percent, size, good),
 			memoryOf(u.MemoryMiB.Last, u.TotalMemoryMiB), bar(u.MemoryMiB.Last, float64(u.TotalMemoryMiB), size, memoryTone(u.MemoryMiB.Last, float64(u.TotalMemoryMiB))),
 			number("%.0f °C", u.TemperatureC.Last), number("%.0f W", u.PowerW.Last),
 			users(u.Members),
-			text(r.devices[uuid].Model, faint),
+			text(r.Devices[uuid].Model, faint),
 		})
 	}
 	return table([]column{
 		{title: "GPU"}, {title: "BUSY", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 3},
 		{title: "TEMP", right: true, rank: 4}, {title: "POWER", right: true, rank: 5}, {title: "USED BY"}, {title: "MODEL", rank: 6},
 	}, rows, width)
-}
-
-// gpuName names a GPU by its host and its number there, or by its UUID as long as that is not known.
-func (r reading) gpuName(uuid string) string {
-	host := r.usage.GPUs[uuid].Host
-	if device, known := r.devices[uuid]; known {
-		return fmt.Sprintf("%s:%d", host, device.Index)
-	}
-	return host + ":" + uuid
 }
 
 // users shows the members that use a GPU; nil is not known.

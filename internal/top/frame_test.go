@@ -13,6 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
@@ -45,15 +46,15 @@ func lab() state {
 			"job-worker-10": engine.MemberUsage{Reason: "no container: the member is failed"}.Of(observed[2]),
 		},
 	}
-	return state{cluster: "lab", engine: "swarm", reading: reading{
-		cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {}, "gpu2": {}}},
-		groups: map[string]domain.GroupDocument{"job": {Assignments: map[string]domain.Assignment{
+	return state{cluster: "lab", engine: "swarm", reading: overview.Reading{
+		Cluster: domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {}, "gpu2": {}}},
+		Groups: map[string]domain.GroupDocument{"job": {Assignments: map[string]domain.Assignment{
 			"job-ps-0": {Host: "gpu1"}, "job-worker-2": {Host: "gpu1"}, "job-worker-3": {Host: "gpu2"}, "job-worker-10": {Host: "gpu2"},
 		}}},
-		observed: observed, usage: usage, devices: map[string]domain.GPU{
+		Observed: observed, Usage: usage, Devices: map[string]domain.GPU{
 			uuidA: {Index: 0, Device: domain.Device{Model: "NVIDIA A40"}}, uuidB: {Index: 1, Device: domain.Device{Model: "NVIDIA A40"}},
 		},
-		at: time.Date(2026, 11, 20, 10, 57, 56, 0, time.UTC),
+		At: time.Date(2026, 11, 20, 10, 57, 56, 0, time.UTC),
 	}}
 }
 
@@ -72,12 +73,12 @@ func TestFrameIsPrintable(t *testing.T) {
 		s := lab()
 		text := acctest.Hostile().Draw(r, "text")
 		s.cluster, s.engine = s.cluster+text, s.engine+text
-		s.reading.cluster, s.reading.groups = within(s.reading.cluster, text), within(s.reading.groups, text)
-		s.reading.policies = map[string]domain.AutoscalingPolicyDocument{"job/w": {Spec: domain.AutoscalingPolicy{Group: "job" + text, Role: "w" + text}}}
-		s.reading.hooks = map[string]domain.HookCallsDocument{"job" + text + "/w" + text: {Calls: []domain.HookCall{{Told: time.Now(), Progress: text}}}}
-		s.reading.untold = map[string]domain.UntoldGuardsDocument{"job" + text + "/w" + text: {Guards: []domain.UntoldGuard{{Name: text, Why: text}}}}
-		s.reading.observed, s.reading.usage, s.reading.devices = within(s.reading.observed, text), within(s.reading.usage, text), within(s.reading.devices, text)
-		s.reading.residents = domain.Residents{Controller: domain.Resident{State: domain.ResidentAbsent, Host: text, Error: text, Advice: text}}
+		s.reading.Cluster, s.reading.Groups = within(s.reading.Cluster, text), within(s.reading.Groups, text)
+		s.reading.Policies = map[string]domain.AutoscalingPolicyDocument{"job/w": {Spec: domain.AutoscalingPolicy{Group: "job" + text, Role: "w" + text}}}
+		s.reading.Hooks = map[string]domain.HookCallsDocument{"job" + text + "/w" + text: {Calls: []domain.HookCall{{Told: time.Now(), Progress: text}}}}
+		s.reading.Untold = map[string]domain.UntoldGuardsDocument{"job" + text + "/w" + text: {Guards: []domain.UntoldGuard{{Name: text, Why: text}}}}
+		s.reading.Observed, s.reading.Usage, s.reading.Devices = within(s.reading.Observed, text), within(s.reading.Usage, text), within(s.reading.Devices, text)
+		s.reading.Residents = domain.Residents{Controller: domain.Resident{State: domain.ResidentAbsent, Host: text, Error: text, Advice: text}}
 		if rapid.Bool().Draw(r, "fails") {
 			s.err = errors.New(text)
 		}
@@ -250,14 +251,14 @@ func TestFrameOfFailure(t *testing.T) {
 // A controller that doesn't run comes first, with what to do about it.
 func TestNotesOfResidents(t *testing.T) {
 	s := lab()
-	s.reading.residents = domain.Residents{
+	s.reading.Residents = domain.Residents{
 		Controller: domain.Resident{State: domain.ResidentFailing, Host: "gpu1", Error: "no socket\x1b[2J", Advice: "Set socket."},
 		Agents:     map[string]domain.Resident{"gpu1": {State: domain.ResidentRunning}, "gpu2": {State: domain.ResidentAbsent, Error: "host gpu2 is down", Excused: true}},
 	}
-	if got := s.reading.notes(0)[1].printable().String(); got != "The controller isn't running on host gpu1: no socket�[2J. Set socket." {
+	if got := notes(s.reading, 0)[1].printable().String(); got != "The controller isn't running on host gpu1: no socket�[2J. Set socket." {
 		t.Errorf("the first note is %q", got)
 	}
-	for _, l := range s.reading.notes(0) {
+	for _, l := range notes(s.reading, 0) {
 		if strings.Contains(l.String(), "gpu2 is down") {
 			t.Errorf("an agent that nobody expects is missed: %s", l)
 		}
@@ -267,11 +268,11 @@ func TestNotesOfResidents(t *testing.T) {
 // What many have in common is said once.
 func TestNotes(t *testing.T) {
 	s := lab()
-	s.reading.usage.GPUs = nil
-	s.reading.observed = nil
-	s.reading.usage.Hosts = map[string]engine.HostUsage{"a": {GPUsReason: "no driver"}, "b": {GPUsReason: "no driver"}, "c": {Reason: "no agent"}}
+	s.reading.Usage.GPUs = nil
+	s.reading.Observed = nil
+	s.reading.Usage.Hosts = map[string]engine.HostUsage{"a": {GPUsReason: "no driver"}, "b": {GPUsReason: "no driver"}, "c": {Reason: "no agent"}}
 	var got []string
-	for _, l := range s.reading.notes(20) {
+	for _, l := range notes(s.reading, 20) {
 		got = append(got, l.String())
 	}
 	if diff := cmp.Diff([]string{"NOTES", "GPUs of a, GPUs of", "  b: no driver", "host c: no agent"}, got); diff != "" {
@@ -289,7 +290,7 @@ func TestGPUCount(t *testing.T) {
 		{engine.Usage{Hosts: silent}, "– GPUs"},
 		{engine.Usage{Hosts: silent, GPUs: map[string]engine.GPUUsage{uuidA: {}}}, "1 GPU"},
 	} {
-		if got := (reading{usage: c.usage}).gpuCount(); got != c.want {
+		if got := gpuCount(overview.Reading{Usage: c.usage}); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.usage, got, c.want)
 		}
 	}

@@ -1,6 +1,6 @@
 // Package top shows in a terminal what the hosts, GPUs and members of a cluster do, again and again.
 //
-// An engine is read (reading.go), what was read becomes the lines of a frame (frame.go, table.go, bar.go), and a frame
+// What was read of an engine ([overview.Reading]) becomes the lines of a frame (frame.go, table.go, bar.go), and a frame
 // is shown (view.go), or printed. Only the view knows a terminal: all else is text.
 package top
 
@@ -11,11 +11,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/term"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 )
+
+// window is the time over which usage is shown: that of the last sample.
+const window = time.Second
 
 // Run shows the cluster that the arguments choose, until it is told to quit, or ctx is done. Where out is no terminal,
 // one frame is written to it as plain text.
@@ -31,10 +36,10 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out *os.Fi
 	if err != nil {
 		return err
 	}
-	source := &source{snapshot: func() cluster { return e.Snapshot() }}
+	source := &overview.Source{Snapshot: func() overview.Cluster { return e.Snapshot() }, Window: window}
 	state := state{cluster: name, engine: options.cluster.Engine}
 	if options.once || !term.IsTerminal(int(out.Fd())) {
-		if state.reading, err = source.read(ctx); err != nil {
+		if state.reading, err = source.Read(ctx); err != nil {
 			return err
 		}
 		return write(out, state.frame(byName, widthOf(out)))

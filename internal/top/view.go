@@ -7,6 +7,8 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 	"github.com/gdamore/tcell/v3/color"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 )
 
 // fallbacks stand for characters that terminals without UTF-8 don't have.
@@ -22,13 +24,13 @@ type view struct {
 
 // answer is what a read of the cluster came to.
 type answer struct {
-	reading reading
+	reading overview.Reading
 	err     error
 }
 
 // live shows the cluster on the terminal, and reads it again after each interval, until it is told to quit or ctx is
 // done.
-func live(ctx context.Context, source *source, shown state, interval time.Duration) error {
+func live(ctx context.Context, source *overview.Source, shown state, interval time.Duration) error {
 	// What else a terminal can do is not asked for: an answer that takes long would be taken for keys.
 	screen, err := tcell.NewScreen(tcell.OptNegotiation(false))
 	if err != nil {
@@ -45,7 +47,7 @@ func live(ctx context.Context, source *source, shown state, interval time.Durati
 	defer cancel()
 	answers := make(chan answer, 1) // one read at a time, which may outlive this
 	look := func() {
-		r, err := source.read(ctx)
+		r, err := source.Read(ctx)
 		answers <- answer{r, err}
 	}
 	go look()

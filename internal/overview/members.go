@@ -1,0 +1,56 @@
+package overview
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+)
+
+// StateMissing is the state of a member that should exist, and does not.
+const StateMissing domain.State = "missing"
+
+// Member is a member with its usage.
+type Member struct {
+	domain.Observed
+	Usage engine.MemberUsage
+}
+
+// Members returns the members of each group by name: those that were found, and those that are missing.
+func (r Reading) Members() map[string]map[string]Member {
+	groups := map[string]map[string]Member{}
+	for name, doc := range r.Groups {
+		groups[name] = map[string]Member{}
+		for member, at := range doc.Assignments {
+			groups[name][member] = Member{Observed: domain.Observed{Name: member, Group: name, Host: at.Host, State: StateMissing}}
+		}
+	}
+	for _, o := range r.Observed {
+		if groups[o.Group] == nil {
+			groups[o.Group] = map[string]Member{}
+		}
+		groups[o.Group][o.Name] = Member{o, r.Usage.Members[o.Name].Of(o)}
+	}
+	return groups
+}
+
+// CompareMembers orders names of members: those of one role by index.
+func CompareMembers(a, b string) int {
+	roleA, indexA := split(a)
+	roleB, indexB := split(b)
+	if roleA == roleB {
+		return indexA - indexB
+	}
+	return strings.Compare(a, b)
+}
+
+// split takes the index off the name of a member.
+func split(member string) (role string, index int) {
+	at := strings.LastIndexByte(member, '-')
+	index, err := strconv.Atoi(member[at+1:])
+	if err != nil {
+		return member, 0
+	}
+	return member[:at+1], index
+}
