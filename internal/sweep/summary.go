@@ -109,6 +109,20 @@ func Ranked(o domain.Objective, runs map[string]domain.Run) []string {
 	return keys
 }
 
+// Order returns the keys of all runs as people are shown them: ranked if the sweep has an objective, then the others by
+// key.
+func Order(s domain.Sweep, runs map[string]domain.Run) []string {
+	var keys []string
+	if s.Objective != nil {
+		keys = Ranked(*s.Objective, runs)
+	}
+	ranked := map[string]bool{}
+	for _, key := range keys {
+		ranked[key] = true
+	}
+	return append(keys, slices.DeleteFunc(s.Keys(), func(key string) bool { return ranked[key] })...)
+}
+
 // Reason says why a run is in its state; of one that waits also when its next attempt is due, or else why no run of its
 // sweep starts.
 func Reason(r domain.Retry, run domain.Run, waits string, now time.Time) string {

@@ -70,7 +70,7 @@ func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Write
 	for key := range found.Spec.Runs {
 		current[key] = sweep.Now(found.Document, found.Spec.Run(key), found.Runs[key])
 	}
-	for _, key := range order(found.Spec, current) {
+	for _, key := range sweep.Order(found.Spec, current) {
 		run := current[key]
 		_, _ = fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", key, run.State, valueOf(run), run.Attempts, placeOf(run), tookOf(run, now), printable.Line(sweep.Reason(found.Spec.Retry, run, waits[name], now)))
 	}
@@ -82,19 +82,6 @@ func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Write
 		_, err = fmt.Fprintln(out, printable.Line(why))
 	}
 	return err
-}
-
-// order returns the keys of all runs, in the order in which they are shown.
-func order(s domain.Sweep, runs map[string]domain.Run) []string {
-	var keys []string
-	if s.Objective != nil {
-		keys = sweep.Ranked(*s.Objective, runs)
-	}
-	ranked := map[string]bool{}
-	for _, key := range keys {
-		ranked[key] = true
-	}
-	return append(keys, slices.DeleteFunc(s.Keys(), func(key string) bool { return ranked[key] })...)
 }
 
 func valueOf(run domain.Run) string {
