@@ -1,12 +1,12 @@
 // Package engine is the interface between Trainyard and what runs members on hosts.
 //
-// An engine keeps two things of a cluster: its store, which holds what Terraform and the controller decided, and its
-// members, which are what runs. It decides nothing itself: package reconcile compares the two and says what to change.
-// Every call is idempotent, and may be repeated after a death at any point.
+// An engine keeps two things for a cluster: its store, which holds what Terraform and the controller decided, and its
+// members, which are what runs. It makes no decisions: package reconcile compares the two and says what to change.
+// Every call is idempotent, and may be repeated after a crash at any point.
 //
-// An [Engine] is several interfaces, one for each kind of caller: take the narrowest that does. What only some engines
-// can do is an interface of its own, which [Images], [Files] and [RequestJoinToken] ask for. All calls of all of them
-// go through [Intercept].
+// An [Engine] consists of several interfaces, one for each kind of caller: use the narrowest that is enough. What only
+// some engines can do is a separate interface, which [Images], [Files] and [RequestJoinToken] check for. [Intercept]
+// sees every call of all of them.
 package engine
 
 import (

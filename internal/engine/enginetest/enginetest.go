@@ -1,4 +1,4 @@
-// Package enginetest is the conformance suite: what every engine must do, shown on the real thing.
+// Package enginetest is the conformance suite that every engine must pass, run against the real thing.
 package enginetest
 
 import (

@@ -1,7 +1,7 @@
 // Package process is the engine that runs members as processes of this machine. It needs nothing installed.
 //
-// It is two processes a cluster, both of this very program: the supervisor, which runs the members (package
-// supervisor), and the controller, which the supervisor runs like a member. The engine talks to them through the files
+// A cluster has three resident processes: the supervisor, which runs the members (package supervisor), and the
+// controller and the agent, which the supervisor runs like members. The engine communicates with them through the files
 // of a state directory (package statedir).
 package process
 

@@ -1,5 +1,5 @@
-// Package storetest is what every [engine.Store] must do, shown on the real thing, and a store in memory for other
-// tests.
+// Package storetest is the conformance suite for implementations of [engine.Store], run against the real thing, and an
+// in-memory store for other tests.
 package storetest
 
 import (

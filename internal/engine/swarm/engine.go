@@ -1,8 +1,8 @@
 // Package swarm is the engine that runs members as services of a Docker Swarm.
 //
-// An indexed member is a service of one replica; the members of an interchangeable role are one replicated service.
-// Items and locks are config objects of the Swarm. What runs on the hosts is the Swarm's to run; when a member
-// that ended is started again is decided by this engine's own rule, in the cluster's controller (see [Engine.Guard]).
+// An indexed member is a service with one replica; the members of an interchangeable role are one replicated service.
+// Items and locks are config objects of the Swarm. The Swarm runs everything on the hosts; when a member that ended is
+// restarted is decided by this engine's own rule, in the cluster's controller (see [Engine.Guard]).
 package swarm
 
 import (

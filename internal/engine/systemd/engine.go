@@ -1,4 +1,5 @@
-// Package systemd is the engine that runs members as units of systemd on hosts that are reached over nothing but SSH.
+// Package systemd is the engine that runs members as systemd units on hosts that are reached over SSH, and by nothing
+// else.
 package systemd
 
 import (

@@ -1,27 +1,29 @@
 //go:build linux
 
-// Command member is what the members of the conformance suite run: its arguments say step by step how it behaves.
+// Command member is what the members of the conformance suite run. Its arguments are steps that say how it behaves.
 //
 //	print:<text>       writes a line
 //	environment:<name> writes the value of a variable
 //	file:<path>        writes the permissions of a file and its content, quoted
-//	config             writes what the file of its run holds
-//	results:<text>     adds a line to the file "lines" in the folder for its results, which it makes if need be
-//	get:<url>          writes what is answered there
-//	child              starts a copy of itself in a session of its own that waits for ever
+//	config             writes the content of its run's config file
+//	results:<text>     adds a line to the file "lines" in its results folder, which it creates if necessary
+//	get:<url>          writes the response
+//	child              starts a copy of itself in a new session, which ignores the stop signal and waits forever
 //	ignore             ignores the stop signal from here on
-//	once:<file>        fails with exit code 137 where the file is not there yet, and makes it
-//	until:<file>       waits until the file is there
-//	hold:<file>        until it is told to stop, holds as many MiB of memory as the file says: none where there is no file
-//	card:<file>        takes memory of a card: adds <MiB> of <all> to the file, as <file>,<MiB>,<all>; where others that live have taken too much it fails as CUDA does
-//	share:<folder>     works as long as <seconds> alone, as <folder>,<seconds>,<of one>,<of two>,…: so many that share
-//	                   the folder make together so many times as much as one
-//	burn:<folder>      until it is told to stop, takes a share of as many processors as the file "load" of the folder says: an equal one for each member that
-//	                   shares the folder, and none where there is no file
-//	work:<list>        until it is told to stop, works off the list of a Redis, as <address>/<key>: what is done is added to the list <key>-done
-//	swallow:<port>     takes all that is sent to the port, until it is told to stop
-//	send:<address>     sends 64 KiB to the address ten times a second, until it is told to stop
-//	wait               waits until it is told to stop, and exits with 0
+//	once:<file>        if the file does not exist, creates it and fails with exit code 137
+//	until:<file>       waits until the file exists
+//	hold:<file>        until it is stopped, holds as many MiB of memory as the file says; none if there is no file
+//	card:<file>        takes GPU memory: adds <MiB> of <all> to the file, as <file>,<MiB>,<all>; fails as CUDA does if
+//	                   other running members have taken too much
+//	share:<folder>     does work that takes <seconds> alone, as <folder>,<seconds>,<of one>,<of two>,…: members that share
+//	                   the folder are together faster than one alone by the factor for their number
+//	burn:<folder>      until it is stopped, keeps as many processors busy as the file "load" of the folder says, divided
+//	                   equally among the members that share the folder; none if there is no file
+//	work:<list>        until it is stopped, works off a Redis list, as <address>/<key>: finished items are added to the list
+//	                   <key>-done
+//	swallow:<port>     receives everything that is sent to the port, until it is stopped
+//	send:<address>     sends 64 KiB to the address ten times a second, until it is stopped
+//	wait               waits until it is stopped, and exits with 0
 //	exit:<code>        exits
 package main
 

@@ -1,5 +1,5 @@
-// Package daemons runs what a cluster has resident in its Swarm, the controller and the agents, and asks the agents
-// what they measure.
+// Package daemons runs a cluster's resident services in its Swarm, the controller and the agents, and collects the
+// agents' reports.
 package daemons
 
 import (

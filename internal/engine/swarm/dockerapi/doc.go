@@ -1,5 +1,5 @@
-// Package dockerapi asks the Docker Engines of a cluster: the managers of its Swarm, and the hosts that have addresses.
+// Package dockerapi calls the Docker Engines of a cluster: the managers of its Swarm, and the hosts that have
+// addresses.
 //
-// A [Connection] finds a manager that answers, and says what an answer means. [Reads] are the lists of what the Swarm
-// has.
+// A [Connection] finds a manager that answers, and interprets its answers. [Reads] are the lists of what the Swarm has.
 package dockerapi

@@ -1,7 +1,7 @@
-// Package endpoint is how a Docker Engine is reached: over its Unix socket or, on Windows, its named pipe, over TCP
-// with TLS, or over SSH.
+// Package endpoint connects to a Docker Engine: over its Unix socket or, on Windows, its named pipe, over TCP with TLS,
+// or over SSH.
 //
-//	e, err := endpoint.Parse("ssh://ops@gpu1")       // or endpoint.Default(os.Getenv), where nothing is given
+//	e, err := endpoint.Parse("ssh://ops@gpu1")       // or endpoint.Default(os.Getenv), if none is given
 //	docker, err := e.Client(endpoint.Credentials{})  // does no I/O beyond reading the TLS files
 //	defer docker.Close()
 //	info, err := docker.Info(ctx)                    // the first call connects
@@ -15,19 +15,19 @@
 //
 // # TLS
 //
-// TCP is always TLS, at least 1.2, with the engine's certificate verified for the address's host. There is
-// no way around it, and nothing falls back to less. Proxies from the environment aren't used.
+// TCP always uses TLS, at least 1.2, and the Engine's certificate is verified for the host in the address. That can't
+// be switched off, and nothing falls back to less. Proxies from the environment aren't used.
 //
 // # SSH
 //
-// How hosts are reached, and verified, is told by package sshclient. A client has one SSH connection, which carries all
-// HTTP connections, each forwarded to the engine's socket. It ends with the last of these: when the client is closed,
-// or was idle for a while.
+// See package sshclient for how hosts are reached and verified. A client has one SSH connection, which carries all HTTP
+// connections, each forwarded to the Engine's socket. It ends with the last of these: when the client is closed, or has
+// been idle for a while.
 //
 // # Errors
 //
-// What keeps an engine from being reached is told apart by errors.Is with [ErrNoSocket] and the errors of package
-// sshclient, such as [sshclient.ErrPermissionDenied], through the Docker client's own errors, too. The text says what
-// to do. After a failure to connect, a client gives the same answer for a second: the many calls of one plan wait for
-// an absent host once.
+// The reason why an Engine can't be reached is distinguished with errors.Is: [ErrNoSocket] and the errors of package
+// sshclient, such as [sshclient.ErrPermissionDenied], even when wrapped in the Docker client's own errors. The text
+// says what to do. After a failure to connect, a client returns the same error for a second, so the many calls of one
+// plan wait only once for a host that is down.
 package endpoint

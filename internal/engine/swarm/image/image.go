@@ -1,5 +1,5 @@
-// Package image builds images without a Docker Engine and without a registry, so that they can be loaded onto any.
-// What is built from the same files is the same image, with the same ID, on every node and in every run.
+// Package image builds images without a Docker Engine or a registry, so that they can be loaded onto any Engine. The
+// same files make the same image, with the same ID, on every node and in every run.
 package image
 
 import (

@@ -1,5 +1,5 @@
-// Package images is about the images on the hosts of a Swarm: which one members run on each, how it gets there from a
-// registry, an archive or a build, and how it goes again.
+// Package images manages the images on the hosts of a Swarm: which one members run on each host, how it gets there from
+// a registry, an archive or a build, and how it is removed.
 package images
 
 import (

@@ -1,4 +1,4 @@
-// Package members runs the members of groups as services of a Swarm, and tells of them: it stages, starts, stops and
+// Package members runs the members of groups as services of a Swarm, and reports on them: it stages, starts, stops and
 // removes them, restarts those that ended, watches them, and reads their logs.
 package members
 

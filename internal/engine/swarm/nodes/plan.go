@@ -1,5 +1,5 @@
-// Package nodes makes hosts the nodes of a Swarm, as a cluster declares them: from facts about hosts to a plan of
-// steps, which is pure, and the steps taken.
+// Package nodes makes hosts nodes of a Swarm, as a cluster declares them: it turns facts about hosts into a plan of
+// steps, which is pure, and carries out the steps.
 package nodes
 
 import (

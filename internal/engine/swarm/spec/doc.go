@@ -1,3 +1,3 @@
-// Package spec renders specifications of members to services of a Docker Swarm, reads them back, and names and labels
-// what Trainyard makes there. It is pure: what the Swarm has is given as a [Target] or a [Lookup].
+// Package spec renders specifications of members as services of a Docker Swarm, reads them back, and names and labels
+// the objects that Trainyard creates there. It is pure: what the Swarm has is passed in as a [Target] or a [Lookup].
 package spec

@@ -1,5 +1,5 @@
-// Package store keeps what is known of a cluster as config objects of its Swarm: items, one object a revision, and
-// locks, which are objects with a lease.
+// Package store keeps the state of a cluster as config objects of its Swarm: items, one object per revision, and locks,
+// which are objects with a lease.
 package store
 
 import (

@@ -1,4 +1,4 @@
-// Package swarmtest is what tests of the packages of engine swarm have in common: above all, real Docker Engines.
+// Package swarmtest is shared by the tests of the packages of the engine swarm: above all, real Docker Engines.
 package swarmtest
 
 import "testing"

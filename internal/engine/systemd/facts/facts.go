@@ -1,4 +1,5 @@
-// Package facts reads what a bare host is and has, by one command over SSH, and tells what it lacks to be one of ours.
+// Package facts reads what a bare host is and has, with a single command over SSH, and reports what it lacks to join a
+// cluster.
 package facts
 
 import (

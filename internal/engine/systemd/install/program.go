@@ -1,5 +1,5 @@
-// Package install brings our programs to a host over SSH, each under a path of its content: what is there is complete,
-// never changes, and is not brought again.
+// Package install copies our programs to a host over SSH, each under a path that contains its digest. A file that is
+// there is complete, never changes, and is not copied again.
 package install
 
 import (

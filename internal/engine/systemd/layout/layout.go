@@ -1,4 +1,4 @@
-// Package layout is what the engine "systemd" is called, and where it keeps what is its own on a host.
+// Package layout holds the name of the engine "systemd", and the paths of its files on a host.
 package layout
 
 const (

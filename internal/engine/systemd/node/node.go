@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package node is what a host of a cluster on the engine "systemd" does: it answers the calls of package relay, for
-// each cluster by the engine "process" on a state directory of the host, whose supervisor is a unit of systemd and runs
-// the members as units.
+// Package node is the host's side of the engine "systemd". It answers the calls of package relay, for each cluster
+// through the engine "process" on a state directory of the host; the supervisor there is a systemd unit, and runs
+// members as units.
 package node
 
 import (
