@@ -1,7 +1,7 @@
 //go:build linux
 
 // Package agent is the program that runs on each host of a cluster: it measures the host, its GPUs and what runs there,
-// and answers who asks.
+// and answers requests for reports.
 package agent
 
 import (

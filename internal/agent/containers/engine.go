@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package containers runs instances of members as containers of this host's own Docker Engine: it is the one place on a
-// host that talks to Docker.
+// Package containers runs instances of members as containers of this host's own Docker Engine. It is the only package
+// on a host that talks to Docker.
 package containers
 
 import (

@@ -1,11 +1,11 @@
 // Package filestore keeps versions of files on a host, each in a folder named by its digest:
 //
-//	<digest>/files/           the files, for their owner alone and not to be written to
-//	<digest>/manifest.json    which they are, and the stamps by which a change of one is noticed
-//	.part-*                   a version that is being written, or was when its writer died
+//	<digest>/files/           the files, readable only by their owner, and read-only
+//	<digest>/manifest.json    the list of files, and the stat data by which a change of one is noticed
+//	.part-*                   a version that is being written, or whose writer died
 //
-// A version appears by a rename, and no file of it changes in place: who runs from it finds all of it. What others add
-// to its folder, such as compiled modules of Python, is left alone and goes with it.
+// A version appears by a rename, and none of its files changes in place, so a program that runs from it finds all of
+// them. What others add to its folder, such as compiled Python modules, is left alone, and removed with the version.
 package filestore
 
 import (

@@ -1,4 +1,4 @@
-// Package libc tells what a program needs of the C library of the machine that runs it.
+// Package libc reads which dynamic loader and which glibc version a binary needs on the machine that runs it.
 package libc
 
 import (

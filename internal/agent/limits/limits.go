@@ -1,11 +1,11 @@
 //go:build linux
 
-// Package limits bounds the CPU and memory of member instances by control groups, of version 1 and 2, for root and
-// for ordinary users with a delegated group.
+// Package limits limits the CPU and memory of member instances with control groups v1 and v2, for root, and for
+// ordinary users with a delegated group.
 //
-// Each instance has a group "trainyard/<name>" in the hierarchy of each controller, under the topmost group that
-// this process may manage. That place is the same for all processes of a user, so that a group is
-// found again by whoever replaces its creator.
+// Each instance has a group "trainyard/<name>" in the hierarchy of each controller, under the topmost group that this
+// process may manage. That place is the same for all processes of a user, so a successor of the process that created a
+// group finds it again.
 package limits
 
 import (

@@ -1,5 +1,5 @@
-// Package metrics tells Prometheus what an agent has measured, and what a controller knows: whose that is, and what
-// autoscaling policies do.
+// Package metrics exports to Prometheus what an agent has measured, and what a controller knows: which members that
+// belongs to, and what autoscaling policies do.
 package metrics
 
 import (

@@ -1,10 +1,10 @@
-// Package nvml reads the GPUs of this host from NVIDIA's driver, through its library NVML. It is the only package that
+// Package nvml reads the GPUs of this host through NVML, the library of NVIDIA's driver. It is the only package that
 // knows NVML.
 //
-// What is asked of a driver may take forever when a GPU fails: so each call has a limit, and a GPU that does not answer
-// is not asked again before it does.
+// When a GPU fails, a call to the driver may never return. So each call has a timeout, and a GPU that does not answer
+// is not called again until it does.
 //
-// A program that uses it is linked dynamically against the C library: one that is linked statically crashes when it
+// A program that uses this package is linked dynamically against the C library: a statically linked one crashes when it
 // loads NVML.
 package nvml
 

@@ -2,10 +2,10 @@
 
 // Package proctree finds, signals and watches the processes of instances.
 //
-// An instance is one run of a member: a shell that leads a session of its own, the command, and all that the
-// command starts. Nothing about it is kept: whoever asks reads the process table, so that an instance is found
-// again after the death of the supervisor that started it. That holds for processes that run as another user
-// and for those that cleared their environment, as long as they have a parent or a session in common with it.
+// An instance is one run of a member: a shell that leads a session of its own, the command, and everything that the
+// command starts. No record of it is kept: callers read the process table, so an instance is found again after the
+// supervisor that started it has died. That includes processes that run as another user, and those that cleared their
+// environment, as long as they share a parent or a session with the instance.
 package proctree
 
 import (

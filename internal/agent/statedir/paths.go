@@ -1,20 +1,23 @@
-// Package statedir is the folder in which the process engine keeps a cluster, and through which the engine
-// and the supervisor talk to each other.
+// Package statedir is the folder in which the process engine keeps a cluster, and through which the engine and the
+// supervisor communicate.
 //
-// Each fact has one file, written by one side and replaced atomically, so that either side may die at any
-// point and be replaced:
+// Each fact has one file, which one side writes and replaces atomically, so that either side may die at any point and
+// be replaced:
 //
-//	documents/<kind>.<name>.item   a watched item of the store: a line with its revision, then its data; written by the engine
-//	records/<kind>.<name>.item     one that is not watched            engine
+//	file                           what it holds                      who writes it
+//	documents/<kind>.<name>.item   a watched item of the store:       engine
+//	                               a line with its revision, then its data
+//	records/<kind>.<name>.item     an item that is not watched        engine
 //	staged/<member>.json           a specification not started yet    engine
-//	starts/<group>.<run>.json      the request to start what is staged; the supervisor removes it
+//	starts/<group>.<run>.json      a request to start what is staged  engine; the supervisor removes it
 //	specs/<member>.json            a specification in force           moved from staged by the supervisor
-//	stops/<member>.json            the request to stop a member       engine
-//	states/<member>.json           what became of it                  supervisor
+//	stops/<member>.json            a request to stop a member         engine
+//	states/<member>.json           the state of a member              supervisor
 //	exits/<member>.<instance>      how an instance ended              its shell or unit, see packages supervisor and units
 //	logs/, files/, work/           logs, files of the specification, and the default working directories
-//	secrets/<group>/<member>/      contents of secrets, and what registries are shown   engine
-//	content/<digest>/              files that were brought, see package filestore
+//	secrets/<group>/<member>/      contents of secrets,               engine
+//	                               and registry credentials
+//	content/<digest>/              files from trainyard_files, see package filestore
 //	locks/                         locks, held by flock(2)
 package statedir
 

@@ -3,10 +3,10 @@
 // Package supervisor runs the members of one cluster on one machine: one supervisor for all of them, driven by the
 // files of a state directory.
 //
-// The supervisor may die at any point, and take nothing along: each member leaves its exit code behind, writes to its
-// log by itself, and is found again by the next supervisor. Its launcher sees to that. A process runs under a small
-// shell (see shell.sh), and is found in the process table; a transient unit of systemd and a container are found by
-// their names.
+// The supervisor may die at any point without taking anything with it: each member leaves its exit code behind, writes
+// its log itself, and is found again by the next supervisor. Launchers take care of that. A process runs under a small
+// shell (see shell.sh), and is found in the process table; a transient systemd unit and a container are found by their
+// names.
 package supervisor
 
 import (

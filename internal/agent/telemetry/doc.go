@@ -1,6 +1,6 @@
-// Package telemetry measures what a host has and what is used of it, by itself, by the instances on it, and of its
+// Package telemetry measures a host: its capacity, and the usage of the host itself, of the instances on it, and of its
 // GPUs.
 //
-// A resident ([Resident]) takes a sample every second and remembers some minutes of them. Whoever asks it gets a
-// [Report] over a window of that time. Hosts run Linux, by whose means it measures; whoever asks may run elsewhere.
+// A resident ([Resident]) takes a sample every second and remembers several minutes of them. It answers a request with
+// a [Report] over a window of that time. Measuring works only on Linux; requests can come from other systems.
 package telemetry

@@ -1,9 +1,10 @@
 //go:build linux
 
-// Package units runs instances of members as transient units of systemd: it is the one place that talks to systemd.
+// Package units runs instances of members as transient systemd units. It is the only package that talks to systemd over
+// D-Bus.
 //
-// A unit that has ended vanishes at once. What is left of it is a [Record], which a command of the unit itself writes
-// before its control group goes, so that an end is known whoever has died in the meantime.
+// A unit that has ended vanishes at once. What remains is a [Record], which a command of the unit itself writes before
+// its control group is removed, so the end is known even if the supervisor died in the meantime.
 package units
 
 import (

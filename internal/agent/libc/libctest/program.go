@@ -1,4 +1,4 @@
-// Package libctest makes programs that need what a test says of the C library.
+// Package libctest builds programs with given requirements on the C library, for tests.
 package libctest
 
 import (

@@ -1,5 +1,5 @@
-// Package fakenvml is a libnvidia-ml.so.1 without GPUs, for tests: a real library with NVIDIA's interface, that answers
-// what a test says, and changes when the test says something else.
+// Package fakenvml is a libnvidia-ml.so.1 without GPUs, for tests: a real library with NVIDIA's interface that returns
+// what a test sets, and can be changed at any time.
 package fakenvml
 
 import (
