@@ -1,7 +1,7 @@
-// Package autoscale decides how many members a role has by what is measured.
+// Package autoscale decides how many members a role has, from what is measured.
 //
-// It is pure: a decision is made of a policy, of what is seen at a moment ([Seen]) and of what is remembered ([State]),
-// and says why it is as it is. The controller and the simulator ([Backtest]) use the same functions.
+// It is pure: a decision is a function of a policy, of what is seen at a moment ([Seen]) and of what is remembered
+// ([State]), and includes its reasons. The controller and the simulator ([Backtest]) use the same functions.
 package autoscale
 
 import (

@@ -1,9 +1,9 @@
-// Package controller is the resident process of a cluster that acts between two applies: it ends the rest of a group
-// that has completed, sees to deadlines, moves members off hosts that are lost, restarts groups as a whole, notes which
-// GPUs of pools can't be used, follows autoscaling policies, and starts the runs of sweeps.
+// Package controller is the resident process of a cluster that acts between two applies: it ends the remaining members
+// of a group that has completed, enforces deadlines, moves members off lost hosts, restarts groups as a whole, records
+// which GPUs of pools can't be used, applies autoscaling policies, and starts the runs of sweeps.
 //
-// It keeps nothing to itself. All that it knows it reads from the engine, or keeps with the cluster, so that it may die
-// at any point.
+// It keeps no state of its own. All that it knows is read from the engine, or stored with the cluster, so it may die at
+// any point.
 package controller
 
 import (

@@ -1,5 +1,5 @@
-// Package domain holds the words of Trainyard as types: cluster, host, group, role, member, phase.
+// Package domain holds the domain types of Trainyard: cluster, host, group, role, member, phase.
 //
-// It validates and names, and it decides what a set of observed members means for their group.
-// It does no I/O and knows neither Terraform nor any engine.
+// It validates and names them, and decides what a set of observed members means for their group. It does no I/O and
+// knows neither Terraform nor any engine.
 package domain

@@ -1,20 +1,21 @@
 // Package placement decides on which host, on which port, and with which GPUs each member of a group runs, or says with
-// numbers why that can't be.
+// numbers why that is impossible.
 //
 // It is a pure function of its input: the same input gives the same result.
 //
-// Members stay where they are while that is allowed. The others are placed role by role, the hardest first: roles with
-// the fewest hosts to choose from, then those that request the largest share of a host. Within a role, members are
-// placed by index. This is first-fit decreasing with the role's strategy as the choice among the hosts that fit, and
-// the closeness of their devices among those that are the same to it. Before that, members of a role that is spread by
-// a label go to the value of it that has the fewest of them, among those with room. If new or grown members find no
-// room beside those that stay, placement starts over in the same order, and a member stays only if its host has room
-// left when its turn comes. Where GPUs are asked for and that leads nowhere either, a bounded search takes back what
-// was in the way.
+// Members stay where they are as long as that is allowed. The others are placed role by role, the hardest first: roles
+// with the fewest hosts to choose from, then those that request the largest share of a host. Within a role, members are
+// placed by index. This is first-fit decreasing; among the hosts that fit, the role's strategy chooses, and among
+// equals, how close their devices are to each other. Before that, members of a role that is spread by a label go to the
+// label value that has the fewest of them, among those with room.
 //
-// What others have reserved, and hosts that take no new members, are in the way of new members and of those that grow;
-// members that stay as they are have their place already. So it is with devices that others use, and with those that
-// are lost for members that are told to stay.
+// If new or grown members don't fit next to those that stay, placement starts over in the same order, and a member
+// stays only if its host has room left when its turn comes. If GPUs are requested and that fails too, a bounded search
+// undoes the choices that were in the way.
+//
+// What others have reserved, and hosts that take no new members, restrict new members and members that grow; members
+// that stay unchanged already have their place. The same holds for devices that others use, and for lost devices of
+// members that are told to stay.
 package placement
 
 import (

@@ -1,4 +1,4 @@
-// Package qmodel holds the models of the scaling algorithm learned: a small neural network that says what one member
-// more, as many, and one fewer are worth in a state. It is pure, and the same model says the same to the bit on every
-// machine.
+// Package qmodel holds the models of the scaling algorithm learned: a small neural network that estimates, for a state,
+// the value of having one member more, the same number, or one fewer. It is pure, and a model's output is bit-identical
+// on every machine.
 package qmodel

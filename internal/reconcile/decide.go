@@ -1,7 +1,7 @@
-// Package reconcile compares what a group should be with what it is, and carries out the difference.
+// Package reconcile compares the desired state of a group with what is observed, and carries out the difference.
 //
-// The provider and the controller use the same functions: [Decide] makes the desired state out of a
-// specification, [Diff] lists the changes, [Reconciler] executes them.
+// The provider and the controller use the same functions: [Decide] computes the desired state from a specification,
+// [Diff] lists the changes, and [Reconciler] carries them out.
 package reconcile
 
 import (

@@ -1,18 +1,18 @@
-// Package topology turns a group into its members: their names, the environment their framework expects, the
-// strings their user wrote as templates, and the hash that tells a changed specification from an equal one.
+// Package topology turns a group into its members: their names, the environment their framework expects, the templates
+// in their user's strings, and the hash by which a changed specification is recognised.
 //
 // # Frameworks
 //
-// A framework is one file that describes which roles it knows and what their members find in their
-// environment, and one line in the table of framework.go. Whatever the framework, each member gets
+// A framework is one file that describes which roles it knows and what their members find in their environment, and one
+// line in the table of framework.go. Whatever the framework, each member gets
 //
 //	TRAINYARD_CLUSTER, _GROUP, _ROLE, _INDEX, _MEMBER   who it is
 //	TRAINYARD_HOST, _ADDRESS, _PORT                     where it is: the host's name, "host:port", the port alone
 //	TRAINYARD_CLUSTER_SPEC                              JSON, role → list of "host:port"
 //	CUDA_VISIBLE_DEVICES                                -1: it has no GPU
 //
-// A user's own environment wins over the framework's, and over CUDA_VISIBLE_DEVICES. What starts with TRAINYARD_
-// is never overridden.
+// The user's own environment takes precedence over the framework's, and over CUDA_VISIBLE_DEVICES. Variables that start
+// with TRAINYARD_ are never overridden.
 //
 // # Templates
 //
@@ -26,8 +26,8 @@
 //	hostname ADDRESS     the host of "host:port"
 //	port ADDRESS         the port of "host:port"
 //
-// Two opening braces as such are written {{ "{{" }}.
+// Two literal opening braces are written {{ "{{" }}.
 //
-// Members of interchangeable roles (the workers of Spark and Ray) have addresses that no other member may depend
-// on: these functions don't know them, and no environment holds them, so that growing such a role restarts nobody.
+// No other member may depend on the addresses of members of interchangeable roles (the workers of Spark and Ray): these
+// functions don't know them, and no environment contains them, so that growing such a role restarts no member.
 package topology

@@ -1,6 +1,7 @@
-// Package train learns a policy's algorithm "learned" from a trace: a deep Q-network, by DQN or Double DQN.
+// Package train trains models for the scaling algorithm "learned" from a trace: a deep Q-network, with DQN or Double
+// DQN.
 //
-// It is pure, and does the same for the same seed. What it learns in is the simulator of backtests
-// ([autoscale.Rehearsal]), in which a change of the count takes its time and costs capacity. The optimum of a demand
-// that is known beforehand ([Optimum]) is what it is measured by.
+// It is pure, and gives the same result for the same seed. Its environment is the backtest simulator
+// ([autoscale.Rehearsal]), in which changing the count takes time and costs capacity. The result is measured against
+// the optimum for a demand that is known in advance ([Optimum]).
 package train
