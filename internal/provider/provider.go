@@ -1,6 +1,5 @@
-// Package provider is the Terraform surface of Trainyard: the schema of its resources, data sources and
-// functions, and their translation into the domain and back. What follows from a configuration is decided in
-// package reconcile.
+// Package provider is the Terraform surface of Trainyard: the schemas of its resources, data sources and functions, and
+// their conversion to the domain and back. What follows from a configuration is decided in package reconcile.
 package provider
 
 import (

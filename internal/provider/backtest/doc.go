@@ -1,2 +1,2 @@
-// Package backtest is the data source trainyard_policy_backtest.
+// Package backtest implements the data source trainyard_policy_backtest.
 package backtest

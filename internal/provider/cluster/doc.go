@@ -1,2 +1,2 @@
-// Package cluster is the resource and the data source trainyard_cluster.
+// Package cluster implements the resource and the data source trainyard_cluster.
 package cluster

@@ -1,2 +1,2 @@
-// Package files is the resource trainyard_files.
+// Package files implements the resource trainyard_files.
 package files

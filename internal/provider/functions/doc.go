@@ -1,2 +1,2 @@
-// Package functions has the functions of the provider.
+// Package functions implements the functions of the provider.
 package functions

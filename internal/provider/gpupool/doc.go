@@ -1,2 +1,2 @@
-// Package gpupool is the resource trainyard_gpu_pool.
+// Package gpupool implements the resource trainyard_gpu_pool.
 package gpupool

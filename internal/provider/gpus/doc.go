@@ -1,2 +1,2 @@
-// Package gpus is the data source trainyard_gpus.
+// Package gpus implements the data source trainyard_gpus.
 package gpus

@@ -1,2 +1,2 @@
-// Package group is the resource and the data source trainyard_group.
+// Package group implements the resource and the data source trainyard_group.
 package group

@@ -1,2 +1,2 @@
-// Package history is the data source trainyard_scaling_history.
+// Package history implements the data source trainyard_scaling_history.
 package history

@@ -1,2 +1,2 @@
-// Package image is the resource trainyard_image.
+// Package image implements the resource trainyard_image.
 package image

@@ -1,2 +1,2 @@
-// Package jointoken is the ephemeral resource trainyard_join_token.
+// Package jointoken implements the ephemeral resource trainyard_join_token.
 package jointoken

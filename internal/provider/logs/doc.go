@@ -1,2 +1,2 @@
-// Package logs is the data source trainyard_logs.
+// Package logs implements the data source trainyard_logs.
 package logs

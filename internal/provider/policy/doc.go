@@ -1,2 +1,2 @@
-// Package policy is the resource trainyard_autoscaling_policy.
+// Package policy implements the resource trainyard_autoscaling_policy.
 package policy

@@ -1,4 +1,3 @@
-// Package providertest has what the tests of the provider's packages share: an engine that is a stub, values as
-// Terraform has them, and values drawn at random. It does not know the provider itself, so that the packages of
-// the entities can be tested by it.
+// Package providertest is shared by the tests of the provider's packages: a stub engine, Terraform values, and randomly
+// drawn values. It does not import the provider itself, so that the packages of the entities can use it in their tests.
 package providertest

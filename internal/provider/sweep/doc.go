@@ -1,2 +1,2 @@
-// Package sweep is the resource and the data source trainyard_sweep.
+// Package sweep implements the resource and the data source trainyard_sweep.
 package sweep

@@ -1,2 +1,2 @@
-// Package utilisation is the data source trainyard_utilisation.
+// Package utilisation implements the data source trainyard_utilisation.
 package utilisation

@@ -1,2 +1,2 @@
-// Package policytest has autoscaling policies for tests.
+// Package policytest provides autoscaling policies for tests.
 package policytest
