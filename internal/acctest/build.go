@@ -1,5 +1,5 @@
-// Package acctest holds what tests against the real thing need: built programs, engines on state directories of
-// their own, and faults.
+// Package acctest holds what tests against the real thing need: built programs, engines on state directories of their
+// own, and fault injection.
 package acctest
 
 import (

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package suite holds the acceptance tests that every engine on plain hosts passes, as a table: what a user of
-// Terraform sees is the same, wherever members run.
+// Package suite is a table of the acceptance tests that every engine on plain hosts must pass: what a user of Terraform
+// sees is the same, wherever members run.
 package suite
 
 import (

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package systems_test runs the modules of published systems with the software that they are for, as make test-systems
-// does.
+// Package systems_test runs the modules of published systems with the real software that they deploy, as make
+// test-systems does.
 package systems_test
 
 import (

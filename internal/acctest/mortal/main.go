@@ -1,8 +1,7 @@
 //go:build linux
 
-// Command mortal is the provider, killed after one of its calls to the engine that change something: after the one
-// whose number, counted over all of its processes, the environment names. It shows that the next apply gets on from
-// there.
+// Command mortal is the provider, killed after one of its engine calls that change something. The environment says
+// after which: their number is counted over all of its processes. It shows that the next apply continues from there.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Package patience bounds what tests wait for.
+// Package patience holds the timeout for everything that tests wait for.
 package patience
 
 import "time"

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package pythonenv shows a Python environment of this machine to hosts and containers of test beds.
+// Package pythonenv makes a Python environment of this machine available to hosts and containers of test beds.
 package pythonenv
 
 import (

@@ -1,5 +1,5 @@
-// Package sshd is an SSH server for tests: a real one, within the test's process, that forwards connections to sockets
-// and addresses of this machine, and runs commands on it, as OpenSSH's sshd does.
+// Package sshd is an SSH server for tests: a real one in the test's process, which forwards connections to sockets and
+// addresses of this machine, and runs commands on it, as OpenSSH's sshd does.
 //
 //	server := sshd.Start(t, sshd.Options{})
 //	address := "ssh://ops@" + server.Addr + socket

@@ -1,6 +1,6 @@
 //go:build linux
 
-// Command keep runs a test bed to play with, until it is interrupted.
+// Command keep runs a test bed for manual use, until it is interrupted.
 package main
 
 import (

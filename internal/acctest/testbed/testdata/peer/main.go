@@ -1,15 +1,15 @@
-// Command peer is what containers run in tests of the test bed. With an argument it does one thing:
+// Command peer is what containers run in tests of the test bed. With an argument, it does one thing:
 //
 //	echo                 copies its input to its output
 //	show FILE            writes a file's content
 //	take MIB             takes that much memory
-//	open MAJOR MINOR     makes a character device of these numbers, and opens it
+//	open MAJOR MINOR     creates a character device with these numbers, and opens it
 //
-// Without it answers questions on a port, a line each:
+// Without arguments, it answers requests on a port, one per line:
 //
 //	name         the node it runs on, from the environment
-//	peers NAME   the names of all peers that NAME resolves to, asked over the network
-//	engine       what Docker's API says of the engine behind /var/run/docker.sock
+//	peers NAME   the names of all peers that NAME resolves to, queried over the network
+//	engine       what Docker's API says about the Engine behind /var/run/docker.sock
 package main
 
 import (
