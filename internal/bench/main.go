@@ -1,16 +1,16 @@
 //go:build linux
 
-// Command bench prints what Trainyard costs on this machine: one table a question, with the bars that it has to hold.
+// Command bench measures what Trainyard costs on this machine: it prints one table per question, with the bars to hold.
 //
 // It measures the real thing: a built provider, run by a real Terraform or OpenTofu, with real members. It asserts
 // nothing; whether a bar is held on a busy machine is for the reader to judge. It is run by run.sh.
 //
-// The part policies measures nothing: its figures are computed by models, and the same everywhere. It needs nothing
-// built:
+// The part policies measures nothing: its figures are computed by models, and are the same everywhere. It needs no
+// built programs:
 //
 //	go run ./internal/bench -only policies [-trace load.csv or folder] [-curves folder]
 //
-// Nor does the part learned, which trains models for a quarter of an hour.
+// The same goes for the part learned, which trains models for a quarter of an hour.
 package main
 
 import (

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command bare is a Terraform provider with one resource, which holds maps and does nothing: what a plan of a group is
-// compared with.
+// Command bare is a Terraform provider with one resource, which holds maps and does nothing: the baseline for the plan
+// of a group.
 package main
 
 import (
