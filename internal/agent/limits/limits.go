@@ -1,6 +1,6 @@
 //go:build linux
 
-// Package limits limits the CPU and memory of member instances with control groups v1 and v2, for root, and for
+// Package limits bounds the CPU and memory of member instances with control groups v1 and v2, for root, and for
 // ordinary users with a delegated group.
 //
 // Each instance has a group "trainyard/<name>" in the hierarchy of each controller, under the topmost group that this

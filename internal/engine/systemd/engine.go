@@ -1,5 +1,4 @@
-// Package systemd is the engine that runs members as systemd units on hosts that are reached over SSH, and by nothing
-// else.
+// Package systemd is the engine that runs members as systemd units on hosts that are reached only over SSH.
 package systemd
 
 import (
