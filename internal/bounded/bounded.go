@@ -1,5 +1,5 @@
-// Package bounded limits input from outside: how many bytes are read or kept, and how many connections a server holds
-// open, for how long. All limits are here.
+// Package bounded limits outside input: how many bytes are read or kept, and how many connections a server keeps open,
+// for how long. It holds every limit.
 package bounded
 
 import (

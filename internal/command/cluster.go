@@ -1,4 +1,4 @@
-// Package command is what the commands for people have in common: which cluster they are about.
+// Package command is shared by the commands for people: selecting the cluster that a command is about, and exit codes.
 package command
 
 import (

@@ -1,5 +1,5 @@
-// Package dockerlogin is what registries of images are shown: the credentials of a configuration, else what "docker
-// login" left behind on this machine.
+// Package dockerlogin provides the credentials for image registries: those of a configuration, or else those that
+// "docker login" stored on this machine.
 package dockerlogin
 
 import (

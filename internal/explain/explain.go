@@ -1,6 +1,6 @@
-// Package explain tells people what autoscaling policies decided, and why.
+// Package explain is the command "autoscale", which shows what autoscaling policies decided, and why.
 //
-// What an engine tells of a policy and of its history (reading.go) becomes text (text.go), or lines of JSON.
+// It reads a policy and its history from an engine (reading.go), and prints text (text.go) or JSON lines.
 package explain
 
 import (

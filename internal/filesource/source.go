@@ -1,5 +1,5 @@
-// Package filesource reads files that are to be brought to hosts: a folder of this machine, or an archive. What it
-// reads is a [domain.FileTree], which has no times and no owners, and the contents as a tar stream.
+// Package filesource reads files that will be copied to hosts, from a folder of this machine or an archive. It returns
+// a [domain.FileTree], which has no times and no owners, and the contents as a tar stream.
 package filesource
 
 import (

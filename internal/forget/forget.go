@@ -1,4 +1,4 @@
-// Package forget is the command "forget", which has a cluster forget a host that is gone for good.
+// Package forget is the command "forget", which makes a cluster forget a host that is gone for good.
 package forget
 
 import (

@@ -1,12 +1,12 @@
-// Command gotest runs go test with its arguments, and tells before go test's last line what took the time:
+// Command gotest runs go test with its arguments, and prints a table of what took the time before go test's last line:
 //
 //	go run ./internal/gotest -short ./...
 //
-// After -then come those of another go test, which runs alone, once the one before has ended; they are told of as one:
+// The arguments after -then are for another go test, which runs once the first has ended; both are reported together:
 //
 //	go run ./internal/gotest -skip ^TestSystem ./... -then -run ^TestSystem ./internal/acceptance/...
 //
-// Ready-made runners print a summary of their own last; here the last line stays go test's.
+// Existing runners print a summary of their own last; here, go test's line stays the last one.
 package main
 
 import (

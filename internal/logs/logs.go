@@ -1,6 +1,7 @@
-// Package logs is the command "logs", which writes what the members of a group write, and exits as the group did.
+// Package logs is the command "logs", which prints the logs of a group's members, and exits as the group did.
 //
-// What is found of a group (follow.go) becomes a verdict (verdict.go); which group that is, a plan may say (plan.go).
+// What it finds about a group (follow.go) becomes a verdict (verdict.go). Which group that is can be taken from a plan
+// (plan.go).
 package logs
 
 import (

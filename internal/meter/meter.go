@@ -1,8 +1,8 @@
-// Package meter reads the metrics of autoscaling policies: what the hosts' agents measure of members, what a Prometheus
-// knows, how long queues are, and how fast members get on by their logs.
+// Package meter reads the metrics of autoscaling policies: agents' measurements of members, values from a Prometheus,
+// queue lengths, and members' progress from their logs.
 //
-// What several policies ask for at a moment is read once. Whatever fails, hangs or is not known is missing, with the
-// reason, and holds up nothing else: it is never 0.
+// What several policies need at the same moment is read once. A metric that fails, hangs or is unknown is missing, with
+// the reason, and delays nothing else; it is never 0.
 package meter
 
 import (

@@ -1,5 +1,5 @@
-// Package printable makes text from members, agents, hosts and registries safe for a terminal, which takes some
-// characters for commands: a text could overwrite what was shown before, or look like another.
+// Package printable makes text from members, agents, hosts and registries safe for terminals, which interpret some
+// characters as commands: the text could overwrite earlier output, or look like something else.
 package printable
 
 import (

@@ -1,5 +1,5 @@
-// Package program is what runs on the hosts of a cluster, whichever program it is part of: the provider, or
-// trainyard-agent, which is built to know GPUs, and lacks all that speaks to Terraform and to people.
+// Package program is the part that runs on the hosts of a cluster, whichever program contains it: the provider, or
+// trainyard-agent, which is built to read GPUs, and lacks the parts for Terraform and for people.
 package program
 
 import (

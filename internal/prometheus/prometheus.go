@@ -1,8 +1,8 @@
-// Package prometheus tells what hosts, GPUs and members of a cluster use as a Prometheus knows it, where exporters of
-// others (node_exporter, cAdvisor, dcgm-exporter) are scraped already.
+// Package prometheus reads the usage of a cluster's hosts, GPUs and members from a Prometheus that already scrapes
+// other exporters on them (node_exporter, cAdvisor, dcgm-exporter).
 //
-// A query returns one series for each host, GPU or member, which its labels name; [Quantities] are what queries are
-// for.
+// A query returns one series for each host, GPU or member, identified by its labels; [Quantities] lists the quantities
+// that have queries.
 package prometheus
 
 import (

@@ -1,4 +1,4 @@
-// Package promote is the command "promote", which has another host of a cluster keep its store.
+// Package promote is the command "promote", which moves a cluster's store to another of its hosts.
 package promote
 
 import (

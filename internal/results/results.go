@@ -1,4 +1,4 @@
-// Package results is the command "results", which fetches a folder that a member wrote to.
+// Package results is the command "results", which downloads a folder that a member wrote to.
 package results
 
 import (

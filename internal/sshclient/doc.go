@@ -1,5 +1,5 @@
-// Package sshclient is how a host is reached over SSH: one connection, over which commands run, and streams lead to
-// the host's sockets and to addresses that it reaches.
+// Package sshclient reaches a host over SSH: a single connection, over which commands run, and which forwards streams
+// to the host's sockets and to addresses that the host can reach.
 //
 //	host, err := sshclient.ParseHost("ops@gpu1:2222")
 //	client, err := sshclient.New(host, sshclient.Credentials{}, 0)  // does no I/O
@@ -12,24 +12,24 @@
 //
 // # Connections
 //
-// A client has one SSH connection. It is made for the first use, carries all streams and commands, and is made anew
-// when it broke. It ends with the last use: the last stream or hold, or the last command. Nothing but the SSH server is
-// needed on the other side, and no program on this one.
+// A client has one SSH connection. It is opened at the first use, carries all streams and commands, and is opened again
+// after it broke. It is closed with the last use: the last stream or hold, or the last command. The other side needs
+// nothing but its SSH server, and this side needs no program.
 //
-// A server allows some ten sessions a connection (MaxSessions): a command is one, a stream to a socket is none. No more
-// than eight logins are under way at once, whatever the clients; a server that has shown its key gets as long again to
-// let us in. A connection whose other side does not answer for half a minute is closed: what it carries fails, and the
-// next use makes another.
+// A server allows about ten sessions per connection (MaxSessions): a command is a session, a stream to a socket is not.
+// No more than eight logins are in progress at once, over all clients; a server that has presented its host key gets
+// the same time again to complete the login. If the other side does not answer for half a minute, the connection is
+// closed: everything on it fails, and the next use opens another.
 //
 // # Keys
 //
-// Host keys are verified strictly against known_hosts, the jump host's as well; there is no way around it.
-// Keys come from the credentials; where these name none, from the agent at SSH_AUTH_SOCK and from
-// ~/.ssh/id_ed25519, id_ecdsa and id_rsa. ~/.ssh/config is not read: user, port, key and jump host of a
-// host that has them only there have to be given in its address and in the credentials.
+// Host keys are strictly verified against known_hosts, including the jump host's; that can't be switched off. Keys come
+// from the credentials, or if these name none, from the agent at SSH_AUTH_SOCK and from ~/.ssh/id_ed25519, id_ecdsa and
+// id_rsa. ~/.ssh/config is not read: user, port, key and jump host of a host that has them only there must be given in
+// its address and in the credentials.
 //
 // # Errors
 //
-// What keeps a host from being reached is told apart by errors.Is with [ErrHostKeyUnknown], [ErrHostKeyChanged],
+// The reason why a host can't be reached is distinguished with errors.Is: [ErrHostKeyUnknown], [ErrHostKeyChanged],
 // [ErrHostKeyRevoked], [ErrPermissionDenied] and [ErrTimeout]. The text says what to do, and names the host.
 package sshclient

@@ -1,5 +1,5 @@
-// Package sweepctl is the command by which people look at the runs of sweeps, pause, resume and cancel them, and fetch
-// what they left.
+// Package sweepctl is the command "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and downloads
+// their results.
 package sweepctl
 
 import (

@@ -1,7 +1,8 @@
-// Package top shows in a terminal what the hosts, GPUs and members of a cluster do, again and again.
+// Package top is the command "top", which shows the hosts, GPUs and members of a cluster in a terminal and keeps
+// refreshing.
 //
-// What was read of an engine ([overview.Reading]) becomes the lines of a frame (frame.go, table.go, bar.go), and a frame
-// is shown (view.go), or printed. Only the view knows a terminal: all else is text.
+// It turns what was read of an engine ([overview.Reading]) into the lines of a frame (frame.go, table.go, bar.go), and
+// shows the frame (view.go) or prints it. Only the view knows about terminals; everything else is text.
 package top
 
 import (

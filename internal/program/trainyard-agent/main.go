@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command trainyard-agent is the part of the provider that runs on hosts, without what is for Terraform and for people:
-// two thirds of its size, and built with cgo, so that it can speak to NVIDIA's driver.
+// Command trainyard-agent is the part of the provider that runs on hosts, without the parts for Terraform and for
+// people: two thirds of its size, and built with cgo, so that it can call NVIDIA's driver.
 package main
 
 import (

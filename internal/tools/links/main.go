@@ -1,5 +1,5 @@
-// Command links checks the relative links of this repository's Markdown, and those to the repository itself: that the
-// file exists, and has the heading that an anchor names. It asks no server.
+// Command links checks the relative links in this repository's Markdown, and those to the repository's own address:
+// that the file exists, and has the heading that an anchor names. It makes no requests.
 package main
 
 import (
