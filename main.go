@@ -1,12 +1,15 @@
-// Command terraform-provider-trainyard is a Terraform provider for training infrastructure, and what it runs on hosts.
+// Command terraform-provider-trainyard is a Terraform provider for training infrastructure, and the program that runs
+// on its hosts.
 //
 // Terraform starts it without arguments. The engine "process" starts it as "supervise", which runs the members of a
-// cluster; all engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
-// measures a host; hosts of the engine "systemd" answer as "relay". People start it as "top", which shows what a
-// cluster does, as "autoscale", which tells what policies decided and trains their models, as "promote", which has
-// another host keep the store of a cluster, as "forget", by which a cluster forgets a host that is gone for good, as
-// "logs", which writes what members write and exits as their group did, as "results", which fetches a folder of a
-// member, and as "sweep", which shows, pauses, resumes and cancels the runs of sweeps, and fetches what they left.
+// cluster. All engines start it as "controller", which acts for the cluster between two applies, and as "agent", which
+// measures a host. On hosts of the engine "systemd", it answers calls as "relay".
+//
+// The other commands are for people: "top" shows what a cluster does; "autoscale" shows what policies decided, and
+// trains their models; "promote" moves a cluster's store to another host; "forget" makes a cluster forget a host that
+// is gone for good; "logs" prints the logs of a group's members and exits with the group's exit code; "results"
+// downloads a folder of a member; "sweep" shows, pauses, resumes and cancels the runs of sweeps, and downloads their
+// results.
 package main
 
 import (

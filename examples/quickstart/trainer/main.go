@@ -1,9 +1,9 @@
-// Command trainer learns to read handwritten digits on asynchronous parameter servers.
+// Command trainer learns to read handwritten digits with asynchronous parameter servers.
 //
-// It is an ordinary training program: what it is and whom it talks to comes from the TF_CONFIG environment variable
-// alone. As a `ps` it serves its shard of the parameters until it is asked to end; as a `worker` or `chief` it pulls
-// parameters, computes gradients on its share of the data and pushes them back. With -alone it is both, and needs no
-// TF_CONFIG. Progress goes to standard output, one JSON object a line.
+// It is an ordinary training program: its role and its peers come only from the TF_CONFIG environment variable. As a
+// `ps`, it serves its shard of the parameters until it is told to stop; as a `worker` or `chief`, it pulls parameters,
+// computes gradients on its share of the data, and pushes them back. With -alone it does both, and needs no TF_CONFIG.
+// It reports progress on standard output, one JSON object per line.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// The load sends records to a Kafka topic at the rate of a demand shape, reads them back, and reports whether any
-// was lost, doubled, or came out of order.
+// Command load sends records to a Kafka topic at the rate of a demand curve, reads them back, and reports whether any
+// were lost, duplicated, or out of order.
 package main
 
 import (

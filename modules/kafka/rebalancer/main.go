@@ -1,5 +1,5 @@
-// The rebalancer keeps the partitions of a Kafka cluster round robin over its brokers while an autoscaling policy adds
-// and removes some, as its hooks tell.
+// Command rebalancer keeps the partitions of a Kafka cluster distributed round robin over its brokers while an
+// autoscaling policy adds and removes some. It is called through the policy's hooks.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Package serve holds what the programs of the module kafka have in common: the address at which a member listens, the
-// answers it gives by HTTP, and the client by which it asks Kafka.
+// Package serve holds what the programs of the module kafka share: the address at which a member listens, HTTP
+// responses, and the Kafka client.
 package serve
 
 import (
