@@ -29,6 +29,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/program"
 	"github.com/trainyard/terraform-provider-trainyard/internal/promote"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
+	"github.com/trainyard/terraform-provider-trainyard/internal/report"
 	"github.com/trainyard/terraform-provider-trainyard/internal/results"
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweepctl"
 	"github.com/trainyard/terraform-provider-trainyard/internal/top"
@@ -69,6 +70,8 @@ func run(args []string) error {
 		return logs.Run(ctx, args[1:], engines, os.Stdin, os.Stdout)
 	case "promote":
 		return promote.Run(ctx, args[1:], engines, os.Stdout)
+	case "report":
+		return report.Run(ctx, args[1:], engines, os.Stdout)
 	case "results":
 		return results.Run(ctx, args[1:], engines, os.Stdout)
 	case "sweep":

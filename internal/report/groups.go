@@ -1,0 +1,126 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
+)
+
+// group is a group with its members.
+type group struct {
+	Name, Framework string
+	Phase           string
+	Tone            tone
+	// Reason says what stands in its way.
+	Reason string
+	// Tally counts its members by state, and Usage sums what they use.
+	Tally, Usage string
+	Members      []member
+}
+
+// member is a member of a group.
+type member struct {
+	Name, Host       string
+	State            string
+	Tone             tone
+	GPUs             string
+	CPUs, Memory     string
+	GPUMemory, Since string
+	Restarts         string
+	// Error is why its last instance failed, and Log what it wrote last.
+	Error string
+	Log   []string
+}
+
+var toneOfPhase = map[domain.Phase]tone{
+	domain.PhaseRunning: good, domain.PhasePending: warning, domain.PhaseDegraded: warning, domain.PhaseFailed: bad, domain.PhaseCompleted: faint,
+}
+
+var toneOfState = map[domain.State]tone{
+	domain.StateRunning: good, domain.StatePending: warning, domain.StateRestarting: warning, domain.StateFailed: bad, overview.StateMissing: bad,
+	domain.StateCompleted: faint, domain.StateStopped: faint,
+}
+
+// groupTables returns the groups by name. Members of sweeps are runs, which have a table of their own.
+func (r reading) groupTables() []group {
+	var groups []group
+	members := r.Members()
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		if _, isSweep := r.sweeps[name]; isSweep {
+			continue
+		}
+		progress := r.progress[name]
+		g := group{
+			Name: name, Framework: r.Groups[name].Spec.Framework, Phase: string(progress.Phase), Tone: toneOfPhase[progress.Phase], Reason: progress.Reason,
+			Tally: tally(members[name]), Usage: usageOf(members[name]),
+		}
+		for _, m := range slices.SortedFunc(maps.Keys(members[name]), overview.CompareMembers) {
+			g.Members = append(g.Members, r.member(members[name][m], r.Groups[name].Assignments[m]))
+		}
+		groups = append(groups, g)
+	}
+	return groups
+}
+
+func (r reading) member(m overview.Member, at domain.Assignment) member {
+	shown := member{
+		Name: m.Name, Host: cmp.Or(m.Host, at.Host), State: string(m.State), Tone: toneOfState[m.State],
+		CPUs: number("%.2f", m.Usage.CPUs.Last), Memory: memory(m.Usage.MemoryMiB.Last), GPUMemory: memory(m.Usage.GPUMemoryMiB.Last),
+		Error: m.LastError, Log: r.logs[m.Name], Since: unknown,
+	}
+	var gpus []string
+	for _, uuid := range at.GPUs.UUIDs() {
+		gpus = append(gpus, strings.TrimPrefix(r.GPUName(uuid), shown.Host+":"))
+	}
+	shown.GPUs = strings.Join(gpus, ", ")
+	switch {
+	case m.FinishedAt != nil && m.State != domain.StateRunning:
+		shown.Since = "ended " + ago(*m.FinishedAt, r.At) + " ago"
+	case m.StartedAt != nil:
+		shown.Since = ago(*m.StartedAt, r.At)
+	}
+	if m.Restarts > 0 {
+		shown.Restarts = fmt.Sprint(m.Restarts)
+	}
+	return shown
+}
+
+// tally counts members by state.
+func tally(members map[string]overview.Member) string {
+	counts := map[domain.State]int{}
+	for _, m := range members {
+		counts[m.State]++
+	}
+	var parts []string
+	for _, state := range []domain.State{
+		domain.StateRunning, domain.StatePending, domain.StateRestarting, domain.StateFailed, overview.StateMissing, domain.StateCompleted, domain.StateStopped,
+	} {
+		if n := counts[state]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// usageOf sums what the running members use.
+func usageOf(members map[string]overview.Member) string {
+	usages := map[string]engine.MemberUsage{}
+	for name, m := range members {
+		usages[name] = m.Usage
+	}
+	sum := engine.SumUsage(usages)
+	if sum.CPUs.Last == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%.2f CPUs, %s memory", *sum.CPUs.Last, memory(sum.MemoryMiB.Last))
+	if sum.GPUMemoryMiB.Last != nil && *sum.GPUMemoryMiB.Last > 0 {
+		text += ", " + memory(sum.GPUMemoryMiB.Last) + " GPU memory"
+	}
+	return text
+}

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// page is what the template shows, in its order and as text.
+type page struct {
+	Cluster, Engine string
+	At              string
+	Figures         []figure
+	Notes           []string
+	Hosts           []host
+	Groups          []group
+	Policies        []policy
+	Sweeps          []sweepTable
+}
+
+// tone is how something stands out; it is a class of the style sheet.
+type tone string
+
+const (
+	plain   tone = ""
+	good    tone = "good"
+	warning tone = "warning"
+	bad     tone = "bad"
+	faint   tone = "faint"
+)
+
+// figure is a number at the top of the page.
+type figure struct {
+	Value, Label string
+	Tone         tone
+}
+
+// policy is an autoscaling policy, as "autoscale explain" shows it.
+type policy struct{ Key, Count, Text string }
+
+// meter is an amount used of a total. Percent is nil where either is not known.
+type meter struct {
+	Text    string
+	Percent *float64
+	Tone    tone
+}
+
+// unknown stands for what is not known.
+const unknown = "–"
+
+// page returns what was read as the page that shows it.
+func (r reading) page() page {
+	p := page{Cluster: r.name, Engine: r.Cluster.Engine, At: r.At.Format("Monday, 2 January 2006, 15:04:05 MST"), Notes: r.Notes()}
+	owners := r.owners()
+	for _, name := range slices.Sorted(maps.Keys(r.Cluster.Hosts)) {
+		p.Hosts = append(p.Hosts, r.host(name, owners))
+	}
+	p.Groups = r.groupTables()
+	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {
+		p.Policies = append(p.Policies, policy{Key: key, Count: r.count(r.Policies[key].Spec), Text: r.policies[key]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.sweeps)) {
+		p.Sweeps = append(p.Sweeps, r.sweepTable(name))
+	}
+	p.Figures = r.figures(p)
+	return p
+}
+
+// count is the count of a role between the bounds of its policy, such as "worker 4 of 2–8".
+func (r reading) count(p domain.AutoscalingPolicy) string {
+	count := unknown
+	if n, known := r.Groups[p.Group].Counts[p.Role]; known {
+		count = fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%s of %d–%d", count, p.Min, p.Max)
+}
+
+// figures sum the page up.
+func (r reading) figures(p page) []figure {
+	answering, gpus, allocated, troubled := 0, 0, 0, 0
+	for _, h := range p.Hosts {
+		if h.Reason == "" {
+			answering++
+		}
+		gpus += len(h.GPUs)
+		for _, g := range h.GPUs {
+			if len(g.Owners) > 0 {
+				allocated++
+			}
+			if g.Trouble != "" {
+				troubled++
+			}
+		}
+	}
+	figures := []figure{of(answering, len(p.Hosts), "hosts answer", bad)}
+	if gpus > 0 {
+		figures = append(figures, figure{fmt.Sprintf("%d of %d", allocated, gpus), "GPUs allocated", plain})
+	}
+	if troubled > 0 {
+		figures = append(figures, figure{fmt.Sprint(troubled), "GPUs in trouble", bad})
+	}
+	phases := map[domain.Phase]int{}
+	for _, g := range r.progress {
+		phases[g.Phase]++
+	}
+	for _, phase := range []domain.Phase{domain.PhaseRunning, domain.PhasePending, domain.PhaseDegraded, domain.PhaseFailed, domain.PhaseCompleted} {
+		if n := phases[phase]; n > 0 {
+			figures = append(figures, figure{fmt.Sprint(n), plural(n, "group") + " " + string(phase), toneOfPhase[phase]})
+		}
+	}
+	if n := len(p.Sweeps); n > 0 {
+		figures = append(figures, figure{fmt.Sprint(n), plural(n, "sweep"), plain})
+	}
+	return figures
+}
+
+// of is a figure of how many there are of how many there should be.
+func of(n, all int, label string, otherwise tone) figure {
+	f := figure{fmt.Sprintf("%d of %d", n, all), label, good}
+	if n < all {
+		f.Tone = otherwise
+	}
+	return f
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
+// meterOf is a part of a total, shown in a format.
+func meterOf(part *float64, total float64, show func(part, total string) string, format func(float64) string) meter {
+	m := meter{Text: unknown}
+	if total > 0 {
+		m.Text = show(unknown, format(total))
+	}
+	if part == nil || total <= 0 {
+		return m
+	}
+	m.Text = show(format(*part), format(total))
+	share := min(max(100**part/total, 0), 100)
+	m.Percent = &share
+	return m
+}
+
+// memoryMeter is used memory, in MiB, of a total. It stands out where little is left.
+func memoryMeter(used *float64, total int64) meter {
+	m := meterOf(used, float64(total), ofTotal, gibibytes)
+	if m.Percent != nil && *m.Percent >= tight {
+		m.Tone = warning
+	}
+	return m
+}
+
+// tight is the percentage of memory or disk from which on a meter stands out.
+const tight = 90
+
+func ofTotal(part, total string) string { return part + " of " + total }
+
+// gibibytes shows an amount in MiB.
+func gibibytes(mib float64) string {
+	switch {
+	case mib >= 100<<10:
+		return fmt.Sprintf("%.0f GiB", mib/1024)
+	case mib >= 1024:
+		return fmt.Sprintf("%.1f GiB", mib/1024)
+	}
+	return fmt.Sprintf("%.0f MiB", mib)
+}
+
+// number shows a value that may not be known.
+func number(format string, value *float64) string {
+	if value == nil {
+		return unknown
+	}
+	return fmt.Sprintf(format, *value)
+}
+
+// memory shows an amount in MiB that may not be known.
+func memory(mib *float64) string {
+	if mib == nil {
+		return unknown
+	}
+	return gibibytes(*mib)
+}
+
+// ago is a moment before another as people say it.
+func ago(then, now time.Time) string {
+	d := now.Sub(then)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", max(d.Seconds(), 0))
+	case d < time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.1f h", d.Hours())
+	}
+	return fmt.Sprintf("%.0f days", d.Hours()/24)
+}
