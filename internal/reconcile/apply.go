@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// ExistsError is returned where a group that should be created is there already. From begins its import ID, see
-// [engine.Traits].
+// ExistsError means that a group to be created already exists with another specification. From is the prefix of its
+// import ID, see [engine.Traits].
 type ExistsError struct{ Cluster, Group, From string }
 
 // Error says what to do about it.
@@ -25,9 +25,9 @@ func (e *ExistsError) Error() string {
 		e.Cluster, e.Group, e.From+domain.GroupID(e.Cluster, e.Group))
 }
 
-// Create makes the group be as specified, and waits as [Reconciler.Update] does. It takes over what an apply that died
-// left behind, and a group that is specified in just the same way (adopted is true then: its creation went unrecorded).
-// Any other group of the name is an [*ExistsError].
+// Create applies spec as [Reconciler.Update] does, for a group that is not in the Terraform state. It adopts what an
+// interrupted apply left behind, and a group with an equal specification, and reports that as adopted. Any other
+// existing group is an [*ExistsError].
 func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool, err error) {
 	existing, err := engine.Get[domain.GroupDocument](ctx, r.Engine, spec.Name)
 	switch {
@@ -38,7 +38,7 @@ func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool
 		adopted = true
 	case existing.Spec.Equal(spec):
 		adopted = true
-		// A group that has failed is taken over as such: another run takes a trigger.
+		// A failed group is adopted as it is: only a change or a trigger runs it again.
 		group, err := r.Read(ctx, spec.Name)
 		if err != nil || group.Progress.Phase == domain.PhaseFailed && len(Diff(group.Decision, group.Observed)) == 0 {
 			return adopted, err
@@ -49,8 +49,8 @@ func (r Reconciler) Create(ctx context.Context, spec domain.Group) (adopted bool
 	return adopted, r.Update(ctx, spec)
 }
 
-// Update makes the group be as specified, and returns when its members run, or when it has completed, where the
-// specification waits for that. An error about a member is a [*MemberError]; what was done until then stays as it is.
+// Update makes the group match spec. It returns once all members run, or once the group has completed if spec waits for
+// that. A failed member is a [*MemberError]; what was done until then is left in place.
 func (r Reconciler) Update(ctx context.Context, spec domain.Group) error {
 	decision, err := r.start(ctx, spec)
 	if err != nil || spec.WaitFor != domain.WaitCompleted {
@@ -60,8 +60,8 @@ func (r Reconciler) Update(ctx context.Context, spec domain.Group) error {
 	return err
 }
 
-// start brings the group to where all its members run, under the group's lock. The lock is not held while a
-// group works towards its completion: that is the controller's to watch.
+// start gets all members running, under the group's lock. It releases the lock before completion, which
+// the controller watches for.
 func (r Reconciler) start(ctx context.Context, spec domain.Group) (decision Decision, err error) {
 	release, err := r.lock(ctx, GroupLock(spec.Name), "apply of group "+spec.Name)
 	if err != nil {
@@ -69,8 +69,8 @@ func (r Reconciler) start(ctx context.Context, spec domain.Group) (decision Deci
 	}
 	defer func() {
 		unlocked := release()
-		// What the group came to was stored on top of what was last read: who had the lock meanwhile, in an outage, did
-		// not change it. Nor does it matter that a lock ends by itself, as in an outage that began just now.
+		// The final document was stored by compare and swap, so nobody who held the lock during an outage has changed
+		// the group. A lock that can't be released expires by itself.
 		outage := errors.Is(unlocked, engine.ErrLockLost) || errors.Is(unlocked, engine.ErrLockUnreleased)
 		if err != nil || !outage || !decision.Document.Spec.Equal(spec) {
 			err = errors.Join(err, unlocked)
@@ -94,7 +94,7 @@ func (r Reconciler) start(ctx context.Context, spec domain.Group) (decision Deci
 	return decision, err
 }
 
-// bring has all members of a decided group run, and stores that they do.
+// bring gets all members of a decided group running, and records that in the document.
 func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Observed) (Decision, error) {
 	if err := r.converge(ctx, d, observed); err != nil {
 		return d, err
@@ -122,7 +122,8 @@ func (r Reconciler) allocateNow(ctx context.Context, spec domain.Group, back *do
 	return decision, observed, err
 }
 
-// allocateBy is allocateNow by what the hosts told of their GPUs, or [errUntold].
+// allocateBy is allocateNow with the GPUs that the hosts reported. It returns [errUntold] if
+// they have to be asked first.
 func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+spec.Name)
 	if err != nil {
@@ -162,7 +163,7 @@ func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group,
 	if stored {
 		decision.rerunIfEnded(previous.Decision, observed)
 	}
-	// Looked at again after the plan, so that the members of a group are not started in part.
+	// Repeat the preflight checks of the plan, so that a group is never started in part.
 	problems, err = r.Preflight(ctx, decision, upToDate(decision, observed))
 	if err := errors.Join(err, problems.Err()); err != nil {
 		return Decision{}, nil, err
@@ -172,10 +173,9 @@ func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group,
 	return decision, observed, err
 }
 
-// rerunIfEnded makes a group that had completed or failed run again as a whole where any of its members has to, or
-// where it has not ended by its new rule: a new worker is of no use to parameter servers that were stopped. One with
-// members that were stopped had ended, too, even if it looks as if it went on: a Swarm may give a task another try
-// after its last.
+// rerunIfEnded makes a completed or failed group run again as a whole if any member has to start, or if it has not
+// ended by its new completion rule: a new worker is useless without the parameter servers that were stopped. A group
+// with stopped members has ended even if one seems to run: a Swarm may retry a task once more after its last attempt.
 func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
 	ended := Progress(previous, observed).Phase.Ended() || slices.ContainsFunc(observed, func(o domain.Observed) bool {
 		return o.State == domain.StateStopped && o.Run >= previous.Document.MinRun
@@ -186,9 +186,9 @@ func (d *Decision) rerunIfEnded(previous Decision, observed []domain.Observed) {
 	}
 }
 
-// finish stores the document of a group whose change has come to its end, and prunes what its members no longer need:
-// before, the group might have had to go back, and a secret's former value is nowhere else. What can't be pruned now is
-// left to the next change.
+// finish stores the document of a completed change and prunes what the members no longer need. Pruning
+// has to wait until then because a rollback needs it, such as a secret's former value. If pruning fails,
+// the next change retries it.
 func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domain.GroupDocument, error) {
 	stored, err := engine.Put(ctx, r.Engine, doc)
 	if err != nil {
@@ -200,8 +200,8 @@ func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domai
 	return stored, nil
 }
 
-// converge executes the difference between the decision and what was observed, but for what waits for its turn, see
-// [Reconciler.roll].
+// converge executes the difference between decision and observation, except for members that wait for their
+// turn in [Reconciler.roll].
 func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.Observed) error {
 	waiting := d.rolling(observed)
 	running := map[string]bool{}
@@ -211,12 +211,13 @@ func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.
 	return r.carryOut(ctx, d, slices.DeleteFunc(Diff(d, observed), func(c Change) bool { return waiting[c.Member] && running[c.Member] }))
 }
 
-// carryOut executes changes, all that start at once.
+// carryOut executes changes; all members among them start at once.
 func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) error {
 	r.say(ctx, d.Document.Spec.Name, "members change", append([]any{slog.Int("revision", d.Document.Revision)}, byAction(changes)...)...)
 	var remove []string
 	var stage []domain.MemberSpec
-	// Also without anything to stage: what an apply staged that died before it started it is dropped.
+	// The current run is started even if nothing is staged: that drops what an interrupted apply
+	// staged and never started.
 	runs := map[int]bool{d.Document.Revision: true}
 	for _, change := range changes {
 		if change.Action == ActionRemove {
@@ -236,7 +237,7 @@ func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) 
 			return err
 		}
 	}
-	// Those that others need come first, as an engine may start some at a time.
+	// Dependencies first, as an engine may start a few members at a time.
 	wave := waveOf(topology.StopOrder(d.Document.Spec))
 	slices.SortStableFunc(stage, func(a, b domain.MemberSpec) int { return cmp.Compare(wave[b.Role], wave[a.Role]) })
 	if len(stage) > 0 {
@@ -252,8 +253,8 @@ func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) 
 	return nil
 }
 
-// remove ends members and returns when they are gone. Those that are still there after a while are removed again: an
-// engine may lose a removal.
+// remove removes members and returns once they are gone. It repeats the removal of those that stay,
+// as an engine may lose one.
 func (r Reconciler) remove(ctx context.Context, group string, names []string) error {
 	if err := r.Engine.Remove(ctx, names); err != nil {
 		return err
@@ -273,12 +274,12 @@ func (r Reconciler) remove(ctx context.Context, group string, names []string) er
 	})
 }
 
-// Destroy ends a group's members, role by role, and forgets the group with the policies for its roles. It does nothing
-// where there is none.
+// Destroy removes a group's members, role by role, then its policies and its document. It does nothing
+// if there is no such group.
 func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 	release, err := r.lock(ctx, GroupLock(name), "destroy of group "+name)
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil // there is not even a cluster
+		return nil // the cluster itself is gone
 	}
 	if err != nil {
 		return err
@@ -301,7 +302,7 @@ func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 			return err
 		}
 	}
-	// While the group is known: whoever finds it gone has nothing to destroy any more.
+	// Before the group's document goes: once that is gone, a repeated destroy finds nothing to do.
 	if err := r.deletePolicies(ctx, name); err != nil {
 		return err
 	}
@@ -311,7 +312,7 @@ func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 	return engine.Delete[domain.GroupDocument](ctx, r.Engine, name)
 }
 
-// waveOf returns the number of each role's wave.
+// waveOf maps each role to the index of its wave.
 func waveOf(waves [][]string) map[string]int {
 	wave := map[string]int{}
 	for i, roles := range waves {
@@ -322,7 +323,7 @@ func waveOf(waves [][]string) map[string]int {
 	return wave
 }
 
-// byWave sorts members into the waves of their roles; those of unknown roles come last.
+// byWave sorts members into the waves of their roles; members of unknown roles come last.
 func byWave(waves [][]string, observed []domain.Observed) [][]string {
 	wave := waveOf(waves)
 	names := make([][]string, len(waves)+1)

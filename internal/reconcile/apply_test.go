@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// applied returns an engine in which the group runs.
+// applied returns an engine on which the group runs.
 func applied(t *testing.T, spec domain.Group) (*fake, reconcile.Reconciler) {
 	t.Helper()
 	f := newFake()
@@ -26,7 +26,7 @@ func applied(t *testing.T, spec domain.Group) (*fake, reconcile.Reconciler) {
 	return f, r
 }
 
-// expectStates fails unless the members are in these states, in the order of their names.
+// expectStates fails unless the members, sorted by name, are in these states.
 func (f *fake) expectStates(t *testing.T, want ...string) {
 	t.Helper()
 	if got := f.states(); got != fmt.Sprint(want) {
@@ -63,7 +63,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// The contents of secrets reach the engine with the specifications that need them, and no document.
+// Secret values reach the engine with the member specifications, and are in no document.
 func TestSecretsReachTheEngine(t *testing.T) {
 	f := newFake()
 	secrets := domain.SecretValues{"worker": {"token": []byte("hunter2")}}
@@ -127,7 +127,7 @@ func TestCreateOverAnExistingGroup(t *testing.T) {
 	}
 }
 
-// TestCreateOverAFailedGroup takes it over as it is; another run takes a change or a trigger.
+// TestCreateOverAFailedGroup: Create adopts a failed group as it is; only a change or a trigger runs it again.
 func TestCreateOverAFailedGroup(t *testing.T) {
 	f, r := applied(t, group(1, 1))
 	f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 3, 0) })
@@ -136,7 +136,7 @@ func TestCreateOverAFailedGroup(t *testing.T) {
 	}
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (failed)")
 
-	// One that lost a member, too, is not as specified.
+	// A group that also lacks a member does not match its specification.
 	must(t, f.Remove(t.Context(), []string{"mnist-ps-0"}))
 	for range 2 {
 		_, err := f.Observe(t.Context(), "")
@@ -149,12 +149,12 @@ func TestCreateOverAFailedGroup(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
 }
 
-// TestUpdateKeepsWhatIsAsDesired changes a group of one parameter server and two workers, and looks at the runs of its
-// members.
+// TestUpdateKeepsWhatIsAsDesired changes a group of one parameter server and two workers, and
+// checks which members restart.
 func TestUpdateKeepsWhatIsAsDesired(t *testing.T) {
 	for name, c := range map[string]struct {
 		after domain.Group
-		// runs are how often each member was started in all.
+		// runs is how often each member was started in total.
 		runs map[string]int
 	}{
 		"no change":             {group(1, 2), map[string]int{"mnist-ps-0": 1, "mnist-worker-0": 1, "mnist-worker-1": 1}},
@@ -182,7 +182,7 @@ func TestUpdateKeepsWhatIsAsDesired(t *testing.T) {
 	}
 }
 
-// TestUpdateWithoutChange stages and removes nothing; it starts what is staged, in case an apply died just before.
+// TestUpdateWithoutChange: nothing is staged or removed. What is staged is started, in case an apply died just before.
 func TestUpdateWithoutChange(t *testing.T) {
 	f, _ := applied(t, group(1, 2))
 	e, calls := recorded(f)
@@ -196,7 +196,7 @@ func TestUpdateWithoutChange(t *testing.T) {
 	}
 }
 
-// TestPreflightAsksOncePerRole: the members of a role on a host run the same program.
+// TestPreflightAsksOncePerRole: members of a role on the same host run the same program.
 func TestPreflightAsksOncePerRole(t *testing.T) {
 	f := newFake()
 	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), decide(t, lab(), group(2, 3)), map[string]bool{"mnist-worker-0": true})
@@ -211,7 +211,7 @@ func TestPreflightAsksOncePerRole(t *testing.T) {
 	}
 }
 
-// TestPreflightAsksOnEachHost: what one host has, another may lack; what is the same everywhere is said once.
+// TestPreflightAsksOnEachHost: hosts may differ; a problem that is the same on all of them is reported once.
 func TestPreflightAsksOnEachHost(t *testing.T) {
 	f, view := newFake(), lab()
 	f.absent = "train"
@@ -228,8 +228,8 @@ func TestPreflightAsksOnEachHost(t *testing.T) {
 	}
 }
 
-// TestPreflightTellsOfResidents: where the controller can't be started from here, neither can members; those that are
-// kept need nobody.
+// TestPreflightTellsOfResidents: members can't be started where the controller can't be; members that are
+// kept need no controller.
 func TestPreflightTellsOfResidents(t *testing.T) {
 	f := newFake()
 	f.traits.NoResidents = "there is no image of the controller"
@@ -278,7 +278,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRemovalComesFirst: what has to go is gone before anything is staged.
+// TestRemovalComesFirst: removed members are gone before anything is staged.
 func TestRemovalComesFirst(t *testing.T) {
 	f, _ := applied(t, group(1, 3))
 	e, calls := recorded(f)
@@ -326,7 +326,7 @@ func TestMemberErrorKeepsTheEvidence(t *testing.T) {
 		t.Errorf("the locks %v are still held", f.locks)
 	}
 
-	// The next apply gives it another run, and leaves those alone that got there.
+	// The next apply gives it another run, and leaves those alone that run already.
 	must(t, r.Update(within(t), group(1, 2)))
 	if f.cast()["mnist-worker-1"].runs != 2 || f.cast()["mnist-worker-0"].runs != 1 {
 		t.Errorf("worker 1 was started %d times, worker 0 %d times", f.cast()["mnist-worker-1"].runs, f.cast()["mnist-worker-0"].runs)
@@ -357,7 +357,7 @@ func TestMemberErrorWithoutLog(t *testing.T) {
 	}
 }
 
-// TestServiceThatEnds: the members of a group that never completes should not complete.
+// TestServiceThatEnds: a member that exits with 0 is an error in a group that never completes.
 func TestServiceThatEnds(t *testing.T) {
 	f := newFake()
 	f.plays["mnist-worker-0"] = []play{{exits(0)}}
@@ -369,7 +369,7 @@ func TestServiceThatEnds(t *testing.T) {
 	}
 }
 
-// TestRetriedFailuresAreNoErrors: an apply waits for members whose restart rule gives them another attempt.
+// TestRetriedFailuresAreNoErrors: an apply waits for members that their restart rule retries.
 func TestRetriedFailuresAreNoErrors(t *testing.T) {
 	f := newFake()
 	f.plays["mnist-worker-0"] = []play{{exits(137), waits, runs}}
@@ -377,8 +377,8 @@ func TestRetriedFailuresAreNoErrors(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")
 }
 
-// TestMemberThatCannotStart: an apply fails at once if a member can't be started, though its rule allows another
-// attempt. The next apply makes it.
+// TestMemberThatCannotStart: an apply fails at once if a member can't be started, even if its rule allows a retry.
+// The next apply succeeds.
 func TestMemberThatCannotStart(t *testing.T) {
 	f := newFake()
 	f.plays["mnist-worker-0"] = []play{{cannotStart(128), waits, waits, waits}, {runs}}
@@ -428,7 +428,7 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	}
 }
 
-// forgetful is an engine that forgets its first removals.
+// forgetful is an engine that ignores its first removals.
 type forgetful struct {
 	engine.Engine
 
@@ -442,7 +442,7 @@ func (f *forgetful) Remove(ctx context.Context, names []string) error {
 	return f.Engine.Remove(ctx, names)
 }
 
-// TestRemovalIsRepeated: an apply does not wait for ever for members that the engine was to remove and did not.
+// TestRemovalIsRepeated: an apply removes members again if the engine has not.
 func TestRemovalIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &forgetful{Engine: newFake(), forgets: 2}

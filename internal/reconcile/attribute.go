@@ -10,28 +10,29 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// attribute is one that a role declares, or else its group for all roles, and that somebody may change of a member that
-// runs.
+// attribute is a setting that a role declares, or its group for all roles, and that can be changed from
+// outside on a running member.
 type attribute struct {
-	// path leads to it from the role.
+	// path is its path within the role.
 	path domain.Path
-	// declares reports whether a template declares it: the role's, or else the group's; nil where only roles do.
+	// declares reports whether a template, the role's or else the group's, declares the
+	// attribute; nil if only roles do.
 	declares func(t domain.Template) bool
-	// get returns its value in a normal specification.
+	// get returns its value in a normalised specification.
 	get func(s *domain.MemberSpec) reflect.Value
-	// at returns where a role declares it, and writes to nothing that the role shares; nil where no role does.
+	// at returns the role's field that declares it, which is safe to write: pointers are copied first. It is nil if no
+	// role declares the attribute.
 	at func(r *domain.Role) reflect.Value
-	// merge returns what is to be declared for a member to be live, where what is declared makes want.
+	// merge returns the declaration that renders as live, given that declared renders as want.
 	merge func(declared, want, live reflect.Value) reflect.Value
 }
 
-// differs compares two normal specifications.
+// differs compares two normalised specifications.
 func (a attribute) differs(want, live domain.MemberSpec) bool {
 	return !same(a.get(&want), a.get(&live))
 }
 
-// lay has a role declare the live value instead of what makes want, and reports whether that can be told from what is
-// declared.
+// lay writes the live value into the role, and reports whether that changes what is declared.
 func (a attribute) lay(declared domain.Role, role *domain.Role, want, live domain.MemberSpec) bool {
 	if a.at == nil {
 		return false
@@ -54,8 +55,8 @@ func attributesOf(want, live domain.MemberSpec) []attribute {
 	return attributes
 }
 
-// fixedAttributes are those that every specification has: the fields that roles and specifications have in common, by
-// their JSON tags, and what no role declares.
+// fixedAttributes are those of every specification: the fields that roles and specifications have in common by their
+// JSON tags, and three that no role declares.
 var fixedAttributes = append(
 	attributesIn(reflect.TypeFor[domain.Role](), reflect.TypeFor[domain.MemberSpec](), attribute{}, nil),
 	attribute{path: domain.Path{"files"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Files) }},
@@ -63,17 +64,17 @@ var fixedAttributes = append(
 	attribute{path: domain.Path{"placement"}, get: func(s *domain.MemberSpec) reflect.Value { return reflect.ValueOf(s.Host) }},
 )
 
-// whole are the structs that are told of as one attribute.
+// whole lists structs that are reported as one attribute.
 var whole = []string{"update", "container.health_check", "container.logging"}
 
-// merges are those that are not [overlay].
+// merges lists attributes whose merge is not [overlay].
 var merges = map[string]func(declared, want, live reflect.Value) reflect.Value{
 	"mounts":          overlayMounts,
-	"placement.hosts": func(_, _, live reflect.Value) reflect.Value { return live }, // their order means nothing
+	"placement.hosts": func(_, _, live reflect.Value) reflect.Value { return live }, // the order of hosts has no meaning
 }
 
-// attributesIn returns the attributes that a part of a role and the same part of a specification have in common. The
-// parent is that part, and template the field of templates in which it is.
+// attributesIn returns the attributes that role and spec, a part of a role and of a specification, have in common. The
+// parent is that part, and template the index of the template field that holds it.
 func attributesIn(role, spec reflect.Type, parent attribute, template []int) []attribute {
 	var attributes []attribute
 	for _, field := range reflect.VisibleFields(role) {
@@ -107,7 +108,7 @@ func attributesIn(role, spec reflect.Type, parent attribute, template []int) []a
 	return attributes
 }
 
-// ofSpec returns the part of a specification that an attribute is: all of it where it is none.
+// ofSpec returns the part of a specification that the attribute stands for; all of it for the zero attribute.
 func (a attribute) ofSpec(s *domain.MemberSpec) reflect.Value {
 	if a.get == nil {
 		return reflect.ValueOf(s).Elem()
@@ -115,7 +116,7 @@ func (a attribute) ofSpec(s *domain.MemberSpec) reflect.Value {
 	return a.get(s)
 }
 
-// ofRole returns the part of a role that an attribute is, with a copy of its own of what a pointer leads to.
+// ofRole returns the part of a role that the attribute stands for. A pointer on the way is replaced by a copy.
 func (a attribute) ofRole(r *domain.Role) reflect.Value {
 	if a.at == nil {
 		return reflect.ValueOf(r).Elem()
@@ -132,7 +133,8 @@ func (a attribute) ofRole(r *domain.Role) reflect.Value {
 	return own.Elem()
 }
 
-// declaredIn returns what reports whether a template declares what is in one of its fields; nil where it is in none.
+// declaredIn returns a function that reports whether a template declares this field; nil if the
+// field is in no template.
 func declaredIn(field []int, name string) func(t domain.Template) bool {
 	switch {
 	case field == nil:
@@ -143,7 +145,7 @@ func declaredIn(field []int, name string) func(t domain.Template) bool {
 	return func(t domain.Template) bool { return !reflect.ValueOf(t).FieldByIndex(field).IsZero() }
 }
 
-// variable returns the attribute that a variable of the environment is.
+// variable returns the attribute for an environment variable.
 func variable(name string) attribute {
 	return attribute{
 		path:     domain.Path{"env", domain.Key(name)},
@@ -165,7 +167,7 @@ func variable(name string) attribute {
 	}
 }
 
-// rounded leaves out what is lost of a number of CPUs where engines count in billionths.
+// rounded rounds a number of CPUs, as engines store billionths.
 func rounded(v reflect.Value) reflect.Value {
 	if v.Kind() != reflect.Float64 {
 		return v
@@ -173,7 +175,7 @@ func rounded(v reflect.Value) reflect.Value {
 	return reflect.ValueOf(math.Round(v.Float()*1e6) / 1e6)
 }
 
-// as returns a value of a specification as the type by which roles declare it, which may be a pointer.
+// as converts a value of a specification to the type that roles declare it by, which may be a pointer.
 func as(typ reflect.Type, v reflect.Value) reflect.Value {
 	if typ.Kind() != reflect.Pointer || v.Kind() == reflect.Pointer {
 		return v

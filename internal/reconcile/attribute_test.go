@@ -12,11 +12,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestDifferences changes one thing at a time of a live specification.
+// TestDifferences changes one setting of a live specification at a time.
 func TestDifferences(t *testing.T) {
 	for want, change := range map[string]func(live *domain.MemberSpec){
 		"": func(live *domain.MemberSpec) {
-			// Defaults written out, nothing written as empty, and who it is.
+			// Defaults written out, empty instead of nil, and the member's identity.
 			live.Hash, live.Run, live.Index, live.Address = "other", 9, 9, "other"
 			live.Files, live.Container.Configs = []domain.File{}, map[string]domain.ConfigFile{}
 			slices.Reverse(live.Mounts)
@@ -73,7 +73,7 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesOfMembersWithoutAHost: where the engine has put them is no difference.
+// TestDifferencesOfMembersWithoutAHost: where the engine has scheduled a member is no difference.
 func TestDifferencesOfMembersWithoutAHost(t *testing.T) {
 	want := domain.MemberSpec{Interchangeable: true, Scheduling: domain.SchedulingEngine, Shared: true, Image: "a"}
 	live := want
@@ -83,7 +83,7 @@ func TestDifferencesOfMembersWithoutAHost(t *testing.T) {
 	}
 }
 
-// TestEveryFieldDrifts changes one field at a time of what a template, and its container, say: each is told and shown.
+// TestEveryFieldDrifts changes one field of a template or its container at a time: each is reported and shown.
 func TestEveryFieldDrifts(t *testing.T) {
 	for prefix, c := range map[string]struct {
 		fields   reflect.Type
@@ -104,7 +104,7 @@ func TestEveryFieldDrifts(t *testing.T) {
 		for _, field := range reflect.VisibleFields(c.fields) {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			if name == "env" || name == "container" {
-				continue // these are told by variable and by field
+				continue // covered by variable and by field
 			}
 			var value any
 			read := drifted(t, group(1, 1), drift{member: "mnist-ps-0", live: func(live *domain.MemberSpec) {
@@ -124,7 +124,7 @@ func TestEveryFieldDrifts(t *testing.T) {
 	}
 }
 
-// fill sets a value, and all in it, to something.
+// fill sets a value, and every field within it, to something.
 func fill(t *testing.T, value reflect.Value) {
 	t.Helper()
 	switch value.Kind() {

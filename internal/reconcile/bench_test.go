@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// BenchmarkPlan reads a group and decides on it again, as a plan does in which nothing changes.
+// BenchmarkPlan measures a plan without changes: a group is read and decided on again.
 func BenchmarkPlan(b *testing.B) {
 	for _, n := range []int{10, 100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -48,7 +48,7 @@ func running(b *testing.B, spec domain.Group) *fake {
 	return f
 }
 
-// plan does what a refresh and a plan of a group do, and expects no change.
+// plan does what refresh and plan of a group do, and fails on any change.
 func plan(b *testing.B, r reconcile.Reconciler, hosts map[string]domain.Host, spec domain.Group) {
 	b.Helper()
 	ctx := b.Context()

@@ -22,25 +22,25 @@ type View struct {
 	Inventory engine.Inventory
 	// Groups are the documents of the cluster's groups by name.
 	Groups map[string]domain.GroupDocument
-	// Sweeps are what the active runs of the cluster's sweeps take up, as groups of the sweeps' names.
+	// Sweeps are the resources that active runs of sweeps hold, as a group document for each sweep.
 	Sweeps map[string]domain.GroupDocument
-	// Stored are groups and sweeps as they were read. A plan takes out of Groups and Sweeps what leaves, whose members
-	// run all the same until it is applied.
+	// Stored are the groups and sweeps as they were read. A plan takes those that it destroys out of Groups and Sweeps,
+	// though their members run until the apply.
 	Stored map[string]domain.GroupDocument
-	// Pools are the documents of the cluster's GPU pools by name, and Devices what there is to say of their devices, by
-	// UUID: which are in trouble, and all else where devices have to be chosen.
+	// Pools are the documents of the cluster's GPU pools by name. Devices are the states of their devices by UUID: only
+	// those in trouble, unless devices have to be chosen.
 	Pools   map[string]domain.GPUPoolDocument
 	Devices map[string]placement.DeviceState
-	// Pinned has all members of the group stay that have a place: only others are placed.
+	// Pinned keeps every member that has a place where it is; only the others are placed.
 	Pinned bool
-	// Sizes are those that members of the group are to have, by role; nil for those that are stored.
+	// Sizes are the sizes that members of the group are to get, by role; nil for the stored ones.
 	Sizes map[string]domain.Size
-	// Leave are the members of the group that are to leave devices that can't be used, where there are others, see
-	// [Group.Leaving].
+	// Leave names the members of the group that are to move off unusable devices, if there are
+	// others; see [Group.Leaving].
 	Leave []string
 }
 
-// occupants are the documents of all that has members: groups, and sweeps as such.
+// occupants returns the documents of everything that has members: groups, and sweeps as groups.
 func (v View) occupants() map[string]domain.GroupDocument {
 	if len(v.Sweeps) == 0 {
 		return v.Groups
@@ -50,7 +50,7 @@ func (v View) occupants() map[string]domain.GroupDocument {
 	return all
 }
 
-// sized returns documents whose specifications have what members request that are started.
+// sized returns the documents with the resources that members request when they start.
 func sized(documents map[string]domain.GroupDocument) map[string]domain.GroupDocument {
 	all := make(map[string]domain.GroupDocument, len(documents))
 	for name, doc := range documents {
@@ -60,22 +60,22 @@ func sized(documents map[string]domain.GroupDocument) map[string]domain.GroupDoc
 	return all
 }
 
-// Decision is what a group should be.
+// Decision is the desired state of a group.
 type Decision struct {
-	// Document is the group's next document, to be stored on top of the revision that it names.
+	// Document is the group's next document, based on the revision that it names.
 	Document domain.GroupDocument
 	// Members are the group's members with their hosts and addresses.
 	Members []domain.Member
 	// Layout renders the members' specifications.
 	Layout *topology.Layout
-	// inform are the roles whose members the engine distributes, and has to be told about again: where they may be or
-	// how they are updated has changed, or the last apply did not end well.
+	// inform holds the engine-scheduled roles whose placement or update rule the engine has to be given again: they
+	// changed, or the last apply did not finish.
 	inform map[string]bool
-	// retryFailed is true where the last apply did not end well: this one gives failed members another run.
+	// retryFailed is set if the last apply did not finish: this one gives failed members another run.
 	retryFailed bool
 }
 
-// Decide returns what the group should be, given what the cluster offers and what is decided already.
+// Decide returns the desired state of the group, given what the cluster offers and what was decided before.
 func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	members, problems := topology.Check(spec)
 	if problems.Err() != nil {
@@ -87,7 +87,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	previous := view.Groups[spec.Name]
 	counts := topology.Counts(spec, previous.Counts)
 	absent := absentIn(view.Traits, spec, counts, previous.Absent)
-	if len(absent) > 0 || !maps.Equal(counts, topology.Counts(spec, nil)) { // they are others than those that the group declares
+	if len(absent) > 0 || !maps.Equal(counts, topology.Counts(spec, nil)) { // differ from the declared ones
 		members = topology.Expand(spec, counts, absent)
 	}
 	if _, taken := view.Sweeps[spec.Name]; taken {
@@ -125,7 +125,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	case !maps.Equal(previous.Spec.Triggers, spec.Triggers):
 		next.Rerun()
 	case !previous.Spec.Equal(spec):
-		next.GroupRestarts, next.StartedAt = 0, nil // what was used up was that of another specification
+		next.GroupRestarts, next.StartedAt = 0, nil // the restart budget belongs to a specification
 	}
 	checkSize(&problems, view.Traits, next)
 	decision := placed(view, next, members)
@@ -138,7 +138,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 	return decision, problems
 }
 
-// input returns what placement is asked about new members of a group.
+// input returns the input for placing members of a group.
 func (v View) input(group domain.Group, members []domain.Member) placement.Input {
 	return placement.Input{
 		Group:         group,
@@ -157,15 +157,15 @@ func (v View) input(group domain.Group, members []domain.Member) placement.Input
 	}
 }
 
-// absentIn returns the indexes that members of roles don't have, given those that are stored. Members that the engine
-// distributes have those that it gives them.
+// absentIn returns the indexes that roles leave out, starting from the stored ones. Engine-scheduled members get their
+// indexes from the engine.
 func absentIn(traits engine.Traits, spec domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
 	stored = maps.Clone(stored)
 	maps.DeleteFunc(stored, func(role string, _ []int) bool { return SchedulingOf(traits, spec, role) == domain.SchedulingEngine })
 	return topology.Absent(spec, counts, stored)
 }
 
-// scaledIn returns the last changes of counts by policies, of the roles whose counts are theirs.
+// scaledIn returns the last scaling of each role whose count belongs to a policy.
 func scaledIn(spec domain.Group, stored map[string]domain.Scaled) map[string]domain.Scaled {
 	scaled := maps.Clone(stored)
 	maps.DeleteFunc(scaled, func(name string, _ domain.Scaled) bool {
@@ -178,8 +178,8 @@ func scaledIn(spec domain.Group, stored map[string]domain.Scaled) map[string]dom
 	return scaled
 }
 
-// sizesIn returns the sizes that policies have moved, of roles that are there. What somebody declares anew counts from
-// then on.
+// sizesIn returns the sizes that policies have set, for roles that still exist. A newly
+// declared value takes precedence.
 func sizesIn(spec domain.Group, previous domain.GroupDocument) map[string]domain.Size {
 	var sizes map[string]domain.Size
 	for name, size := range previous.Sizes {
@@ -201,8 +201,8 @@ func sizesIn(spec domain.Group, previous domain.GroupDocument) map[string]domain
 	return sizes
 }
 
-// fallback returns the document to which a group that is to be as specified goes back should that fail, or nil: the
-// last one under which its members ran, where one of the roles wants that.
+// fallback returns the document to roll back to if this change fails: the last one under which the members ran. It is
+// nil if no role asks for rollback.
 func fallback(previous domain.GroupDocument, spec domain.Group) *domain.GroupDocument {
 	wanted := false
 	for _, role := range spec.Roles {
@@ -218,7 +218,7 @@ func fallback(previous domain.GroupDocument, spec domain.Group) *domain.GroupDoc
 	return &previous
 }
 
-// checkSize adds a problem where a document is larger than the engine can store.
+// checkSize adds a problem if a document is larger than the engine can store.
 func checkSize(problems *domain.Problems, traits engine.Traits, document domain.GroupDocument) {
 	if traits.MaxItem == 0 {
 		return
@@ -237,13 +237,13 @@ func checkSize(problems *domain.Problems, traits engine.Traits, document domain.
 	}
 }
 
-// samePlaces reports whether two placements allow the same hosts, and distribute members in the same way.
+// samePlaces reports whether two placements allow the same hosts and distribute members the same way.
 func samePlaces(a, b domain.Placement) bool {
 	return cmp.Or(a.Strategy, domain.Spread) == cmp.Or(b.Strategy, domain.Spread) && a.SpreadBy == b.SpreadBy && maps.Equal(a.Labels, b.Labels) && slices.Equal(slices.Sorted(slices.Values(a.Hosts)), slices.Sorted(slices.Values(b.Hosts)))
 }
 
-// checkNames adds a problem where a member would have the name of another group's: a-b and c make the same names as
-// a and b-c.
+// checkNames adds a problem if a member would have the name of another group's: group a-b with role c makes the same
+// names as group a with role b-c.
 func checkNames(problems *domain.Problems, groups map[string]domain.GroupDocument, group string, members []domain.Member) {
 	for _, other := range slices.Sorted(maps.Keys(groups)) {
 		if other == group {
@@ -259,7 +259,7 @@ func checkNames(problems *domain.Problems, groups map[string]domain.GroupDocumen
 	}
 }
 
-// checkTaken adds a problem where a member, or a pool of members, would have the name of what is somebody else's.
+// checkTaken adds a problem if the name of a member, or of a pool of members, is taken by something that is not ours.
 func checkTaken(problems *domain.Problems, view View, spec domain.Group, members []domain.Member) {
 	reported := map[string]bool{}
 	for _, m := range members {
@@ -284,7 +284,7 @@ func decisionOf(view View, doc domain.GroupDocument) Decision {
 	return placed(view, doc, topology.Expand(doc.Spec, doc.Counts, doc.Absent))
 }
 
-// placed returns the decision that a document stands for, of which these are the members, and completes them.
+// placed returns the decision for a document with these members, and fills in where the members are.
 func placed(view View, doc domain.GroupDocument, members []domain.Member) Decision {
 	for i := range members {
 		assigned := doc.Assignments[members[i].Name]
@@ -301,7 +301,7 @@ func placed(view View, doc domain.GroupDocument, members []domain.Member) Decisi
 	return Decision{Document: doc, Members: members, Layout: topology.NewLayout(doc.Spec, members, view.Traits.FilesOf).Sized(doc.Sizes)}
 }
 
-// KeptIn returns the names of the members that the decision leaves as the group's document has them.
+// KeptIn returns the names of the members that the decision leaves as they are in the stored document.
 func (d Decision) KeptIn(view View) map[string]bool {
 	before := view.Groups[d.Document.Spec.Name]
 	if !sameMembers(d.Document, before) {
@@ -320,7 +320,7 @@ func sameMembers(a, b domain.GroupDocument) bool {
 		maps.Equal(a.Assignments, b.Assignments) && a.Spec.Equal(b.Spec)
 }
 
-// Kept returns the names of the members that the decision leaves as the one before it has them.
+// Kept returns the names of the members that the decision leaves as they are in the previous decision.
 func (d Decision) Kept(before Decision) map[string]bool {
 	kept := map[string]bool{}
 	if d.Document.MinRun != before.Document.MinRun {
@@ -330,7 +330,7 @@ func (d Decision) Kept(before Decision) map[string]bool {
 		for _, m := range d.Members {
 			kept[m.Name] = true
 		}
-		return kept // without hashing them all
+		return kept // saves hashing all of them
 	}
 	hashes := make(map[string]string, len(before.Members))
 	for i, m := range before.Members {
@@ -347,7 +347,7 @@ func (d Decision) Rule() domain.CompletionRule {
 	return topology.Rule(d.Document.Spec, d.Members)
 }
 
-// names returns the names of the members, in their order.
+// names returns the names of the members, in order.
 func (d Decision) names() []string {
 	names := make([]string, len(d.Members))
 	for i, m := range d.Members {

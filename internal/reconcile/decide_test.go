@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// lab is a view of a cluster of one host with these groups.
+// lab returns a view of a one-host cluster with these groups.
 func lab(docs ...domain.GroupDocument) reconcile.View {
 	view := reconcile.View{
 		Traits:    engine.Traits{Name: "fake"},
@@ -26,7 +26,7 @@ func lab(docs ...domain.GroupDocument) reconcile.View {
 	return view
 }
 
-// decide decides, and fails the test where that is not possible.
+// decide calls Decide, and fails the test on any problem.
 func decide(t *testing.T, view reconcile.View, spec domain.Group) reconcile.Decision {
 	t.Helper()
 	d, problems := reconcile.Decide(view, spec)
@@ -34,7 +34,7 @@ func decide(t *testing.T, view reconcile.View, spec domain.Group) reconcile.Deci
 	return d
 }
 
-// stored returns the document that was decided on for a group, as stored at a revision after an apply that ended well.
+// stored returns the document decided for a group, as stored at this revision after a successful apply.
 func stored(t *testing.T, spec domain.Group, revision int) domain.GroupDocument {
 	t.Helper()
 	doc := decide(t, lab(), spec).Document
@@ -67,7 +67,7 @@ func TestDecideNew(t *testing.T) {
 	}
 }
 
-// TestDecideWithNamedMembers is about engines that give each member an address of its own.
+// TestDecideWithNamedMembers covers engines that give each member an address.
 func TestDecideWithNamedMembers(t *testing.T) {
 	view := lab()
 	view.Traits.MemberAddress = func(member string) string { return member + ".lab" }
@@ -81,12 +81,12 @@ func TestDecideWithNamedMembers(t *testing.T) {
 func TestDecideAgain(t *testing.T) {
 	previous := stored(t, group(1, 2, trigger("v1")), 7)
 	previous.MinRun, previous.GroupRestarts, previous.StartedAt = 4, 2, new(epoch)
-	// Where members are is kept, even where a new group would be placed otherwise.
+	// Members keep their places, even if a new group would be placed differently.
 	previous.Assignments["mnist-worker-0"] = domain.Assignment{Host: "a", Port: 20500}
 
 	for name, c := range map[string]struct {
 		spec domain.Group
-		// change makes the expected document out of the previous one.
+		// change turns the previous document into the expected one.
 		change func(want *domain.GroupDocument)
 	}{
 		"unchanged": {group(1, 2, trigger("v1")), func(*domain.GroupDocument) {}},
@@ -123,7 +123,7 @@ func TestDecideAgain(t *testing.T) {
 	}
 }
 
-// TestDecideAfterTriggersOfADeadApply: a trigger counts from the first apply that stored it on.
+// TestDecideAfterTriggersOfADeadApply: a trigger counts from the first apply that stored it.
 func TestDecideAfterTriggersOfADeadApply(t *testing.T) {
 	first := decide(t, lab(), group(1, 1, trigger("v1"))).Document
 	if first.MinRun != 1 {
@@ -146,13 +146,13 @@ func TestDecideUnmanagedReplicas(t *testing.T) {
 	}
 }
 
-// named returns the view where somebody else has something of a name.
+// named returns the view with a name taken by somebody else's service.
 func named(view reconcile.View, name string) reconcile.View {
 	view.Inventory.Taken = map[string]string{name: "a service of somebody else's"}
 	return view
 }
 
-// distributing returns the view of an engine that distributes interchangeable members.
+// distributing returns the view for an engine that schedules interchangeable members itself.
 func distributing(view reconcile.View) reconcile.View {
 	view.Traits.Schedules = true
 	return view
@@ -199,7 +199,7 @@ func TestDecideProblems(t *testing.T) {
 	}
 }
 
-// TestDecideKnowsTheInventory: what there is to know of the hosts counts for what is new, and leaves what is there.
+// TestDecideKnowsTheInventory: the state of the hosts applies to new members; existing ones stay.
 func TestDecideKnowsTheInventory(t *testing.T) {
 	one := role("worker", func(r *domain.Role) { r.Resources.CPUs = 1 })
 	for name, c := range map[string]struct {
@@ -229,7 +229,7 @@ func TestDecideKnowsTheInventory(t *testing.T) {
 	}
 }
 
-// pool is a group of a master and interchangeable workers, which may be on these hosts.
+// pool is a group of a master and interchangeable workers that are restricted to these hosts.
 func pool(workers int, hosts ...string) domain.Group {
 	return group(0, workers, func(g *domain.Group) {
 		g.Framework = "spark"
@@ -237,19 +237,19 @@ func pool(workers int, hosts ...string) domain.Group {
 	})
 }
 
-// spread distributes the workers of a group in a way.
+// spread sets the placement strategy of the workers.
 func spread(g domain.Group, strategy domain.Strategy) domain.Group {
 	role("worker", func(r *domain.Role) { r.Placement.Strategy = strategy })(&g)
 	return g
 }
 
-// spreadBy spreads the workers of a group by a label.
+// spreadBy sets the label by which the workers are spread.
 func spreadBy(g domain.Group, label string) domain.Group {
 	role("worker", func(r *domain.Role) { r.Placement.SpreadBy = label })(&g)
 	return g
 }
 
-// inRacks returns the view with the label rack on all hosts, each in its own.
+// inRacks returns the view with a label rack on each host, with a different value on each.
 func inRacks(view reconcile.View) reconcile.View {
 	hosts := map[string]domain.Host{}
 	for name, host := range view.Inventory.Hosts {
@@ -260,8 +260,8 @@ func inRacks(view reconcile.View) reconcile.View {
 	return view
 }
 
-// TestDecideSpreadBy: another label to spread by moves and restarts nobody, and one that no host has is refused, unless
-// hosts have lost it since it was accepted.
+// TestDecideSpreadBy: changing the label to spread by moves and restarts nobody. A label that no host has is refused,
+// unless the hosts lost it after it was accepted.
 func TestDecideSpreadBy(t *testing.T) {
 	before := decide(t, lab(), group(1, 2))
 	document := before.Document
@@ -285,13 +285,13 @@ func TestDecideSpreadBy(t *testing.T) {
 	}
 }
 
-// updated has changes come to the workers of a group in a way.
+// updated sets the update rule of the workers.
 func updated(g domain.Group, update domain.Update) domain.Group {
 	role("worker", func(r *domain.Role) { r.Update = update })(&g)
 	return g
 }
 
-// TestPoolsChangeAsOne: members that the engine distributes are all of one run.
+// TestPoolsChangeAsOne: members that the engine schedules all have the same run.
 func TestPoolsChangeAsOne(t *testing.T) {
 	view := lab()
 	view.Traits.Schedules, view.Traits.MemberAddress = true, addressed
@@ -308,7 +308,7 @@ func TestPoolsChangeAsOne(t *testing.T) {
 	const all = "mnist-worker-0 restart 0, mnist-worker-1 restart 0, mnist-worker-2 restart 0"
 	for name, c := range map[string]struct {
 		decision reconcile.Decision
-		// change does something to the workers as they are observed, in run 2.
+		// change modifies the workers as observed, in run 2.
 		change func(workers []domain.Observed) []domain.Observed
 		want   string
 	}{
@@ -353,7 +353,7 @@ func TestPoolsChangeAsOne(t *testing.T) {
 	}
 }
 
-// TestDecideRefusesPools: what members can't have of their own that the engine distributes is told at plan.
+// TestDecideRefusesPools: the plan rejects per-member settings of members that the engine schedules.
 func TestDecideRefusesPools(t *testing.T) {
 	spec := pool(2)
 	role("worker", func(r *domain.Role) { r.Args = []string{"{{ .Index }}"} })(&spec)
@@ -367,7 +367,7 @@ func TestDecideRefusesPools(t *testing.T) {
 	}
 }
 
-// TestDecideKnowsWhatFits: a document that the engine could not store is refused at plan.
+// TestDecideKnowsWhatFits: the plan rejects a document that is too large for the engine.
 func TestDecideKnowsWhatFits(t *testing.T) {
 	large := func(changes ...func(g *domain.Group)) domain.Group {
 		return group(1, 2, append(changes, func(g *domain.Group) { g.Env = map[string]string{"LARGE": strings.Repeat("x", 3000)} })...)
@@ -398,8 +398,8 @@ func TestDecideKnowsWhatFits(t *testing.T) {
 	}
 }
 
-// TestScheduledByTheEngine: members that the engine itself distributes have no host, and where they may be is told to
-// it anew when that changes, in their present run.
+// TestScheduledByTheEngine: members that the engine schedules have no host. A change of their placement is passed on to
+// the engine without a new run.
 func TestScheduledByTheEngine(t *testing.T) {
 	view := inRacks(lab())
 	view.Traits.Schedules, view.Traits.MemberAddress = true, addressed
@@ -448,14 +448,14 @@ func TestScheduledByTheEngine(t *testing.T) {
 			}
 		})
 	}
-	// A worker that has ended stays as it ended, wherever it may be.
+	// A worker that has ended stays ended, wherever it was.
 	view.Groups[first.Document.Spec.Name] = first.Document
 	observed := observe(first, 2)
 	observed[2].State = domain.StateFailed
 	if changes := reconcile.Diff(decide(t, view, pool(2, "a")), observed); len(changes) != 1 || changes[0].Member != "mnist-worker-0" {
 		t.Errorf("beside a worker that has ended the changes are %+v", changes)
 	}
-	// The hosts of the others are the engine's to look after.
+	// The engine looks after the hosts of the others.
 	lost := map[string]string{"a": "host a is down"}
 	for i := range observed {
 		observed[i].Host = "a"
@@ -465,7 +465,7 @@ func TestScheduledByTheEngine(t *testing.T) {
 	}
 }
 
-// TestDecideAsStored: the decision that a stored document stands for is the one that was stored.
+// TestDecideAsStored: the decision for a stored document equals the one that was stored.
 func TestDecideAsStored(t *testing.T) {
 	view := lab()
 	decided := decide(t, view, group(1, 2))

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestDestroy ends the workers before the parameter servers, and members of roles that nobody knows last.
+// TestDestroy: workers end before parameter servers, and members of unknown roles last.
 func TestDestroy(t *testing.T) {
 	f, r := applied(t, group(2, 2))
 	must(t, r.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" })))
@@ -39,7 +39,7 @@ func TestDestroy(t *testing.T) {
 		t.Errorf("the destroyed group is still there (%v)", err)
 	}
 	f.expectStates(t, "other-ps-0 (running)", "other-worker-0 (running)")
-	// No controller is needed for it: one that can't be started is no reason to keep what runs.
+	// Destroy needs no controller, so one that can't be started does not prevent it.
 	if made := calls.made(); made[len(made)-1] != "Delete group" || slices.Contains(made, "StartController") {
 		t.Errorf("the calls are %v", made)
 	}
@@ -54,7 +54,7 @@ func TestDestroy(t *testing.T) {
 	}
 }
 
-// TestDestroyOfMembersWithoutADocument ends what a destroy left that died before its last call.
+// TestDestroyOfMembersWithoutADocument: Destroy removes what an interrupted destroy left behind.
 func TestDestroyOfMembersWithoutADocument(t *testing.T) {
 	f, r := applied(t, group(1, 1))
 	must(t, engine.Delete[domain.GroupDocument](t.Context(), f, "mnist"))
@@ -84,7 +84,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestReadsAreConstant: neither reading nor looking for what is to be done depends on the number of members.
+// TestReadsAreConstant: reading a group and listing pending work take the same calls for any number of members.
 func TestReadsAreConstant(t *testing.T) {
 	for _, workers := range []int{1, 200} {
 		f, _ := applied(t, group(1, workers))
@@ -104,7 +104,7 @@ func TestReadsAreConstant(t *testing.T) {
 	}
 }
 
-// A group that uses GPUs is read with the documents of the pools, and without a look at any host.
+// A group that uses GPUs is read with the documents of the pools, and without asking any host.
 func TestReadOfGroupWithGPUs(t *testing.T) {
 	f, r := poolOf(t, "GPU-a4", "GPU-a5")
 	must(t, r.Update(within(t), pooled("mnist")))
@@ -125,7 +125,7 @@ func TestReadOfGroupWithGPUs(t *testing.T) {
 	}
 }
 
-// unobservable is an engine of which one group can't be observed.
+// unobservable is an engine on which one group can't be observed.
 type unobservable struct {
 	engine.Engine
 	group string
@@ -152,11 +152,11 @@ func TestPendingWithoutOne(t *testing.T) {
 	}
 }
 
-// TestEngineFaults has each call of each operation fail in turn: the operation fails with the same error, and never
-// says that something is not there.
+// TestEngineFaults makes each call of each operation fail in turn: the operation fails with the same error, and never
+// reports something as not found.
 func TestEngineFaults(t *testing.T) {
 	boom := errors.New("the engine is out of reach")
-	// What can't be observed at once is observed group by group, and what can't be pruned is left.
+	// If all members can't be observed at once, groups are observed one by one; failed pruning is ignored.
 	overcome := map[string]string{"pending": "Observe", "create": "Prune", "update": "Prune"}
 	completing := func(f *fake) {
 		f.members["mnist-worker-0"].observed.State = domain.StateCompleted
@@ -167,7 +167,7 @@ func TestEngineFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(f *fake)
 		do      func(ctx context.Context, r reconcile.Reconciler) error
-		// calls are those that the operation makes.
+		// calls are the calls that the operation makes.
 		calls []string
 	}{
 		"create": {
@@ -257,7 +257,7 @@ func TestEngineFaults(t *testing.T) {
 	}
 }
 
-// onlyChief turns the workers of a group into one chief.
+// onlyChief replaces the workers of a group by one chief.
 func onlyChief(g *domain.Group) {
 	g.Roles["chief"] = domain.Role{Replicas: new(1)}
 }

@@ -13,30 +13,29 @@ type Action string
 const (
 	ActionStart   Action = "start"
 	ActionRestart Action = "restart"
-	// ActionMend puts a member back to what it should be, in its present run: it restarts only where it has to for
-	// that.
+	// ActionMend restores a member's specification within its present run. The member restarts only if it has to.
 	ActionMend   Action = "mend"
 	ActionRemove Action = "remove"
 )
 
-// Change is one step from what is observed to what is desired.
+// Change is one step from the observed to the desired state.
 type Change struct {
 	Action Action
 	Member string
-	// Index is the member's place in the decision; it has no meaning for ActionRemove.
+	// Index is the member's index in the decision; it has no meaning for ActionRemove.
 	Index int
-	// Run is the member's present run for ActionMend, and for ActionStart that of a pool which it joins; 0 otherwise:
-	// what is started gets the document's.
+	// Run is the member's present run for ActionMend, and the run of the pool that it joins for ActionStart. It is 0
+	// otherwise: the member gets the run of the document.
 	Run int
-	// Reason says in words why.
+	// Reason is the reason in words.
 	Reason string
 }
 
-// Diff lists what has to change, removals first, then in the order of the decision's members. Members that are
+// Diff lists the changes that are needed: removals first, then in the order of the decision's members. Members that are
 // as desired, in whatever state, are not listed: finished is not drift.
 //
-// Members that the engine distributes share their specification and their run: where one has to be started again all
-// are, and one that is missing joins the run of the others.
+// Members that the engine schedules share specification and run: if one has to restart, all do, and a missing one
+// joins the run of the others.
 func Diff(d Decision, observed []domain.Observed) []Change {
 	found := byName(observed)
 	pools := d.pools(found)
@@ -46,7 +45,7 @@ func Diff(d Decision, observed []domain.Observed) []Change {
 		delete(found, m.Name)
 		pool, pooled := pools[m.Role]
 		if ok && pooled && o.Hash == "" {
-			ok = false // it is about to end, and another one takes its place
+			ok = false // it is about to end and be replaced
 		}
 		change := Change{Member: m.Name, Index: i}
 		if !ok {
@@ -69,7 +68,7 @@ func Diff(d Decision, observed []domain.Observed) []Change {
 	return append(removals, changes...)
 }
 
-// byName returns members by their names.
+// byName returns the members by name.
 func byName(observed []domain.Observed) map[string]*domain.Observed {
 	named := make(map[string]*domain.Observed, len(observed))
 	for i := range observed {
@@ -78,15 +77,15 @@ func byName(observed []domain.Observed) map[string]*domain.Observed {
 	return named
 }
 
-// pool is what the members of a role have in common that the engine distributes.
+// pool is the common state of a role's members that the engine schedules.
 type pool struct {
-	// stale tells why they have to be started again, or is "".
+	// stale is the reason why they have to restart, or "".
 	stale string
-	// run is the run that they are in; 0 where a new one begins.
+	// run is their present run; 0 if a new one begins.
 	run int
 }
 
-// pools returns the pools by role, as they are found.
+// pools returns the observed pools by role.
 func (d Decision) pools(found map[string]*domain.Observed) map[string]pool {
 	pools := map[string]pool{}
 	for i, m := range d.Members {
@@ -105,7 +104,7 @@ func (d Decision) pools(found map[string]*domain.Observed) map[string]pool {
 	return pools
 }
 
-// stale tells why member i, observed as o, has to be started again, or returns "".
+// stale returns the reason why member i, observed as o, has to restart, or "".
 func (d Decision) stale(i int, o *domain.Observed) string {
 	switch {
 	case o.Hash != d.Layout.Hash(i):
@@ -118,7 +117,7 @@ func (d Decision) stale(i int, o *domain.Observed) string {
 	return ""
 }
 
-// amiss tells why member i, observed as o, is not as it was put in force, or returns "".
+// amiss returns the reason why member i, observed as o, deviates from what was applied, or "".
 func (d Decision) amiss(i int, o *domain.Observed) string {
 	switch {
 	case drifted(o):
@@ -129,16 +128,16 @@ func (d Decision) amiss(i int, o *domain.Observed) string {
 	return ""
 }
 
-// atRest returns the decision with regard to what an apply would do, not the controller.
+// atRest returns the decision as an apply would see it, without what the controller is about to do.
 func (d Decision) atRest() Decision {
 	d.retryFailed = d.Document.Applying
 	if !d.Document.Applying {
-		d.Document.MinRun = 0 // the controller is about to restart the group as a whole, which is no drift
+		d.Document.MinRun = 0 // a pending restart by the controller is not drift
 	}
 	return d
 }
 
-// upToDate returns the names of the decision's members that have not to be changed.
+// upToDate returns the names of the members that need no change.
 func upToDate(d Decision, observed []domain.Observed) map[string]bool {
 	names := make(map[string]bool, len(d.Members))
 	for _, m := range d.Members {

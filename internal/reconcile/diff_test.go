@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// observe returns the members of a decision, all running, as started at a run.
+// observe returns the members of a decision, all running in this run.
 func observe(d reconcile.Decision, run int) []domain.Observed {
 	var observed []domain.Observed
 	for i, m := range d.Members {
@@ -22,14 +22,14 @@ func observe(d reconcile.Decision, run int) []domain.Observed {
 	return observed
 }
 
-// TestDiff looks at a group of ps-0, worker-0 and worker-1 that has to run since run 3.
+// TestDiff: a group of ps-0, worker-0 and worker-1 whose minimum run is 3.
 func TestDiff(t *testing.T) {
 	doc := stored(t, group(1, 2), 5)
 	doc.MinRun = 3
 	const ps, w0, w1 = 0, 1, 2
 	for name, c := range map[string]struct {
 		change func(observed []domain.Observed) []domain.Observed
-		// after says that the last apply did not end well.
+		// after is set if the last apply did not finish.
 		after bool
 		want  []string
 	}{

@@ -8,7 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// drifted reports whether somebody else changed a member that is not to stay ended: finished is not drift.
+// drifted reports whether a member was changed from outside. One that is meant to stay ended does not
+// count: finished is not drift.
 func drifted(o *domain.Observed) bool {
 	switch {
 	case o.State == domain.StateCompleted, o.State == domain.StateStopped && o.StopReason != "":
@@ -17,7 +18,7 @@ func drifted(o *domain.Observed) bool {
 	return o.Live != nil || o.Replicas != nil
 }
 
-// instances returns how many instances there are to be of an observed member.
+// instances returns how many instances the engine is to run of an observed member.
 func instances(o *domain.Observed) int {
 	if drifted(o) && o.Replicas != nil {
 		return *o.Replicas
@@ -25,28 +26,28 @@ func instances(o *domain.Observed) int {
 	return 1
 }
 
-// drift is what somebody else changed of a member, in normal specifications.
+// drift is how a member's live specification differs from the desired one; both are normalised.
 type drift struct {
 	want, live domain.MemberSpec
 	attributes []attribute
 }
 
-// driftOf returns what somebody else changed of a member i that should have one instance.
+// driftOf returns how member i was changed from outside.
 func (d Decision) driftOf(i int, o *domain.Observed) drift {
 	if o.Live == nil {
 		return drift{}
 	}
 	want, err := d.Layout.Spec(i)
 	if err != nil {
-		return drift{} // it is reported when the member is to be staged
+		return drift{} // reported when the member is staged
 	}
 	if _, moved := d.Document.Sizes[o.Role]; moved {
-		want.Resources = o.Live.Resources // it was started with another size, which nobody else has changed
+		want.Resources = o.Live.Resources // it was started with another size, by a policy and not from outside
 	}
 	return compare(want, *o.Live)
 }
 
-// compare returns what is different in a live specification. Who the member is, its hash and its run are not looked at.
+// compare returns the differences between two specifications. It ignores the member's identity, hash and run.
 func compare(want, live domain.MemberSpec) drift {
 	d := drift{want: want.Normal(), live: live.Normal()}
 	if want.Scheduling == domain.SchedulingEngine {
@@ -60,8 +61,8 @@ func compare(want, live domain.MemberSpec) drift {
 	return d
 }
 
-// Differences lists the attributes of a role in which a live specification differs from the one that it should be, such
-// as `env["X"]`, and what else is said to deviate. Who the member is, its hash and its run are not looked at.
+// Differences lists the attributes of a role in which a live specification differs from the desired one, such as
+// `env["X"]`, and the deviations that the engine found. It ignores the member's identity, hash and run.
 func Differences(want, live domain.MemberSpec) []string { return compare(want, live).words() }
 
 func (d drift) words() []string {
@@ -72,7 +73,7 @@ func (d drift) words() []string {
 	return append(words, d.live.Deviations...)
 }
 
-// describeDrift says in words what somebody else changed of a drifted member i.
+// describeDrift describes how member i was changed from outside.
 func (d Decision) describeDrift(i int, o *domain.Observed) string {
 	var changed []string
 	if o.Replicas != nil {
@@ -85,17 +86,17 @@ func (d Decision) describeDrift(i int, o *domain.Observed) string {
 	return "changed outside: " + strings.Join(changed, ", ")
 }
 
-// Found is a group as it is found.
+// Found is a group as found on the engine.
 type Found struct {
-	// Spec has the live value of what somebody else changed, where the group declares it, and a role's replicas are the
-	// instances of its members. Where members of a role differ in the same attribute, the first one's value is shown.
+	// Spec has the live values of declared attributes that were changed from outside; a role's replicas are its
+	// instances. If members of a role differ in the same attribute, the first one's value is shown.
 	Spec domain.Group
-	// Members are those that are as desired, or whose drift shows: in Spec, or by the host that they were pinned to,
-	// which they have here. Where the last apply failed, a failed member is not among them.
+	// Members are those that are as desired, and those whose drift is visible: in Spec, or as the host that they were
+	// pinned to, which is their host here. Failed members are left out if the last apply did not finish.
 	Members []domain.Member
 }
 
-// Found returns the group as it is found.
+// Found returns the group as found on the engine.
 func (g Group) Found() Found {
 	d, observed := g.atRest(), byName(g.Observed)
 	canvas := newCanvas(d.Document.Spec, d.counts(g.Observed))
@@ -119,19 +120,19 @@ func (g Group) Found() Found {
 	return Found{canvas.spec(), slices.DeleteFunc(members, func(m domain.Member) bool { return hidden[m.Name] })}
 }
 
-// counts returns how many instances there are of the members of each role.
+// counts returns the number of instances by role.
 func (d Decision) counts(observed []domain.Observed) map[string]int {
 	counts, pools := map[string]int{}, d.pools(nil)
 	for i := range observed {
 		o := &observed[i]
-		if _, pooled := pools[o.Role]; !pooled || o.Hash != "" { // or else it is about to end
+		if _, pooled := pools[o.Role]; !pooled || o.Hash != "" { // else it is about to end
 			counts[o.Role] += instances(o)
 		}
 	}
 	return counts
 }
 
-// movedTo returns the host that somebody else pinned a member to; "" where nobody did.
+// movedTo returns the host that a member was pinned to from outside, or "".
 func movedTo(m domain.Member, o *domain.Observed) string {
 	if !drifted(o) || o.Live == nil || m.Shared() || o.Live.Host == m.Host {
 		return ""
@@ -139,13 +140,13 @@ func movedTo(m domain.Member, o *domain.Observed) string {
 	return o.Live.Host
 }
 
-// canvas is a group's specification onto which live values are laid.
+// canvas is a group's specification with live values written over the declared ones.
 type canvas struct {
 	declared domain.Group
 	roles    map[string]*domain.Role
-	// common is what the group declares for all roles, as that of a role.
+	// common is what the group declares for all roles, as a role.
 	common domain.Role
-	// shown are the attributes of roles that show a live value, by role and path.
+	// shown tells which attributes show a live value, by role and path.
 	shown map[string]bool
 }
 
@@ -163,13 +164,14 @@ func newCanvas(declared domain.Group, counts map[string]int) *canvas {
 	return c
 }
 
-// showsReplicas reports whether a role declares another number of replicas than it has.
+// showsReplicas reports whether a role declares another number of replicas than was found.
 func (c *canvas) showsReplicas(role string) bool {
 	declared := c.declared.Roles[role].Replicas
 	return declared != nil && *declared != *c.roles[role].Replicas
 }
 
-// lay puts what drifted of a member of a role where that is declared, and reports whether any of it can be seen.
+// lay writes the live values of drifted attributes where they are declared, the role or the group, and reports
+// whether any of them is visible.
 func (c *canvas) lay(role string, d drift) (visible bool) {
 	for _, a := range d.attributes {
 		key := role + " " + a.path.String()

@@ -16,8 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// full is a group of ps-0, worker-0 and worker-1 that declares something of everything: workers have a program of their
-// own.
+// full is a group of ps-0, worker-0 and worker-1 that declares every kind of attribute; workers have their own program.
 func full() domain.Group {
 	return group(1, 2, func(g *domain.Group) {
 		g.Template = domain.Template{
@@ -38,7 +37,7 @@ func full() domain.Group {
 	}))
 }
 
-// specOf returns the specification that the member of a decision should have.
+// specOf returns the desired specification of a member.
 func specOf(t *testing.T, d reconcile.Decision, name string) domain.MemberSpec {
 	t.Helper()
 	for i, m := range d.Members {
@@ -54,7 +53,7 @@ func specOf(t *testing.T, d reconcile.Decision, name string) domain.MemberSpec {
 	return domain.MemberSpec{}
 }
 
-// drift is what somebody changed of a member that runs.
+// drift is a change from outside to a running member.
 type drift struct {
 	member   string
 	live     func(live *domain.MemberSpec)
@@ -63,7 +62,7 @@ type drift struct {
 	reason   domain.StopReason
 }
 
-// drifted returns a group that was read, with what somebody changed.
+// drifted returns a group as read after these changes from outside.
 func drifted(t *testing.T, spec domain.Group, drifts ...drift) reconcile.Group {
 	t.Helper()
 	doc := stored(t, spec, 5)
@@ -85,8 +84,8 @@ func drifted(t *testing.T, spec domain.Group, drifts ...drift) reconcile.Group {
 	return reconcile.Group{Decision: d, Observed: observed, Progress: reconcile.Progress(d, observed)}
 }
 
-// TestDrift looks at what is said about members that somebody changed: the changes that mend them, the specification as
-// it is found, and the members that count as they should be because what drifted of them can be seen there.
+// TestDrift checks three things after changes from outside: the changes that mend them, the specification as found, and
+// the members that count as desired because their drift is visible in it.
 func TestDrift(t *testing.T) {
 	all := []string{"mnist-ps-0", "mnist-worker-0", "mnist-worker-1"}
 	other := func(live *domain.MemberSpec) { live.Image = "trainer:1.3" }
@@ -95,7 +94,7 @@ func TestDrift(t *testing.T) {
 		drifts []drift
 		// mends are the changes by member.
 		mends map[string]string
-		// found changes what is declared into what is found.
+		// found turns the declared group into the one found.
 		found   func(g *domain.Group)
 		visible []string
 	}{
@@ -271,7 +270,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestDriftOfArgumentsBesideACommand: a role with a command of its own has none of the group's arguments.
+// TestDriftOfArgumentsBesideACommand: a role with its own command inherits no arguments from the group.
 func TestDriftOfArgumentsBesideACommand(t *testing.T) {
 	serving := func(args ...string) domain.Group {
 		return group(1, 1, func(g *domain.Group) { g.Args = []string{"--fast"} }, role("ps", func(r *domain.Role) {
@@ -284,8 +283,7 @@ func TestDriftOfArgumentsBesideACommand(t *testing.T) {
 	}
 }
 
-// TestDriftOfHosts: a member that somebody pinned elsewhere is shown there; one that nobody holds any more is not
-// shown.
+// TestDriftOfHosts: a member that was pinned elsewhere is shown there; one whose pin was removed is not shown.
 func TestDriftOfHosts(t *testing.T) {
 	read := drifted(t, group(1, 2),
 		drift{member: "mnist-worker-0", live: func(live *domain.MemberSpec) { live.Host = "elsewhere" }},
@@ -303,7 +301,7 @@ func TestDriftOfHosts(t *testing.T) {
 	}
 }
 
-// TestFoundCounts: a role has the replicas that are found of it, unless it declares none.
+// TestFoundCounts: a role shows the replicas that are found, unless it declares none.
 func TestFoundCounts(t *testing.T) {
 	read := drifted(t, group(1, 3))
 	read.Observed = append(read.Observed[:3:3], domain.Observed{Name: "mnist-ps-1", Role: "ps"}, domain.Observed{Name: "mnist-old-0", Role: "old"})
@@ -317,7 +315,7 @@ func TestFoundCounts(t *testing.T) {
 	}
 }
 
-// TestStaleComesBeforeDrift: a member that is started again anyway is not mended before, and shows nothing.
+// TestStaleComesBeforeDrift: a member that restarts anyway is not mended first, and shows no drift.
 func TestStaleComesBeforeDrift(t *testing.T) {
 	read := drifted(t, group(1, 1), drift{member: "mnist-ps-0", live: func(live *domain.MemberSpec) { live.Image = "other" }})
 	read.Observed[0].Hash = "older"
@@ -330,7 +328,7 @@ func TestStaleComesBeforeDrift(t *testing.T) {
 	}
 }
 
-// change has somebody change a member of the fake.
+// change changes the live specification of a member from outside.
 func (f *fake) change(name string, change func(live *domain.MemberSpec)) {
 	f.put(name, func(o *domain.Observed) {
 		live := f.members[name].spec
@@ -339,8 +337,7 @@ func (f *fake) change(name string, change func(live *domain.MemberSpec)) {
 	})
 }
 
-// TestUpdateMendsDrift puts members of several runs back, and restarts none of them but the one that is changed as
-// well.
+// TestUpdateMendsDrift mends members of several runs; only the one whose specification changed as well restarts.
 func TestUpdateMendsDrift(t *testing.T) {
 	f, r := applied(t, group(1, 2))
 	must(t, r.Update(within(t), group(1, 2, role("ps", func(r *domain.Role) { r.Resources.CPUs = 1 })))) // run 3 of ps-0
@@ -373,7 +370,7 @@ func TestUpdateMendsDrift(t *testing.T) {
 	}
 }
 
-// TestDriftRerunsNoCompletedGroup: what runs on in it is mended, and what has ended stays ended.
+// TestDriftRerunsNoCompletedGroup: members that still run are mended, and ended ones stay ended.
 func TestDriftRerunsNoCompletedGroup(t *testing.T) {
 	f, r := applied(t, group(1, 2, untilTheChiefEnds))
 	f.put("mnist-worker-0", func(o *domain.Observed) { o.State = domain.StateCompleted })
@@ -391,7 +388,7 @@ func TestDriftRerunsNoCompletedGroup(t *testing.T) {
 	}
 }
 
-// starts notes what is staged and started.
+// starts records what is staged and started.
 type starts struct {
 	engine.Engine
 	made []string

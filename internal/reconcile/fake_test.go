@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// fake is an engine in memory in which nothing happens by itself: with each Observe, every member that was started
-// takes the next step of its play, and every member that was removed goes a step towards its end.
+// fake is an in-memory engine in which nothing happens by itself: each Observe advances every started member by one
+// step of its play, and every removed one by a step towards its end.
 type fake struct {
 	storetest.Memory
 
@@ -24,32 +24,33 @@ type fake struct {
 	staged  map[string]domain.MemberSpec
 	members map[string]*actor
 	locks   map[string]engine.Holder
-	// residents are what one look after another finds, the last one from then on; nil is a controller that runs.
+	// residents are the answers to successive looks, the last one repeated; nil is a running controller.
 	residents []domain.Residents
 	watchers  map[chan struct{}]bool
 	logs      map[string][]string
 
-	// plays are what members do in their first, second, … run; the last play is repeated. Without one they run on.
+	// plays are what members do in their first, second, … run; the last one is repeated. A member
+	// without any keeps running.
 	plays map[string][]play
 	busy  []int
-	// inventory is what there is to know of the hosts beside their number, and traits what is particular to the engine.
+	// inventory is the state of the hosts apart from their number, and traits are those of the engine.
 	inventory engine.Inventory
 	traits    engine.Traits
-	// gpus are what is found on the hosts at the first, second, … look; the last is found again and again.
+	// gpus are the answers to successive looks at the hosts' GPUs, the last one repeated.
 	gpus []map[string]domain.HostGPUs
-	// folders are there of what members left.
+	// folders are the folders that members left behind.
 	folders map[domain.KeptFolder]bool
-	// absent is a command that is not found on the hosts.
+	// absent is a command that the hosts lack.
 	absent string
 }
 
-// actor is a member and what it is yet to do in this run.
+// actor is a member and the rest of its play.
 type actor struct {
 	observed domain.Observed
 	spec     domain.MemberSpec
 	runs     int
 	rest     play
-	// leaving is how often it will still be observed, where it was removed.
+	// leaving is how many more times a removed member is observed.
 	leaving int
 	removed bool
 }
@@ -69,13 +70,13 @@ var (
 	runs  = step{state: domain.StateRunning}
 )
 
-// exits has the member end; its restart rule says what becomes of it.
+// exits makes the member end; its restart rule decides what follows.
 func exits(code int) step { return step{code: code} }
 
-// cannotStart makes the member fail before it runs, as [exits] does.
+// cannotStart makes the member fail before it runs; its restart rule decides what follows.
 func cannotStart(code int) step { return step{code: code, unstarted: true} }
 
-// epoch is when everything happens in the fake.
+// epoch is the time of everything that happens in the fake.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // newFake returns an engine with the cluster "lab" of two hosts that share an address.
@@ -96,17 +97,17 @@ func newFake() *fake {
 	return f
 }
 
-// set has a document be stored as it is.
+// set stores a document as it is.
 func set[T any, P domain.Document[T]](f *fake, doc T) {
 	storetest.Set[T, P](&f.Memory, doc)
 }
 
-// documents returns what is stored of a type.
+// documents returns the stored documents of a type.
 func documents[T any, P domain.Document[T]](f *fake) map[string]T {
 	return storetest.Documents[T, P](&f.Memory)
 }
 
-// drop removes all that is stored of a type.
+// drop removes the stored documents of a type.
 func drop[T any, P domain.Document[T]](f *fake) { storetest.Drop[T, P](&f.Memory) }
 
 // hosts returns the hosts of the cluster.
@@ -114,7 +115,7 @@ func (f *fake) hosts() map[string]domain.Host {
 	return documents[domain.ClusterDocument](f)[""].Spec.Hosts
 }
 
-// setHosts has the cluster have these hosts.
+// setHosts replaces the hosts of the cluster.
 func (f *fake) setHosts(hosts map[string]domain.Host) {
 	cluster := documents[domain.ClusterDocument](f)[""]
 	cluster.Spec.Hosts = hosts
@@ -149,7 +150,7 @@ func (f *fake) Inventory(_ context.Context, cluster domain.Cluster) (engine.Inve
 	return inventory, nil
 }
 
-// lose has a host go down, with all that runs there.
+// lose takes a host down, with everything that runs there.
 func (f *fake) lose(host string) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -228,7 +229,7 @@ func (f *fake) Observe(_ context.Context, group string) ([]domain.Observed, erro
 	return observed, nil
 }
 
-// look returns the members of a group, or of all, in the order of their names.
+// look returns the members of a group, or of all groups for "", sorted by name.
 func (f *fake) look(group string) []domain.Observed {
 	var observed []domain.Observed
 	for name, spec := range f.staged {
@@ -359,7 +360,7 @@ func (f *fake) close(events chan struct{}) {
 	}
 }
 
-// loseEvents ends the streams of events.
+// loseEvents ends the event streams.
 func (f *fake) loseEvents() {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -395,7 +396,7 @@ func (f *fake) StartController(context.Context) error { return nil }
 
 func (f *fake) StopController(context.Context) error { return nil }
 
-// put sets up a member's state, as if it had come to it by itself.
+// put changes the observed state of a member, as if that happened by itself.
 func (f *fake) put(name string, change func(o *domain.Observed)) {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -403,14 +404,14 @@ func (f *fake) put(name string, change func(o *domain.Observed)) {
 	f.notify()
 }
 
-// states returns the states of all members in the order of their names, without anybody taking a step.
+// states returns the states of all members, sorted by name, without advancing any.
 func (f *fake) states() string {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
 	return fmt.Sprint(f.look(""))
 }
 
-// cast returns the members by name, as they are.
+// cast returns a copy of the members by name.
 func (f *fake) cast() map[string]actor {
 	f.mutex.Lock()
 	defer f.mutex.Unlock()
@@ -421,7 +422,7 @@ func (f *fake) cast() map[string]actor {
 	return cast
 }
 
-// raw returns what is stored of a group.
+// raw returns a group's stored document as JSON.
 func (f *fake) raw(t *testing.T, name string) string {
 	t.Helper()
 	item, err := f.Get(t.Context(), engine.Key{Kind: domain.GroupKind, Name: name})
@@ -429,7 +430,7 @@ func (f *fake) raw(t *testing.T, name string) string {
 	return string(item.Data)
 }
 
-// document returns the stored document of a group.
+// document returns a group's stored document.
 func (f *fake) document(t *testing.T, name string) domain.GroupDocument {
 	t.Helper()
 	doc, err := engine.Get[domain.GroupDocument](t.Context(), f, name)
@@ -474,7 +475,7 @@ func (f *fake) resident(t *testing.T) {
 	}()
 }
 
-// Guard has nothing to keep alive.
+// Guard does nothing: there is nothing to keep alive.
 func (f *fake) Guard(ctx context.Context) error {
 	<-ctx.Done()
 	return nil

@@ -15,10 +15,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Files are files as they were read.
+// Files are files as read from the cluster.
 type Files struct {
 	Document domain.FilesDocument
-	// Path is the folder of their version on each host, and Hosts what the hosts have.
+	// Path is the folder of their version on each host; Hosts is what each host has.
 	Path  string
 	Hosts map[string]engine.HostFiles
 }
@@ -26,10 +26,10 @@ type Files struct {
 // FilesLock returns the name of the lock that an apply of files holds.
 func FilesLock(name string) string { return "files " + name }
 
-// FilesInUseError is returned where files can't be removed, for what still runs from them.
+// FilesInUseError means that files can't be removed because groups or sweeps refer to them.
 type FilesInUseError struct {
 	Cluster, Name, Path string
-	// Groups and Sweeps are their names.
+	// Groups and Sweeps are the names of those.
 	Groups, Sweeps []string
 }
 
@@ -56,8 +56,9 @@ func (r Reconciler) Files(ctx context.Context, name string) (Files, error) {
 	return Files{doc, store.FilesPath(doc.Digest), found}, err
 }
 
-// PutFiles brings a version of files to all hosts, and removes those that nothing refers to any more. New files must
-// not be there yet, but as specified (adopted is true then: their creation went unrecorded).
+// PutFiles brings a version of files to all hosts and removes versions that nothing refers to any more. If
+// created is set, existing files are an error unless they are the same, or their creation never finished;
+// adopted reports the former.
 func (r Reconciler) PutFiles(ctx context.Context, spec domain.Files, version engine.FilesSpec, created bool) (adopted bool, err error) {
 	store, err := engine.Files(r.Engine)
 	if err != nil {
@@ -88,7 +89,7 @@ func (r Reconciler) PutFiles(ctx context.Context, spec domain.Files, version eng
 	return adopted, nil
 }
 
-// announceFiles stores which version hosts are about to have: from then on nobody takes it for one that is not needed.
+// announceFiles stores which version the hosts are about to get, which protects that version from being pruned.
 func (r Reconciler) announceFiles(ctx context.Context, doc domain.FilesDocument, created bool) (_ domain.FilesDocument, adopted bool, err error) {
 	release, err := r.lock(ctx, allocationLock, "apply of files "+doc.Spec.Name)
 	if err != nil {
@@ -116,7 +117,7 @@ func (r Reconciler) announceFiles(ctx context.Context, doc domain.FilesDocument,
 	return doc, false, err
 }
 
-// DeleteFiles removes files that no group or sweep refers to. Without any it does nothing.
+// DeleteFiles removes files unless a group or sweep refers to them. It does nothing if they are gone.
 func (r Reconciler) DeleteFiles(ctx context.Context, cluster, name string) (err error) {
 	store, err := engine.Files(r.Engine)
 	if err != nil {
@@ -124,7 +125,7 @@ func (r Reconciler) DeleteFiles(ctx context.Context, cluster, name string) (err 
 	}
 	release, err := r.lock(ctx, FilesLock(name), "removal of files "+name)
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil // the cluster is gone, and the files with it
+		return nil // the files are gone with the cluster
 	}
 	if err != nil {
 		return err
@@ -137,7 +138,8 @@ func (r Reconciler) DeleteFiles(ctx context.Context, cluster, name string) (err 
 	return nil
 }
 
-// withdrawFiles deletes the document of files that nothing refers to, while no group or sweep is stored that might.
+// withdrawFiles deletes the document of files that nothing refers to. It holds the allocation lock, so that no group or
+// sweep that might refer to them is stored meanwhile.
 func (r Reconciler) withdrawFiles(ctx context.Context, store engine.FileStore, cluster, name string) (err error) {
 	release, err := r.lock(ctx, allocationLock, "removal of files "+name)
 	if err != nil {
@@ -166,7 +168,7 @@ func (r Reconciler) withdrawFiles(ctx context.Context, store engine.FileStore, c
 	return engine.Delete[domain.FilesDocument](ctx, r.Engine, name)
 }
 
-// refersTo reports whether a stored specification has the path of a version in it, wherever that may be.
+// refersTo reports whether a stored specification contains the path of a version, anywhere.
 func refersTo(specification []byte, digest string) bool {
 	return bytes.Contains(specification, []byte(strings.TrimPrefix(digest, "sha256:")))
 }
@@ -191,8 +193,8 @@ func (r Reconciler) usersOfFiles(ctx context.Context, digest string) (groups, sw
 	return groups, sweeps, nil
 }
 
-// pruneFiles removes the versions that no specification refers to. What can't be removed now is left to the next
-// change.
+// pruneFiles removes the versions that no specification refers to. What can't be removed now is
+// left to the next change.
 func (r Reconciler) pruneFiles(ctx context.Context) {
 	if err := r.tryPruneFiles(ctx); err != nil {
 		r.say(ctx, "", "versions of files that nothing needs any more are left", slog.String("error", err.Error()))
@@ -204,7 +206,7 @@ func (r Reconciler) tryPruneFiles(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	hosts, err := store.FindFiles(ctx) // this may take long: nobody is to wait for it who allocates
+	hosts, err := store.FindFiles(ctx) // slow, so not under the allocation lock
 	if err != nil {
 		return err
 	}
@@ -244,18 +246,18 @@ func (r Reconciler) tryPruneFiles(ctx context.Context) (err error) {
 	return store.RemoveFiles(ctx, slices.Sorted(maps.Keys(unused)))
 }
 
-// pruneFilesAfter does so after the change of a group or sweep, which may have been the last to refer to a version.
+// pruneFilesAfter calls pruneFiles after a change of a group or sweep, which may have been the last user of a version.
 func (r Reconciler) pruneFilesAfter(ctx context.Context) {
 	if _, err := engine.Files(r.Engine); err != nil {
-		return // there are none on this engine
+		return // this engine keeps no files
 	}
 	if documents, err := engine.List[domain.FilesDocument](ctx, r.Engine); err == nil && len(documents) > 0 {
 		r.pruneFiles(ctx)
 	}
 }
 
-// withoutArriving returns a specification without a command and a working directory that come with files in this very
-// apply: they can't be looked for yet.
+// withoutArriving removes the command and the working directory from a specification if they arrive with files of the
+// same apply, as preflight can't find them yet.
 func (r Reconciler) withoutArriving(spec domain.MemberSpec) domain.MemberSpec {
 	for _, path := range r.Arriving {
 		inFolder := strings.Contains(spec.WorkingDir, path)

@@ -51,13 +51,13 @@ func (k *keeper) RemoveFiles(_ context.Context, digests []string) error {
 	return nil
 }
 
-// program returns a version of files, and where it is.
+// program returns a version of files and its path.
 func (k *keeper) program(says string) (version engine.FilesSpec, path string) {
 	tree := domain.FileTree{{Path: "train.py", Size: int64(len(says)), SHA256: says}}
 	return engine.FilesSpec{Tree: tree, Content: func() (io.ReadCloser, error) { return nil, errors.ErrUnsupported }}, k.FilesPath(tree.Digest())
 }
 
-// expect fails unless there are just these versions.
+// expect fails unless exactly these versions are there.
 func (k *keeper) expect(t *testing.T, when string, says ...string) {
 	t.Helper()
 	want := []string{}
@@ -88,7 +88,7 @@ func TestPutFiles(t *testing.T) {
 		t.Errorf("on a full disk: got %v", err)
 	}
 	k.failure = nil
-	// The creation has not come to its end: the next one takes over, whatever the source is by then.
+	// The creation never finished, so the next one takes over, even with another source.
 	if adopted, err := put("code", one, true); err != nil || adopted {
 		t.Errorf("the next creation: got %v (adopted: %t)", err, adopted)
 	}
@@ -123,7 +123,7 @@ func TestPutFiles(t *testing.T) {
 	}
 }
 
-// A version stays as long as anything stored has its path in it, and files that are in use are not removed.
+// A version stays as long as any stored specification contains its path, and files in use are not removed.
 func TestFilesInUse(t *testing.T) {
 	_, path := newKeeper().program("one")
 	for name, test := range map[string]struct {
@@ -186,7 +186,7 @@ func TestFilesInUse(t *testing.T) {
 	}
 }
 
-// What comes with files of the same apply is not looked for at plan.
+// The plan does not look for programs that arrive with files of the same apply.
 func TestArrivingFiles(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec domain.Template

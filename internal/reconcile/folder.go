@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// FolderOf returns a folder of a member by its path as the member sees it: absolute, or below the member's own, which
-// an empty one is.
+// FolderOf returns a folder of a member by its path as the member sees it: absolute, or relative to the member's own
+// folder. An empty path is the member's own folder.
 func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.KeptFolder, error) {
 	observed, err := r.Engine.Observe(ctx, "")
 	if err != nil {
@@ -25,7 +25,7 @@ func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.Kep
 		return domain.KeptFolder{}, fmt.Errorf("there is no member %q: terraform-provider-trainyard top shows those that are there", member)
 	}
 	document, err := engine.Get[domain.GroupDocument](ctx, r.Engine, observed[i].Group)
-	if err != nil && !errors.Is(err, engine.ErrNotFound) { // without one, it is a run of a sweep, or what is left of a group
+	if err != nil && !errors.Is(err, engine.ErrNotFound) { // else a run of a sweep, or left over from a group
 		return domain.KeptFolder{}, err
 	}
 	template, traits := document.Spec.EffectiveTemplate(observed[i].Role), r.Engine.Traits()
@@ -44,13 +44,13 @@ func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.Kep
 	return folder, nil
 }
 
-// ArchiveFolder writes what is in a folder to an archive, below a folder of a name. One that is not there is
-// [engine.ErrNotFound].
+// ArchiveFolder writes the contents of a folder to an archive, under the path below. A missing folder
+// is [engine.ErrNotFound].
 func (r Reconciler) ArchiveFolder(ctx context.Context, folder domain.KeptFolder, below string, to *tar.Writer) error {
 	return r.archive(ctx, folder, below, to, func(string) {})
 }
 
-// archive writes what is in a folder to an archive, below a folder of a name, and tells of each file.
+// archive writes the contents of a folder to an archive, under the path below, and calls tell for each file.
 func (r Reconciler) archive(ctx context.Context, folder domain.KeptFolder, below string, to *tar.Writer, tell func(file string)) error {
 	begun := false
 	begin := func() error {
@@ -62,7 +62,7 @@ func (r Reconciler) archive(ctx context.Context, folder domain.KeptFolder, below
 	}
 	err := r.Engine.ReadFolder(ctx, folder, func(header *tar.Header, content io.Reader) error {
 		if !domain.IsLocal(header.Name) {
-			return nil // none that we make
+			return nil // we make none of these
 		}
 		tell(header.Name)
 		if err := begin(); err != nil {
@@ -76,7 +76,7 @@ func (r Reconciler) archive(ctx context.Context, folder domain.KeptFolder, below
 	return begin()
 }
 
-// write writes a file or folder to an archive, below a folder.
+// write writes a file or folder to an archive, under the path below.
 func write(to *tar.Writer, header *tar.Header, below string, content io.Reader) error {
 	h := *header
 	h.Name, h.Format = path.Join(below, header.Name), tar.FormatUnknown

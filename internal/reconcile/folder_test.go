@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestFolderOf: of a member in a container, what is on its host are the folders that are mounted; a plain program has
-// one of its own, too.
+// TestFolderOf: a member in a container only has its mounted folders on the host; a plain program also
+// has a folder of its own.
 func TestFolderOf(t *testing.T) {
 	spec := group(1, 1, func(g *domain.Group) {
 		r := g.Roles["worker"]

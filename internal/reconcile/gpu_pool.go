@@ -16,16 +16,15 @@ import (
 
 // PoolView is what was read of a cluster before a decision about a GPU pool.
 type PoolView struct {
-	// Hosts are the cluster's hosts by name, and GPUs what was found on them.
+	// Hosts are the cluster's hosts by name; GPUs is what was found on them.
 	Hosts map[string]domain.Host
 	GPUs  map[string]domain.HostGPUs
 	// Pools are the documents of the cluster's pools by name.
 	Pools map[string]domain.GPUPoolDocument
 }
 
-// ResolvePool returns the document of a pool as specified, with the devices that there are for it, to be stored on top
-// of the revision that it names. A device that was in the pool before stays in it though it is in trouble, or not found
-// at the moment: the document says so.
+// ResolvePool returns the next document of a pool, with its devices, based on the revision that it names. A device of
+// the pool stays in it while it is in trouble or not found; the document records that.
 func ResolvePool(view PoolView, spec domain.GPUPool) (domain.GPUPoolDocument, domain.Problems) {
 	problems := spec.Validate()
 	if problems.Err() != nil {
@@ -60,7 +59,7 @@ type resolver struct {
 	problems domain.Problems
 }
 
-// named finds the devices that the specification names.
+// named finds the devices that the specification lists.
 func (r *resolver) named() {
 	for _, host := range r.spec.HostNames() {
 		at := domain.Path{"devices", domain.Key(host)}
@@ -76,7 +75,7 @@ func (r *resolver) named() {
 	}
 }
 
-// find returns a device of a host as it is, or else as it was.
+// find returns a device of a host as found now, or else as it was known before.
 func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool) {
 	before, had := r.known[host+"/"+uuid]
 	there := r.view.GPUs[host]
@@ -96,7 +95,7 @@ func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool)
 	return domain.Device{}, false
 }
 
-// asFound returns a device as it was found; what can't be read of it is as it was before.
+// asFound returns a device as found; values that can't be read are taken from before.
 func asFound(g domain.GPU, before domain.Device) domain.Device {
 	now := g.Device
 	now.Model, now.MemoryMiB, now.NUMANode = cmp.Or(now.Model, before.Model), cmp.Or(now.MemoryMiB, before.MemoryMiB), cmp.Or(now.NUMANode, before.NUMANode)
@@ -106,7 +105,7 @@ func asFound(g domain.GPU, before domain.Device) domain.Device {
 	return now
 }
 
-// usable says why a device can't be in a pool; "" where it can.
+// usable returns the reason why a device can't be in a pool, or "".
 func usable(g domain.GPU) string {
 	if g.MIG != nil && *g.MIG {
 		return "it is divided by MIG, and a pool has whole GPUs; switch MIG off (nvidia-smi -mig 0), or leave it out"
@@ -114,7 +113,7 @@ func usable(g domain.GPU) string {
 	return g.Trouble
 }
 
-// whatIsThere says which devices there are instead of a missing one.
+// whatIsThere describes where a missing device is, or which devices the host has instead.
 func (r *resolver) whatIsThere(host, uuid string) string {
 	for _, other := range slices.Sorted(maps.Keys(r.view.GPUs)) {
 		if slices.ContainsFunc(r.view.GPUs[other].GPUs, func(g domain.GPU) bool { return g.UUID == uuid }) {
@@ -131,8 +130,7 @@ func (r *resolver) whatIsThere(host, uuid string) string {
 	return "it has " + strings.Join(there, ", ")
 }
 
-// chosen finds the devices that the selector would have: those that the pool had, and then others in the order of their
-// indexes.
+// chosen selects devices by the selector: those that the pool had come first, then others by index.
 func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 	selector, seen := *r.spec.Select, map[string]bool{}
 	for i, host := range selector.Hosts {
@@ -160,7 +158,7 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 			}
 			if len(why) == 0 && !seen[g.UUID] {
 				fit = append(fit, g.Device)
-				seen[g.UUID] = true // hosts that share a machine share its devices
+				seen[g.UUID] = true // hosts on the same machine share its devices
 			}
 			leftOut = append(leftOut, fmt.Sprintf("host %s: %s (%s, %d MiB): %s", host, g.UUID, g.Model, g.MemoryMiB, strings.Join(append(why, r.elsewhere(g.UUID)...), ", and ")))
 		}
@@ -188,7 +186,7 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 	}
 }
 
-// elsewhere says which other pool a device is in; it is empty of one that is in none.
+// elsewhere names the other pool that a device is in; empty if there is none.
 func (r *resolver) elsewhere(uuid string) []string {
 	for _, name := range slices.Sorted(maps.Keys(r.view.Pools)) {
 		if name != r.spec.Name && r.view.Pools[name].Has(uuid) {
@@ -198,7 +196,7 @@ func (r *resolver) elsewhere(uuid string) []string {
 	return nil
 }
 
-// checkOthers adds a problem for each device that is in another pool.
+// checkOthers adds a problem for each device that is in another pool, too.
 func (r *resolver) checkOthers() {
 	for _, name := range slices.Sorted(maps.Keys(r.view.Pools)) {
 		if name == r.spec.Name {
@@ -216,7 +214,7 @@ func (r *resolver) checkOthers() {
 	}
 }
 
-// at is where the specification has a device from.
+// at returns the path in the specification that a device comes from.
 func (r *resolver) at(host, uuid string) domain.Path {
 	if i := slices.Index(r.spec.Devices[host], uuid); i >= 0 {
 		return domain.Path{"devices", domain.Key(host), i}
@@ -224,7 +222,7 @@ func (r *resolver) at(host, uuid string) domain.Path {
 	return domain.Path{"select"}
 }
 
-// checkSlots adds a problem for each device that is too small for one slot.
+// checkSlots adds a problem for each device that is too small for a single slot.
 func (r *resolver) checkSlots() {
 	for _, host := range slices.Sorted(maps.Keys(r.devices)) {
 		for _, device := range r.devices[host] {
@@ -236,10 +234,10 @@ func (r *resolver) checkSlots() {
 	}
 }
 
-// PoolInUseError is returned where a pool can't be removed, for what still has devices of it.
+// PoolInUseError means that a pool can't be removed because groups or sweeps use its devices.
 type PoolInUseError struct {
 	Cluster, Pool string
-	// Groups and Sweeps are their names.
+	// Groups and Sweeps are the names of those.
 	Groups, Sweeps []string
 }
 
@@ -248,14 +246,13 @@ func (e *PoolInUseError) Error() string {
 	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy these first, or let them name another pool", e.Pool, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps))
 }
 
-// gpusPatience is how long an apply waits for hosts to say which GPUs they have: their agents may have just been
-// started.
+// gpusPatience is how long an apply waits for hosts to report their GPUs: their agents may have just been started.
 const (
 	gpusPatience = 30 * time.Second
 	gpusRetry    = 500 * time.Millisecond
 )
 
-// PoolView reads what a decision about a pool of a cluster needs to know.
+// PoolView reads what a decision about a pool needs to know.
 func (r Reconciler) PoolView(ctx context.Context, cluster domain.Cluster) (view PoolView, err error) {
 	view.Hosts = cluster.Hosts
 	if view.Pools, err = engine.List[domain.GPUPoolDocument](ctx, r.Engine); err != nil {
@@ -265,9 +262,9 @@ func (r Reconciler) PoolView(ctx context.Context, cluster domain.Cluster) (view 
 	return view, err
 }
 
-// PutPool makes a pool be as specified, and returns the warnings about it. A new one must not be there yet, but as
-// specified. Where a plan showed devices that were chosen, it gets those, or nothing happens. Hosts that it may concern
-// have a while to say which GPUs they have.
+// PutPool applies a pool, and returns its warnings. If created is set, an existing pool is an error unless it has the
+// same specification. If the plan showed the selected devices, the pool gets exactly those or PutPool fails. It waits
+// up to [gpusPatience] for hosts that have not reported their GPUs.
 func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string) (domain.Problems, error) {
 	for start := time.Now(); ; {
 		patient := time.Since(start) < gpusPatience
@@ -283,10 +280,10 @@ func (r Reconciler) PutPool(ctx context.Context, spec domain.GPUPool, created bo
 	}
 }
 
-// tryPool is PutPool at one moment; unknown tells of an error that hosts are among which have not said what GPUs they
-// have. Who is patient gets such an error where the pool could do without them, too.
+// tryPool is one attempt of PutPool. The result unknown means that the error may be due to hosts that have not reported
+// their GPUs; if patient, those are an error even if the pool could do without them.
 func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bool, shown map[string][]string, patient bool) (warnings domain.Problems, unknown bool, err error) {
-	// This may take long: nobody is to wait for it who allocates.
+	// Asking the hosts may be slow, so it is done before the allocation lock is taken.
 	found, err := r.Engine.GPUs(ctx)
 	if err != nil {
 		return nil, false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
@@ -343,11 +340,11 @@ func (r Reconciler) Pool(ctx context.Context, name string) (domain.GPUPoolDocume
 	return doc, nil
 }
 
-// DeletePool removes a pool that no group or sweep uses. Without one it does nothing.
+// DeletePool removes a pool unless a group or sweep uses it. It does nothing if the pool is gone.
 func (r Reconciler) DeletePool(ctx context.Context, cluster, name string) (err error) {
 	release, err := r.lock(ctx, allocationLock, "removal of GPU pool "+name)
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil // the cluster is gone, and the pool with it
+		return nil // the pool is gone with the cluster
 	}
 	if err != nil {
 		return err
@@ -368,7 +365,7 @@ func (r Reconciler) DeletePool(ctx context.Context, cluster, name string) (err e
 	return engine.Delete[domain.GPUPoolDocument](ctx, r.Engine, name)
 }
 
-// groupsOf returns the names of the groups that have roles with devices of a pool, sorted.
+// groupsOf returns the names of the groups that use devices of a pool, sorted.
 func groupsOf(groups map[string]domain.GroupDocument, pool string) []string {
 	var users []string
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
@@ -382,7 +379,7 @@ func groupsOf(groups map[string]domain.GroupDocument, pool string) []string {
 	return users
 }
 
-// sweepsOf returns the names of the sweeps whose runs ask for devices of a pool, sorted.
+// sweepsOf returns the names of the sweeps that use devices of a pool, sorted.
 func sweepsOf(sweeps map[string]domain.SweepDocument, pool string) []string {
 	var users []string
 	for _, name := range slices.Sorted(maps.Keys(sweeps)) {

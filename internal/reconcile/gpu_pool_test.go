@@ -16,12 +16,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// gpu returns a GPU as it is found.
+// gpu returns a GPU as found.
 func gpu(uuid, model string, memory int64) domain.GPU {
 	return domain.GPU{Device: domain.Device{UUID: uuid, Model: model, MemoryMiB: memory}}
 }
 
-// dgx has eight V100 in host a, and one A40 in host b.
+// dgx has eight V100s in host a and one A40 in host b.
 func dgx() map[string]domain.HostGPUs {
 	var eight []domain.GPU
 	for n := range strings.SplitSeq("01234567", "") {
@@ -186,7 +186,7 @@ func TestDeviceStates(t *testing.T) {
 	}
 }
 
-// pooled is a group of two workers with a GPU each of pool p.
+// pooled is a group of two workers, each with a GPU of pool p.
 func pooled(name string) domain.Group {
 	spec := group(0, 2)
 	spec.Name = name
@@ -196,8 +196,8 @@ func pooled(name string) domain.Group {
 	return spec
 }
 
-// What leaves frees its devices at plan, though its members use them until the apply, and their agent does not see by
-// which processes.
+// A plan that destroys members frees their devices. They use them until the apply, even if the agent
+// can't see by which processes.
 func TestDevicesOfWhatLeaves(t *testing.T) {
 	for name, test := range map[string]struct {
 		group  string
@@ -293,7 +293,7 @@ func TestPoolIsKeptWhileInUse(t *testing.T) {
 	}
 }
 
-// What can't be read of a device that was in the pool before is as it was, and all else as it is.
+// Values that can't be read of a known device stay as they were; all others are updated.
 func TestDeviceThatIsHalfKnown(t *testing.T) {
 	before := domain.Device{UUID: "GPU-b0", Model: "NVIDIA A40", MemoryMiB: 46068, NUMANode: new(1), Links: []string{"GPU-b1"}}
 	whole := domain.Device{UUID: "GPU-b0", Model: "NVIDIA A40-48Q", MemoryMiB: 45000, NUMANode: new(0)}
@@ -323,8 +323,7 @@ func TestDeviceThatIsHalfKnown(t *testing.T) {
 	}
 }
 
-// A selection is not settled before the hosts that it concerns have said which GPUs they have, or have had the time for
-// that.
+// A selection waits until all hosts that it concerns have reported their GPUs, or until their time is up.
 func TestSelectionWaitsForHosts(t *testing.T) {
 	spec := domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}
 	both := map[string][]string{"a": {"GPU-a0"}, "b": {"GPU-b0"}}
@@ -386,8 +385,7 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 	}
 }
 
-// Where the time of an apply ends before that of the hosts, nothing is settled, and the error says which hosts it
-// waited for.
+// If the apply times out before the hosts' time is up, no pool is stored, and the error names the hosts it waited for.
 func TestSelectionOutOfTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -403,7 +401,7 @@ func TestSelectionOutOfTime(t *testing.T) {
 	})
 }
 
-// What a plan showed is what an apply does, or nothing.
+// An apply gets exactly what the plan showed, or changes nothing.
 func TestPlannedDevices(t *testing.T) {
 	f := newFake()
 	f.gpus = []map[string]domain.HostGPUs{dgx()}
@@ -443,7 +441,7 @@ func TestPlannedDevices(t *testing.T) {
 	}
 }
 
-// Members that keep their devices need nobody to look at the hosts' GPUs.
+// Hosts are not asked about GPUs for members that keep their devices.
 func TestKeptDevicesAreNotLookedAt(t *testing.T) {
 	f := newFake()
 	f.gpus = []map[string]domain.HostGPUs{dgx()}

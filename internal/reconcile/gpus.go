@@ -14,10 +14,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
-// StalePlanError is returned where devices that a plan showed are no longer to be had.
+// StalePlanError means that hosts or devices shown in a plan are no longer available.
 type StalePlanError struct {
 	Group string
-	// Members say what was planned for each member, and what there would be now.
+	// Members describe, for each member, what was planned and what would be assigned now.
 	Members []string
 }
 
@@ -27,7 +27,7 @@ func (e *StalePlanError) Error() string {
 		e.Group, strings.Join(e.Members, "; "))
 }
 
-// usesGPUs reports whether a role of a group asks for GPUs.
+// usesGPUs reports whether any role of a group asks for GPUs.
 func usesGPUs(g domain.Group) bool {
 	for _, role := range g.Roles {
 		if role.GPUs != nil {
@@ -37,8 +37,8 @@ func usesGPUs(g domain.Group) bool {
 	return false
 }
 
-// DeviceStates returns what there is to say of the devices of pools, by what was found on the hosts. Groups, as they
-// are and as they will be, tell which devices members have.
+// DeviceStates returns the states of the devices of pools, by UUID, from what was found on the hosts. The groups, as
+// they are and as they will be, show which devices members hold.
 func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs, groups ...map[string]domain.GroupDocument) map[string]placement.DeviceState {
 	held := heldDevices(groups)
 	states := map[string]placement.DeviceState{}
@@ -55,7 +55,7 @@ func DeviceStates(pools map[string]domain.GPUPoolDocument, found map[string]doma
 	return states
 }
 
-// heldDevices are those that members of some groups have, by UUID.
+// heldDevices returns the UUIDs of the devices that members of these groups hold.
 func heldDevices(groups []map[string]domain.GroupDocument) map[string]bool {
 	held := map[string]bool{}
 	for _, documents := range groups {
@@ -80,8 +80,8 @@ func deviceState(uuid string, found domain.HostGPUs, trouble string, held bool) 
 	return placement.DeviceState{Closed: found.Unknown}
 }
 
-// foreignUse says in words which processes use a device that are no member's; "" where there are none. An agent in a
-// container does not see the processes of its host: of a device that no member has, what is in use of its memory tells.
+// foreignUse describes the processes on a device that belong to no member, or returns "". An agent in a container can't
+// see the host's processes, so memory in use on a device that no member holds counts as such, too.
 func foreignUse(g domain.GPU, held bool) string {
 	var users []string
 	for _, p := range g.Processes {
@@ -103,31 +103,31 @@ func processText(p domain.GPUProcess) string {
 	return fmt.Sprintf("%s (process %d)", p.Command, p.PID)
 }
 
-// told is what the hosts of a cluster told of their GPUs.
+// told is what the hosts of a cluster reported about their GPUs.
 type told struct {
 	hosts map[string]domain.HostGPUs
-	// groups are the documents of the cluster's groups as they were before: what is in use of a device is that of the
-	// member that had it then.
+	// groups are the documents at the time of the report: memory in use on a device belongs to the
+	// member that held it then.
 	groups map[string]domain.GroupDocument
 }
 
-// errUntold means that devices have to be chosen, and that not all hosts have told of theirs.
+// errUntold means that devices have to be chosen, and that some hosts have not reported theirs.
 var errUntold = errors.New("hosts joined the cluster again and again while GPUs were chosen; apply again")
 
-// asks is how often the hosts are asked where others have joined since.
+// asks is how often the hosts are asked if new hosts keep joining.
 const asks = 3
 
-// asking does what decides about a group under the allocation lock. To ask the hosts about their GPUs may take long,
-// and is done while nobody holds that: at once where there is no group yet that could have any, else where do fails
-// with [errUntold], and then is done again with what they told. What is used of a device by others may be some seconds
-// old; who has which device it reads itself.
+// asking runs do, which decides about a group under the allocation lock. Asking the hosts about their GPUs may be
+// slow, so it happens without that lock: beforehand for a group that can't hold any devices yet, and otherwise once
+// do returns [errUntold], whereupon do runs again. Foreign use of a device may thus be some seconds old; do reads
+// itself who holds which device.
 func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *told) error) error {
 	var missing error
 	if usesGPUs(group) {
 		_, missing = engine.Get[domain.GroupDocument](ctx, r.Engine, group.Name)
 	}
 	err := errUntold
-	if !errors.Is(missing, engine.ErrNotFound) { // what else is wrong is found by do
+	if !errors.Is(missing, engine.ErrNotFound) { // do reports other errors
 		err = do(nil)
 	}
 	for i := 0; i < asks && errors.Is(err, errUntold); i++ {
@@ -149,7 +149,7 @@ func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *
 	return err
 }
 
-// of returns what was told, or nil where some hosts of a cluster have not: those that have joined it since.
+// of returns t if it covers all of these hosts, or else nil: some have joined since.
 func (t *told) of(hosts map[string]domain.Host) *told {
 	for name := range hosts {
 		if t == nil {
@@ -162,9 +162,9 @@ func (t *told) of(hosts map[string]domain.Host) *told {
 	return t
 }
 
-// Decide is [Decide] for a group whose members get the hosts and devices that are planned for them. Where they get
-// devices that they do not have, the hosts are asked about theirs before. It fails with a [*StalePlanError] where what
-// is planned can't be had any more.
+// Decide is [Decide] with the hosts and devices that were planned for the members. It asks the hosts about
+// their GPUs if members get devices that they don't hold yet. It returns a [*StalePlanError] if a planned
+// place is no longer available.
 func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (Decision, domain.Problems, error) {
 	decision, problems, err := r.decide(view, spec, nil)
 	if !errors.Is(err, errUntold) {
@@ -177,7 +177,7 @@ func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (D
 	return r.decide(view, spec, &told{hosts: found, groups: view.Stored})
 }
 
-// decide is [Reconciler.Decide] by what the hosts told, or [errUntold] where they have to be asked before.
+// decide is [Reconciler.Decide] with what the hosts reported, or [errUntold] if they have to be asked first.
 func (r Reconciler) decide(view View, spec domain.Group, by *told) (decision Decision, problems domain.Problems, err error) {
 	stored := view.Groups[spec.Name]
 	if len(r.Planned) > 0 {
@@ -201,7 +201,7 @@ func (r Reconciler) decide(view View, spec domain.Group, by *told) (decision Dec
 	return decision, problems, err
 }
 
-// keepsGPUs reports whether members have no other devices than a document has assigned to them.
+// keepsGPUs reports whether no member gets devices other than those assigned in the stored document.
 func keepsGPUs(decision Decision, stored domain.GroupDocument) bool {
 	for member, at := range decision.Document.Assignments {
 		if at.GPUs != "" && (at.GPUs != stored.Assignments[member].GPUs || at.Host != stored.Assignments[member].Host) {
@@ -211,7 +211,7 @@ func keepsGPUs(decision Decision, stored domain.GroupDocument) bool {
 	return true
 }
 
-// asPlanned lays what a plan showed of members over what a document has assigned to them.
+// asPlanned overrides the assignments of a document with the planned ones.
 func asPlanned(previous domain.GroupDocument, planned map[string]domain.Assignment) domain.GroupDocument {
 	if len(planned) == 0 {
 		return previous
@@ -230,8 +230,8 @@ func asPlanned(previous domain.GroupDocument, planned map[string]domain.Assignme
 	return previous
 }
 
-// checkPlanned returns a [*StalePlanError] where members do not get the hosts and devices that a plan showed, or should
-// not any more.
+// checkPlanned returns a [*StalePlanError] if members do not get the planned hosts and devices, or if one of these
+// devices has become unavailable.
 func checkPlanned(decision Decision, stored domain.GroupDocument, view View, planned map[string]domain.Assignment) error {
 	stale := &StalePlanError{Group: decision.Document.Spec.Name}
 	for _, member := range slices.Sorted(maps.Keys(planned)) {
@@ -253,7 +253,7 @@ func checkPlanned(decision Decision, stored domain.GroupDocument, view View, pla
 	return nil
 }
 
-// unavailable says why a device is not given to a member that does not have it; "" where it is.
+// unavailable returns the reason why a device can't be given to a member that does not hold it, or "".
 func unavailable(view View, uuid string) string {
 	state := view.Devices[uuid]
 	for _, pool := range view.Pools {

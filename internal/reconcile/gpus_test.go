@@ -11,11 +11,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// onBoth is the pool "p" of devices of both hosts.
+// onBoth is the pool "p" of devices on both hosts.
 var onBoth = domain.GPUPool{Cluster: "lab", Name: "p", Devices: map[string][]string{"a": {"GPU-a4", "GPU-a5"}, "b": {"GPU-b0"}}}
 
-// interfering returns a reconciler of a fake with a pool, and has something happen before its first call of a name that
-// comes after another call.
+// interfering returns a reconciler of a fake engine with a pool. It runs do before the first call named call that
+// follows a call named after.
 func interfering(t *testing.T, f *fake, after, call string, do func()) reconcile.Reconciler {
 	t.Helper()
 	e, calls := recorded(f)
@@ -36,7 +36,7 @@ func interfering(t *testing.T, f *fake, after, call string, do func()) reconcile
 	return reconcile.Reconciler{Engine: e}
 }
 
-// isFree fails where somebody allocates.
+// isFree fails if somebody holds the allocation lock.
 func (f *fake) isFree(t *testing.T) func() {
 	return func() {
 		f.mutex.Lock()
@@ -47,7 +47,7 @@ func (f *fake) isFree(t *testing.T) func() {
 	}
 }
 
-// Hosts take long to tell of their GPUs: nobody waits for that but who asks them.
+// Hosts may be slow to report their GPUs: only those who ask wait for that.
 func TestHostsAreAskedWhileNobodyWaits(t *testing.T) {
 	for name, do := range map[string]func(t *testing.T, f *fake){
 		"a group is applied": func(t *testing.T, f *fake) {
@@ -85,7 +85,7 @@ func TestHostsAreAskedWhileNobodyWaits(t *testing.T) {
 	}
 }
 
-// What happens between the answer of the hosts and the choice: who has which device is known when it is chosen.
+// Changes between the hosts' report and the choice: who holds which device is read when devices are chosen.
 func TestWhatHostsToldIsOld(t *testing.T) {
 	t.Run("another group takes the devices", func(t *testing.T) {
 		f, other := poolOf(t, "GPU-a4", "GPU-a5")

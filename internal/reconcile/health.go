@@ -17,14 +17,13 @@ import (
 // missing is the trouble of a device that its host no longer has.
 const missing = "no longer found"
 
-// unreadPatience is for how long the agent of a host has to say that it can't read GPUs until those that it does not
-// find are in trouble: one look may fail, and while a driver is loaded anew all do.
+// unreadPatience is how long an agent must have failed to read GPUs before devices that it does not list are in
+// trouble: a single read may fail, and all fail while a driver is reloaded.
 const unreadPatience = 30 * time.Second
 
-// Examine returns the document of a pool with what is wrong with its devices by what was found on the hosts. Of a
-// device on a host of which nobody can tell, or whose agent can't for a moment, that is what was wrong with it before;
-// and one that has to be reset stays in trouble until there is a sign of that, though the agent of its host may have
-// forgotten why.
+// Examine returns the document of a pool with the trouble of its devices, from what was found on the hosts. If a host
+// can't be read, or its agent has failed for a moment only, the trouble stays as it was. A device that needs a reset
+// stays in trouble until there is a sign of one, even if the agent has forgotten why.
 func Examine(pool domain.GPUPoolDocument, found map[string]domain.HostGPUs) domain.GPUPoolDocument {
 	before := pool
 	pool.Trouble, pool.Condemned = map[string]string{}, map[string]domain.Condemnation{}
@@ -42,8 +41,7 @@ func Examine(pool domain.GPUPoolDocument, found map[string]domain.HostGPUs) doma
 	return pool
 }
 
-// examine says why a device of a host can't be used, "" where it can, and for which error it has to be reset, nil where
-// it need not be.
+// examine returns the reason why a device can't be used, or "", and the error for which it has to be reset, or nil.
 func examine(uuid string, found domain.HostGPUs, before domain.GPUPoolDocument) (why string, condemned *domain.Condemnation) {
 	if known, was := before.Condemned[uuid]; was {
 		condemned = &known
@@ -52,14 +50,14 @@ func examine(uuid string, found domain.HostGPUs, before domain.GPUPoolDocument) 
 	case i >= 0:
 		return examineFound(found.GPUs[i], found.Boot, condemned)
 	case found.Unknown == "":
-		return missing, nil // and it comes back as after a reset
+		return missing, nil // it comes back as after a reset
 	case !found.UnknownSince.IsZero() && found.SampledAt.Sub(found.UnknownSince) >= unreadPatience:
 		return found.Unknown, condemned
 	}
 	return before.Trouble[uuid], condemned
 }
 
-// examineFound is examine for a device that was found, and for which error it had to be reset before.
+// examineFound is examine for a device that was found; before is the error for which it had to be reset so far.
 func examineFound(g domain.GPU, boot string, before *domain.Condemnation) (why string, condemned *domain.Condemnation) {
 	why = usable(g)
 	if g.Condemned != nil {
@@ -79,7 +77,7 @@ func examineFound(g domain.GPU, boot string, before *domain.Condemnation) (why s
 	return why, &next
 }
 
-// sameHealth reports whether two documents of a pool say the same of what is wrong with its devices.
+// sameHealth reports whether two documents of a pool agree on what is wrong with its devices.
 func sameHealth(a, b domain.GPUPoolDocument) bool {
 	return maps.Equal(a.Trouble, b.Trouble) && maps.EqualFunc(a.Condemned, b.Condemned, domain.Condemnation.Equal)
 }
@@ -88,8 +86,8 @@ func indexOf(gpus []domain.GPU, uuid string) int {
 	return slices.IndexFunc(gpus, func(g domain.GPU) bool { return g.UUID == uuid })
 }
 
-// KeepPools looks at the GPUs of the hosts, and notes in the documents of the cluster's GPU pools what is wrong with
-// their devices. It returns false where there are no pools: then no host is asked.
+// KeepPools examines the hosts' GPUs and records in the documents of the GPU pools what is wrong with them. It returns
+// false if there are no pools, and asks no host then.
 func (r Reconciler) KeepPools(ctx context.Context) (pooled bool, err error) {
 	before, err := engine.List[domain.GPUPoolDocument](ctx, r.Engine)
 	if err != nil || len(before) == 0 {
@@ -107,7 +105,8 @@ func (r Reconciler) KeepPools(ctx context.Context) (pooled bool, err error) {
 	return true, nil
 }
 
-// noteTrouble stores what is wrong with the devices of pools, by what was found on the hosts since the pools were read.
+// noteTrouble stores what is wrong with the devices of pools, from what was found on the hosts
+// since the pools were read.
 func (r Reconciler) noteTrouble(ctx context.Context, before map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs) (err error) {
 	release, err := r.lock(ctx, allocationLock, "look at the GPU pools")
 	if err != nil {
@@ -121,8 +120,8 @@ func (r Reconciler) noteTrouble(ctx context.Context, before map[string]domain.GP
 	}
 	for name, pool := range pools {
 		examined := Examine(pool, found)
-		// One that was changed meanwhile may have devices that nobody looked for, and has been looked at by whoever
-		// changed it.
+		// A pool that changed meanwhile may have devices that were not looked for, and was
+		// examined by whoever changed it.
 		if sameHealth(examined, pool) || !reflect.DeepEqual(pool, before[name]) {
 			continue
 		}

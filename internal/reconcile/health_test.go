@@ -17,19 +17,19 @@ const (
 	noDriver  = "no driver"
 )
 
-// unreadFor is what the agent of a host tells that has not been able to read its GPUs for some time.
+// unreadFor is the report of an agent that has failed to read its GPUs for this long.
 func unreadFor(d time.Duration) domain.HostGPUs {
 	return domain.HostGPUs{Unknown: noDriver, UnknownSince: epoch, SampledAt: epoch.Add(d)}
 }
 
-// gone takes a device out of what was found.
+// gone removes a device from what was found.
 func gone(found map[string]domain.HostGPUs, host string, n int) {
 	there := found[host]
 	there.GPUs = append(there.GPUs[:n:n], there.GPUs[n+1:]...)
 	found[host] = there
 }
 
-// TestExamine looks at a pool of the devices a0 and a1 of host a, and b0 of host b.
+// TestExamine examines a pool of the devices a0 and a1 of host a, and b0 of host b.
 func TestExamine(t *testing.T) {
 	for name, test := range map[string]struct {
 		before map[string]string
@@ -101,13 +101,13 @@ func TestExamine(t *testing.T) {
 	}
 }
 
-// TestExamineCondemned has the only device of a pool be condemned until a reset, in several looks at it.
+// TestExamineCondemned: the only device of a pool needs a reset, and is examined several times.
 func TestExamineCondemned(t *testing.T) {
 	const (
 		boot, another = "2c7d8e5b", "9f0e2c7d"
 		ecc, reset    = "double-bit ECC error (XID 48)", "it needs a reset (nvidia-smi --gpu-reset)"
 	)
-	// look is one at a host, of which the agent knows what it says of the device.
+	// look returns a host's report in which the agent says this of the device.
 	look := func(boot string, says domain.GPU) domain.HostGPUs {
 		here := dgx()["a"]
 		here.Boot = boot
@@ -156,7 +156,7 @@ func TestExamineCondemned(t *testing.T) {
 	}
 }
 
-// poolOf is an engine with the pool "p" of these devices of host a, and a reconciler of it.
+// poolOf returns an engine with the pool "p" of these devices of host a, and its reconciler.
 func poolOf(t *testing.T, uuids ...string) (*fake, reconcile.Reconciler) {
 	t.Helper()
 	f := newFake()
@@ -166,7 +166,7 @@ func poolOf(t *testing.T, uuids ...string) (*fake, reconcile.Reconciler) {
 	return f, r
 }
 
-// breakGPUs has devices of host a be in trouble, by their numbers, and no others.
+// breakGPUs puts exactly these devices of host a in trouble, by index.
 func (f *fake) breakGPUs(numbers ...int) {
 	found := dgx()
 	for _, n := range numbers {
@@ -175,7 +175,7 @@ func (f *fake) breakGPUs(numbers ...int) {
 	f.gpus = []map[string]domain.HostGPUs{found}
 }
 
-// The document of a pool says what is wrong with its devices, and is written only where that changes.
+// The document of a pool records what is wrong with its devices, and is written only when that changes.
 func TestKeepPools(t *testing.T) {
 	f, _ := poolOf(t, "GPU-a4", "GPU-a5")
 	e, calls := recorded(f)
@@ -207,7 +207,7 @@ func TestKeepPools(t *testing.T) {
 	f.breakGPUs()
 	look("it works again", sound, write...)
 
-	// What calls for a reset outlasts the agent, the controller, and changes of the pool.
+	// A pending reset survives a restart of the agent, a new controller, and changes of the pool.
 	const ecc = "double-bit ECC error (XID 48)"
 	found := dgx()
 	found["a"].GPUs[4].Trouble, found["a"].GPUs[4].Condemned = ecc, &domain.Condemnation{XID: 48, At: epoch}
@@ -253,7 +253,7 @@ func TestKeepPools(t *testing.T) {
 	}
 }
 
-// An apply of a pool notes what is wrong with devices that it had before.
+// An apply of a pool records what is wrong with the devices that it already had.
 func TestPutPoolNotesTrouble(t *testing.T) {
 	f, r := poolOf(t, "GPU-a4", "GPU-a5")
 	f.breakGPUs(5)
@@ -265,8 +265,8 @@ func TestPutPoolNotesTrouble(t *testing.T) {
 	}
 }
 
-// A device that has to be reset is trusted again when it was taken out of the pool and put back: whoever does that
-// answers for it.
+// A device that needs a reset is trusted again after being taken out of the pool and put back:
+// that is the user's decision.
 func TestPutPoolTrustsWhatIsPutBack(t *testing.T) {
 	f, r := poolOf(t, "GPU-a4", "GPU-a5")
 	found := dgx()
@@ -275,7 +275,7 @@ func TestPutPoolTrustsWhatIsPutBack(t *testing.T) {
 	both := documents[domain.GPUPoolDocument](f)["p"].Spec
 	_, err := r.KeepPools(t.Context())
 	must(t, err)
-	f.breakGPUs() // the agent knows nothing of it any more
+	f.breakGPUs() // the agent has forgotten it
 	_, err = r.KeepPools(t.Context())
 	must(t, err)
 	if diff := cmp.Diff(map[string]string{"GPU-a5": offTheBus}, documents[domain.GPUPoolDocument](f)["p"].Trouble); diff != "" {

@@ -13,13 +13,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// recorder counts the calls of an engine, and lets a test interfere with them.
+// recorder records the calls to an engine, and lets a test interfere.
 type recorder struct {
 	mutex sync.Mutex
 	calls []string
-	// changes are those of the calls that may change something.
+	// changes tells which calls may change something.
 	changes map[string]bool
-	// before is told the name of each call, and may have it fail.
+	// before is called with the name of each call, and may make it fail.
 	before func(call string) error
 }
 
@@ -48,7 +48,7 @@ func (r *recorder) made() []string {
 	return slices.Clone(r.calls)
 }
 
-// names returns the names of the calls so far, each once, sorted.
+// names returns the distinct names of the calls so far, sorted.
 func (r *recorder) names() []string {
 	unique := map[string]bool{}
 	for _, call := range r.made() {
@@ -57,7 +57,7 @@ func (r *recorder) names() []string {
 	return slices.Sorted(maps.Keys(unique))
 }
 
-// within returns a context that bounds what would wait forever if it were wrong.
+// within returns a context with a timeout, for what would hang if it were wrong.
 func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), patience.Limit)
 	t.Cleanup(cancel)
@@ -71,7 +71,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// putPool makes a pool be as specified, about which there is nothing to warn.
+// putPool applies a pool, and fails on any warning.
 func putPool(t *testing.T, r reconcile.Reconciler, spec domain.GPUPool, created bool) {
 	t.Helper()
 	warnings, err := r.PutPool(within(t), spec, created, nil)
@@ -81,7 +81,7 @@ func putPool(t *testing.T, r reconcile.Reconciler, spec domain.GPUPool, created 
 	}
 }
 
-// group returns the specification of the group "mnist" of tensorflow with these numbers of members.
+// group returns the specification of the TensorFlow group "mnist" with this many members.
 func group(ps, workers int, changes ...func(g *domain.Group)) domain.Group {
 	g := domain.Group{
 		Cluster: "lab", Name: "mnist", Framework: "tensorflow", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,

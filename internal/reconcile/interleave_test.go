@@ -20,12 +20,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// interleavings is how many are tried.
+// interleavings is the number of seeds that are tried.
 const interleavings = 1000
 
-// TestInterleavings has applies, scalings of two controllers, and their upkeep of a group come in between each other's
-// calls in any order, and any of them die at any call. In the end the group has as many workers as the last change of
-// their number says, no member is there twice, no device has two owners, and nothing is left over.
+// TestInterleavings runs applies, scalings by two controllers, and upkeep of a group, with their calls interleaved in
+// any order, and any of them dying at any call. In the end the group has as many workers as its last change says, no
+// member is there twice, no device has two owners, and nothing is left over.
 func TestInterleavings(t *testing.T) {
 	const at = 4
 	for part := range at {
@@ -38,7 +38,7 @@ func TestInterleavings(t *testing.T) {
 	}
 }
 
-// interleave tries the interleaving of a seed.
+// interleave tries the interleaving of one seed.
 func interleave(t *testing.T, seed uint64) {
 	p := &theatre{random: rand.New(rand.NewPCG(seed, 0)), fake: newFake()}
 	defer func() {
@@ -81,7 +81,7 @@ func interleave(t *testing.T, seed uint64) {
 	if p.play(t); t.Failed() {
 		return
 	}
-	// Whoever died is followed by another one.
+	// Someone takes over from whoever died.
 	p.keepAll(t)
 	if p.document(t, "mnist").Applying {
 		must(t, reconcile.Reconciler{Engine: p.fake}.Update(t.Context(), spec))
@@ -102,17 +102,16 @@ func keep(t *testing.T, e engine.Engine) error {
 	return err
 }
 
-// theatre is where callers of an engine take turns, a call each, in any order.
+// theatre lets callers of an engine take turns, one call at a time, in random order.
 type theatre struct {
 	*fake
 	random *rand.Rand
 
 	turns sync.Mutex
-	// waiting are those who are about to make a call, and playing how many have yet to end.
+	// waiting are the calls that wait for their turn; playing is the number of callers that have not ended.
 	waiting []*turnOf
 	playing int
-	// scaled are the changes of the number of workers as they were stored, and reported those of which it was said that
-	// they were carried out.
+	// scaled are the scalings of the workers as stored, and reported those that were reported as carried out.
 	scaled, reported []domain.Scaled
 	scalings         int
 	told             []string
@@ -125,14 +124,14 @@ type turnOf struct {
 	answer chan error
 }
 
-// caller is a process that dies after a number of calls, if that is not negative.
+// caller is a process that dies after this many calls, unless left is negative.
 type caller struct {
 	name  string
 	left  int
 	locks []func() error
 }
 
-// process takes steps one after the other, and goes on with the next where it dies at one.
+// process runs steps one after the other; if it dies at one, it continues with the next.
 func (p *theatre) process(t *testing.T, name string, steps []func(engine.Engine) error) {
 	p.turns.Lock()
 	p.playing++
@@ -167,7 +166,7 @@ func (p *theatre) process(t *testing.T, name string, steps []func(engine.Engine)
 	}()
 }
 
-// isPeaceful reports whether an error is that of somebody who died, or leaves the group to others.
+// isPeaceful reports whether an error is that of a caller that died, or that leaves the group to others.
 func isPeaceful(err error) bool {
 	_, locked := errors.AsType[*engine.LockedError](err)
 	_, held := errors.AsType[*reconcile.HeldError](err)
@@ -181,10 +180,10 @@ func (p *theatre) tell(format string, args ...any) {
 	p.told = append(p.told, fmt.Sprintf(format, args...))
 }
 
-// play has one after the other of those who wait make a call, until all have come to their ends.
+// play lets waiting callers make one call at a time, until all have ended.
 func (p *theatre) play(t *testing.T) {
 	for {
-		synctest.Wait() // all wait for their turn, for a moment, or for nothing more
+		synctest.Wait() // all wait for their turn, sleep, or have ended
 		p.turns.Lock()
 		waiting, playing := len(p.waiting), p.playing
 		p.turns.Unlock()
@@ -214,7 +213,7 @@ func (p *theatre) play(t *testing.T) {
 	}
 }
 
-// locking is an engine that knows which locks its caller holds, and who changes the number of workers.
+// locking is an engine that records its caller's locks, and who scales the workers.
 type locking struct {
 	*fake
 	theatre *theatre
@@ -260,7 +259,7 @@ func (l locking) Put(ctx context.Context, item engine.Item) (engine.Item, error)
 	return after, nil
 }
 
-// scale asks for any number of workers, by what their number was a moment ago.
+// scale asks for a random number of workers, based on the number a moment ago.
 func (p *theatre) scale(t *testing.T, e engine.Engine) error {
 	doc, err := engine.Get[domain.GroupDocument](t.Context(), e, "mnist")
 	if err != nil {
@@ -283,8 +282,7 @@ func (p *theatre) scale(t *testing.T, e engine.Engine) error {
 	return err
 }
 
-// expectOwners fails where a device has two owners, among the members of the document or among those that run or are
-// about to end.
+// expectOwners fails if a device has two owners, in the document or among members that run or are about to end.
 func (p *theatre) expectOwners(t *testing.T) {
 	t.Helper()
 	stored, live := map[string]string{}, map[string]string{}
@@ -306,7 +304,7 @@ func (p *theatre) expectOwners(t *testing.T) {
 	}
 }
 
-// expectEnd fails unless the group is what the last changes of it say.
+// expectEnd fails unless the group matches its last changes.
 func (p *theatre) expectEnd(t *testing.T) {
 	t.Helper()
 	doc := p.document(t, "mnist")

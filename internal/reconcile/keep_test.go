@@ -35,7 +35,7 @@ func TestWaitForCompletion(t *testing.T) {
 	}
 }
 
-// TestCompletedWhileStarting: an apply that waits for its members to run is done when they have completed already.
+// TestCompletedWhileStarting: members that have already completed satisfy an apply that waits for them to run.
 func TestCompletedWhileStarting(t *testing.T) {
 	f := newFake()
 	f.plays["mnist-worker-0"] = []play{{exits(0)}}
@@ -79,8 +79,7 @@ func TestWaitForCompletionFails(t *testing.T) {
 	}
 }
 
-// TestGroupRestart has a worker fail once, and the group run again as a whole, with the apply waiting for its
-// completion.
+// TestGroupRestart: a worker fails once, and the group restarts as a whole while the apply waits for its completion.
 func TestGroupRestart(t *testing.T) {
 	for name, c := range map[string]struct{ first play }{
 		"while it runs":   {play{runs, waits, waits, exits(137)}},
@@ -106,7 +105,7 @@ func TestGroupRestart(t *testing.T) {
 	}
 }
 
-// TestFollowsALaterApply: who waits for a group's completion waits for that of what the group is by then.
+// TestFollowsALaterApply: an apply that waits for completion follows what a later apply makes of the group.
 func TestFollowsALaterApply(t *testing.T) {
 	f := newFake()
 	f.plays["mnist-worker-0"] = []play{{runs}, {exits(0)}}
@@ -116,7 +115,7 @@ func TestFollowsALaterApply(t *testing.T) {
 		if call == "Put group" {
 			puts++
 		}
-		if call == "Watch" && puts == 2 { // the first apply starts to wait for the completion
+		if call == "Watch" && puts == 2 { // the first apply starts to wait for completion
 			calls.before = nil
 			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 1, untilTheChiefEnds, withAnother)))
 		}
@@ -132,8 +131,8 @@ func withAnother(g *domain.Group) { g.Command = []string{"another"} }
 
 func untilTheChiefEnds(g *domain.Group) { g.Completion.StopRest = new(false) }
 
-// TestRerun: a group that has ended, in whatever way, runs again as a whole where any member has to; changes that no
-// member takes part in leave it ended.
+// TestRerun: a group that has ended, in whatever way, runs again as a whole if any member has to start; changes that
+// affect no member leave it ended.
 func TestRerun(t *testing.T) {
 	for name, c := range map[string]struct {
 		chief play
@@ -172,7 +171,7 @@ func TestRerun(t *testing.T) {
 	}
 }
 
-// kept returns an engine in which the group of ps-0, worker-0 and worker-1 runs, changed as said.
+// kept returns an engine on which the group runs, after change.
 func kept(t *testing.T, spec domain.Group, change func(f *fake)) *fake {
 	t.Helper()
 	f, _ := applied(t, spec)
@@ -216,8 +215,8 @@ func TestKeepStops(t *testing.T) {
 	}
 }
 
-// TestStopsNobodyOfAnotherRun: a controller that was held up between its look and its order to stop the rest of a group
-// stops nobody whom an apply has started anew meanwhile.
+// TestStopsNobodyOfAnotherRun: a controller that is delayed between observing a group and stopping the rest of it stops
+// no member that an apply has started meanwhile.
 func TestStopsNobodyOfAnotherRun(t *testing.T) {
 	f := kept(t, group(1, 2), func(f *fake) {
 		f.put("mnist-worker-0", func(o *domain.Observed) { o.State = domain.StateCompleted })
@@ -226,7 +225,7 @@ func TestStopsNobodyOfAnotherRun(t *testing.T) {
 	controller := engine.Intercept(f, func(_ context.Context, call engine.Call, do func() error) error {
 		if call.Name == "Stop" {
 			heldUp = true
-			clear(f.locks) // its lease is over
+			clear(f.locks) // its lease has expired
 			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 2, trigger("v2"))))
 		}
 		return do()
@@ -238,8 +237,8 @@ func TestStopsNobodyOfAnotherRun(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
 }
 
-// TestRerunAfterAnotherTry: an apply starts members that were stopped with their failed group, though the one that
-// failed runs once more.
+// TestRerunAfterAnotherTry: an apply starts members that were stopped with their failed group, even if the
+// failed one runs once more.
 func TestRerunAfterAnotherTry(t *testing.T) {
 	f := kept(t, group(1, 2), func(f *fake) {
 		f.put("mnist-worker-0", func(o *domain.Observed) { fail(o, 3, 0) })
@@ -252,8 +251,8 @@ func TestRerunAfterAnotherTry(t *testing.T) {
 	f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)", "mnist-worker-1 (running)")
 }
 
-// TestKeepDiesBetweenCalls has the controller die after each of its calls in turn while it restarts a group as a whole:
-// the next one finishes that, and no member is restarted twice.
+// TestKeepDiesBetweenCalls: the controller dies after each of its calls in turn while it restarts a group as a whole.
+// The next one finishes that, and no member restarts twice.
 func TestKeepDiesBetweenCalls(t *testing.T) {
 	for k := range 100 {
 		f := kept(t, group(1, 2, asAWhole), func(f *fake) {
@@ -313,7 +312,7 @@ func TestKeepLeavesAlone(t *testing.T) {
 	}
 }
 
-// TestKeepSaysWhoItIs: an apply waits for the controller's lock, and for nobody else's.
+// TestKeepSaysWhoItIs: an apply waits for the controller's lock, and for no other.
 func TestKeepSaysWhoItIs(t *testing.T) {
 	f := kept(t, group(1, 1), func(*fake) {})
 	for _, controller := range []bool{true, false} {

@@ -21,7 +21,7 @@ func troubleIn(pools map[string]domain.GPUPoolDocument) map[string]string {
 	return trouble
 }
 
-// poolTrouble returns what is wrong with the devices of a cluster's pools, where a group uses GPUs.
+// poolTrouble returns what is wrong with the devices of the cluster's pools; nil for a group without GPUs.
 func (r Reconciler) poolTrouble(ctx context.Context, spec domain.Group) (map[string]string, error) {
 	if !usesGPUs(spec) {
 		return nil, nil
@@ -30,7 +30,7 @@ func (r Reconciler) poolTrouble(ctx context.Context, spec domain.Group) (map[str
 	return troubleIn(pools), err
 }
 
-// lostDevices returns what is known of devices in trouble before anybody looks at them.
+// lostDevices returns the states of devices in trouble as known without asking the hosts.
 func lostDevices(trouble map[string]string) map[string]placement.DeviceState {
 	states := make(map[string]placement.DeviceState, len(trouble))
 	for uuid, why := range trouble {
@@ -39,7 +39,7 @@ func lostDevices(trouble map[string]string) map[string]placement.DeviceState {
 	return states
 }
 
-// gpuTrouble says which of a member's devices can't be used, and why; "" where all can.
+// gpuTrouble describes which of a member's devices can't be used, and why, or returns "".
 func gpuTrouble(at domain.Assignment, trouble map[string]string) string {
 	var said []string
 	for _, uuid := range at.GPUs.UUIDs() {
@@ -50,7 +50,7 @@ func gpuTrouble(at domain.Assignment, trouble map[string]string) string {
 	return strings.Join(said, ", ")
 }
 
-// withGPUTrouble returns the observed members of a group with what is wrong with their devices.
+// withGPUTrouble returns the observed members with GPUTrouble set.
 func withGPUTrouble(doc domain.GroupDocument, observed []domain.Observed, trouble map[string]string) []domain.Observed {
 	if len(trouble) == 0 {
 		return observed
@@ -62,7 +62,7 @@ func withGPUTrouble(doc domain.GroupDocument, observed []domain.Observed, troubl
 	return seen
 }
 
-// inTrouble returns the names of the members with devices that can't be used, sorted.
+// inTrouble returns the names of the members with unusable devices, sorted.
 func (g Group) inTrouble() []string {
 	var members []string
 	for member, at := range g.Document.Assignments {
@@ -74,8 +74,8 @@ func (g Group) inTrouble() []string {
 	return members
 }
 
-// Leaving returns the names of the members that an apply moves off devices that can't be used, where there are others.
-// Those that are done with theirs stay, as do all where the group has ended: finished is not drift.
+// Leaving returns the names of the members that an apply moves off unusable devices, if there are others. Members that
+// have ended stay, and all members stay if the group has ended: finished is not drift.
 func (g Group) Leaving() []string {
 	if g.Progress.Phase.Ended() {
 		return nil
@@ -87,8 +87,8 @@ func (g Group) Leaving() []string {
 	return slices.DeleteFunc(g.inTrouble(), func(member string) bool { return done[member] })
 }
 
-// place is [placement.Place] in which members keep what they have of devices that are lost. Those that should leave it
-// do where there are others; a warning says of the rest what is in the way.
+// place is [placement.Place] for members that may be on unusable devices. Those in leave move to other devices if there
+// are any, or else stay with a warning that says why; all others stay.
 func place(in placement.Input, leave []string) (map[string]domain.Assignment, domain.Problems) {
 	lost := map[string]string{}
 	for uuid, state := range in.Devices {
@@ -113,7 +113,7 @@ func place(in placement.Input, leave []string) (map[string]domain.Assignment, do
 		return assignments, problems
 	}
 
-	// Not all can leave: as many do as can, one after another.
+	// Not all can move: as many do as can, one after another.
 	in.Staying = staying
 	if assignments, problems = placement.Place(in); problems.Err() != nil {
 		return nil, problems
@@ -122,7 +122,7 @@ func place(in placement.Input, leave []string) (map[string]domain.Assignment, do
 	for _, m := range leaving {
 		trouble, host := gpuTrouble(in.Current[m.Name], lost), in.Current[m.Name].Host
 		if i := slices.IndexFunc(rest, func(s stuck) bool { return s.role == m.Role && s.host == host }); i >= 0 {
-			rest[i].members[trouble] = append(rest[i].members[trouble], m.Name) // what was in the way of another one is in its way as well
+			rest[i].members[trouble] = append(rest[i].members[trouble], m.Name) // blocked by the same
 			continue
 		}
 		delete(staying, m.Name)
@@ -140,12 +140,12 @@ func place(in placement.Input, leave []string) (map[string]domain.Assignment, do
 	return assignments, problems
 }
 
-// stuck are members of a role on one host that can't leave devices that are lost.
+// stuck are members of a role on one host that can't leave unusable devices.
 type stuck struct {
 	role, host string
 	// members are their names, by what is wrong with their devices.
 	members map[string][]string
-	// cause is why there are no others.
+	// cause is why there are no other devices.
 	cause error
 }
 

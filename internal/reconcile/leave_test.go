@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestMembersLeaveLostGPUs has worker-0 and worker-1 on the first two devices of a pool, of which some fail. What is
-// decided for them is carried out, and decided again.
+// TestMembersLeaveLostGPUs has worker-0 and worker-1 on the first two devices of a pool, some of which fail. The
+// decision is carried out, and then made again.
 func TestMembersLeaveLostGPUs(t *testing.T) {
 	const w0, w1 = "mnist-worker-0", "mnist-worker-1"
 	done := func(member string, state domain.State) func(f *fake) {
@@ -24,7 +24,7 @@ func TestMembersLeaveLostGPUs(t *testing.T) {
 		devices []string
 		spec    func(g *domain.Group)
 		broken  []int
-		// change is what happens to members meanwhile, and planned what a plan shows of them.
+		// change is what happens to members meanwhile; planned is what a plan shows for them.
 		change  func(f *fake)
 		planned map[string]domain.Assignment
 		reason  string
@@ -142,7 +142,7 @@ func (f *fake) assigned(t *testing.T) map[string]domain.DeviceSet {
 	return devicesOf(f.document(t, "mnist"))
 }
 
-// A lost device is given to no new member, also where its owner can't leave it, and to one again once it works.
+// An unusable device is given to no new member, even if its owner can't leave it. Once it works it is given out again.
 func TestLostGPUsAreNotGiven(t *testing.T) {
 	f, r := poolOf(t, "GPU-a4", "GPU-a5", "GPU-a6")
 	ctx := within(t)
@@ -169,7 +169,7 @@ func TestLostGPUsAreNotGiven(t *testing.T) {
 	}
 }
 
-// The controller moves members off lost hosts, and leaves others where they are: on lost devices, too.
+// The controller moves members off lost hosts, but not off unusable devices.
 func TestKeepLeavesMembersOnLostGPUs(t *testing.T) {
 	f, r := poolOf(t, "GPU-a4", "GPU-a5", "GPU-a6")
 	ctx := within(t)

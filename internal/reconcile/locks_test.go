@@ -58,7 +58,7 @@ func TestBriefLocksAreWaitedFor(t *testing.T) {
 			}
 			must(t, reconcile.Reconciler{Engine: e}.Update(within(t), group(1, 1)))
 
-			// Whoever gives up waiting is told what for.
+			// The error of an interrupted wait names the lock's holder.
 			f.locks[name] = holder
 			ctx, cancel := context.WithCancel(t.Context())
 			calls.before = func(call string) error {
@@ -76,8 +76,8 @@ func TestBriefLocksAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestLineForALock: an apply waits for one brief holder after the other, but for none that keeps the lock, which is
-// named even where the engine doesn't answer any more.
+// TestLineForALock: an apply waits for one brief holder after another, but not for one that keeps the lock. That one is
+// named even if the engine no longer answers.
 func TestLineForALock(t *testing.T) {
 	const each, before = 40 * time.Second, 5
 	for name, test := range map[string]struct {
@@ -119,7 +119,7 @@ func TestLineForALock(t *testing.T) {
 	}
 }
 
-// TestPortsOfConcurrentApplies has an apply of another group come in while the first one chooses its ports.
+// TestPortsOfConcurrentApplies: another group is applied while the first one chooses its ports.
 func TestPortsOfConcurrentApplies(t *testing.T) {
 	f := newFake()
 	first, calls := recorded(f)

@@ -5,14 +5,14 @@ import (
 	"log/slog"
 )
 
-// say logs what is done about a group. It holds names and numbers alone: specifications may hold secrets.
+// say logs what is done about a group. Only names and numbers are logged, as specifications may hold secrets.
 func (r Reconciler) say(ctx context.Context, group, what string, args ...any) {
 	if r.Logger != nil {
 		r.Logger.DebugContext(ctx, what, append([]any{slog.String("group", group)}, args...)...)
 	}
 }
 
-// byAction returns the members that changes are about, as what is logged.
+// byAction groups the changed members by action, as log arguments.
 func byAction(changes []Change) []any {
 	members := map[Action][]string{}
 	var order []Action

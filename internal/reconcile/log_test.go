@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestLog: what is done is told by the names of members, and nothing of what they hold.
+// TestLog: the log names members, and holds nothing of their specifications.
 func TestLog(t *testing.T) {
 	f := newFake()
 	var told bytes.Buffer

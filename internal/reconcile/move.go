@@ -13,10 +13,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// unplacedRetry is when members are tried to be placed again for which there was no room.
+// unplacedRetry is how soon to retry members that no host has room for.
 const unplacedRetry = 5 * time.Second
 
-// UnplacedError is returned where members have lost their hosts and can't be placed elsewhere.
+// UnplacedError means that members have lost their hosts and can't be placed elsewhere.
 type UnplacedError struct {
 	Group   string
 	Members []string
@@ -35,8 +35,8 @@ func (e *UnplacedError) Error() string {
 // Unwrap returns the cause.
 func (e *UnplacedError) Unwrap() error { return e.Cause }
 
-// lostHosts returns the hosts whose members can't stay, and why. The engine is asked only where it said of a member
-// that there is something about its host.
+// lostHosts returns the hosts whose members have to move, and why. It asks the engine only if a member
+// reports trouble with its host.
 func (r Reconciler) lostHosts(ctx context.Context, cluster domain.Cluster, observed []domain.Observed) (map[string]string, error) {
 	if !slices.ContainsFunc(observed, onTroubledHost) {
 		return nil, nil
@@ -48,13 +48,13 @@ func (r Reconciler) lostHosts(ctx context.Context, cluster domain.Cluster, obser
 	return inventory.Lost, nil
 }
 
-// LostHosts returns the hosts whose members can't stay, and why, where something is said about the host of an observed
-// member.
+// LostHosts returns the hosts whose members have to move, and why. It asks the engine only if a member
+// reports trouble with its host.
 func (r Reconciler) LostHosts(ctx context.Context, observed []domain.Observed) (map[string]string, error) {
 	return r.lostHostsOf(ctx, Group{Observed: observed})
 }
 
-// lostHostsOf returns the lost hosts of one group's cluster, see [Reconciler.lostHosts].
+// lostHostsOf is [Reconciler.lostHosts] for a single group.
 func (r Reconciler) lostHostsOf(ctx context.Context, group Group) (map[string]string, error) {
 	if !slices.ContainsFunc(group.Observed, onTroubledHost) {
 		return nil, nil
@@ -66,13 +66,12 @@ func (r Reconciler) lostHostsOf(ctx context.Context, group Group) (map[string]st
 	return r.lostHosts(ctx, cluster.Spec, group.Observed)
 }
 
-// onTroubledHost reports whether there is something about the host of a member that is not done with it.
+// onTroubledHost reports whether a member that has not ended well has trouble with its host.
 func onTroubledHost(o domain.Observed) bool {
 	return o.HostTrouble != "" && o.State != domain.StateCompleted && o.State != domain.StateStopped
 }
 
-// inPlace returns the observed members without the troubles of hosts that keep their members, such as one that is
-// paused.
+// inPlace returns the observed members without the trouble of hosts that keep their members, such as paused ones.
 func inPlace(observed []domain.Observed, lost map[string]string) []domain.Observed {
 	seen := slices.Clone(observed)
 	for i := range seen {
@@ -83,8 +82,8 @@ func inPlace(observed []domain.Observed, lost map[string]string) []domain.Observ
 	return seen
 }
 
-// onLostHosts returns the members that are stranded: they have not ended, and are and should be on a lost host. moving
-// tells that there is one that should be elsewhere by now: whoever decided that died before it came to it.
+// onLostHosts returns the stranded members: they have not ended, and are assigned to the lost host that they are on.
+// moving reports that some are assigned elsewhere already, by a move that was interrupted.
 func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string) (stranded []string, moving bool) {
 	if len(lost) == 0 {
 		return nil, false
@@ -99,15 +98,15 @@ func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string)
 		}
 		if hosts[o.Name] == o.Host {
 			stranded = append(stranded, o.Name)
-		} else if o.Run > 0 { // run 0 is that of a member that an apply has yet to start
+		} else if o.Run > 0 { // run 0: not started yet, an apply will
 			moving = true
 		}
 	}
 	return stranded, moving
 }
 
-// move places members anew that have lost their hosts, and returns the decision as it is stored then. A group that
-// restarts as a whole does so, in its present attempt: it is not to blame for its hosts.
+// move places members of lost hosts anew, and returns the stored decision. A group that restarts as a whole does so
+// within its present attempt, as losing a host is not its failure.
 func (r Reconciler) move(ctx context.Context, group Group, members []string, lost map[string]string) (d Decision, err error) {
 	err = r.asking(ctx, group.Document.Spec, func(by *told) error {
 		d, err = r.moveBy(ctx, by, group, members, lost)
@@ -116,7 +115,7 @@ func (r Reconciler) move(ctx context.Context, group Group, members []string, los
 	return d, err
 }
 
-// moveBy is move by what the hosts told of their GPUs, or [errUntold].
+// moveBy is move with the GPUs that the hosts reported. It returns [errUntold] if they have to be asked first.
 func (r Reconciler) moveBy(ctx context.Context, by *told, group Group, members []string, lost map[string]string) (d Decision, err error) {
 	previous := group.Document
 	name := previous.Spec.Name

@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestKeepMoves looks at a group of ps-0, worker-0 (the chief) and worker-1 on host a, which is lost, in run 3, a
-// minute after its start.
+// TestKeepMoves: a group of ps-0, worker-0 (the chief) and worker-1 on host a, which is lost, in run 3,
+// a minute after its start.
 func TestKeepMoves(t *testing.T) {
 	const ps, w0, w1 = 0, 1, 2
 	elsewhere := func(doc *domain.GroupDocument) {
@@ -82,7 +82,7 @@ func TestKeepMoves(t *testing.T) {
 	}
 }
 
-// hostsOf returns where members are and where the group's document has them, which must be the same.
+// hostsOf returns the hosts of the members, and fails if the group's document disagrees.
 func (f *fake) hostsOf(t *testing.T) map[string]string {
 	t.Helper()
 	hosts := map[string]string{}
@@ -96,7 +96,7 @@ func (f *fake) hostsOf(t *testing.T) map[string]string {
 	return hosts
 }
 
-// addressed has the members of a fake reached by their names.
+// addressed is the MemberAddress of an engine that reaches members by name.
 func addressed(member string) string { return member }
 
 // TestKeepMovesMembers has ps-0, worker-0 and worker-1 on a, b and a, and loses host a.
@@ -104,12 +104,12 @@ func TestKeepMovesMembers(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  domain.Group
 		named bool
-		// runs are how often members were started in all.
+		// runs is how often each member was started in total.
 		runs map[string]int
 	}{
 		"one by one": {group(1, 2), true, map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 1, "mnist-worker-1": 2}},
 		"as a whole": {group(1, 2, asAWhole), true, map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 2, "mnist-worker-1": 2}},
-		// The hosts of the fake share an address, and so the moved members keep theirs.
+		// The fake's hosts share an address, so moved members keep theirs.
 		"at their hosts' address": {group(1, 2), false, map[string]int{"mnist-ps-0": 2, "mnist-worker-0": 1, "mnist-worker-1": 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,8 +167,8 @@ func TestKeepMovesMembers(t *testing.T) {
 	}
 }
 
-// TestMoveDiesBetweenCalls has the controller die after each of its calls in turn while it moves members: the next one
-// finishes that, and no member is started twice for it.
+// TestMoveDiesBetweenCalls: the controller dies after each of its calls in turn while it moves members. The next one
+// finishes the move, and no member starts twice.
 func TestMoveDiesBetweenCalls(t *testing.T) {
 	for _, spec := range []domain.Group{group(1, 2), group(1, 2, asAWhole)} {
 		for k := 0; ; k++ {
@@ -204,7 +204,7 @@ func TestMoveDiesBetweenCalls(t *testing.T) {
 	}
 }
 
-// TestNoRoomToMove: members that can't be placed elsewhere stay where they are, and are tried again.
+// TestNoRoomToMove: members that can't be placed elsewhere stay, and are retried.
 func TestNoRoomToMove(t *testing.T) {
 	wide := group(1, 2, role("worker", func(r *domain.Role) { r.Resources.CPUs = 40 }))
 	f, _ := applied(t, wide)
@@ -229,7 +229,7 @@ func TestNoRoomToMove(t *testing.T) {
 	if len(f.locks) > 0 || len(f.staged) > 0 {
 		t.Errorf("left are the locks %v, and staged %v", f.locks, f.staged)
 	}
-	// It is moved when there is room.
+	// It moves once there is room.
 	hosts := f.hosts()
 	hosts["c"] = hosts["b"]
 	f.setHosts(hosts)
@@ -240,7 +240,7 @@ func TestNoRoomToMove(t *testing.T) {
 	}
 }
 
-// TestHostsThatComeBack: a host that is back by the time that its members are placed anew keeps them.
+// TestHostsThatComeBack: a host that returns before its members are placed anew keeps them.
 func TestHostsThatComeBack(t *testing.T) {
 	f, _ := applied(t, group(1, 2, asAWhole))
 	before := f.document(t, "mnist")
@@ -264,7 +264,7 @@ func TestHostsThatComeBack(t *testing.T) {
 	}
 }
 
-// TestLookingForLostHosts: the engine is asked about its hosts once, and only where there is something about one.
+// TestLookingForLostHosts: the engine is asked about its hosts once, and only if a member reports trouble with one.
 func TestLookingForLostHosts(t *testing.T) {
 	f, r := applied(t, group(1, 100))
 	must(t, r.Update(within(t), group(1, 100, func(g *domain.Group) { g.Name = "other" })))
@@ -298,8 +298,7 @@ func TestLookingForLostHosts(t *testing.T) {
 	}
 }
 
-// TestPendingWithoutInventory: where the hosts can't be read, groups that need nothing of them are seen to all the
-// same.
+// TestPendingWithoutInventory: if the hosts can't be read, groups that need nothing from them are still looked after.
 func TestPendingWithoutInventory(t *testing.T) {
 	f, r := applied(t, group(1, 1))
 	must(t, r.Update(within(t), group(1, 1, func(g *domain.Group) { g.Name = "other" })))
@@ -319,8 +318,7 @@ func TestPendingWithoutInventory(t *testing.T) {
 	}
 }
 
-// TestHostLostDuringApply: the apply moves the members itself, as it holds the group's lock, and goes on as the same
-// apply.
+// TestHostLostDuringApply: the apply moves the members itself, as it holds the group's lock, and continues.
 func TestHostLostDuringApply(t *testing.T) {
 	f := newFake()
 	f.traits.MemberAddress = addressed
@@ -348,7 +346,7 @@ func TestHostLostDuringApply(t *testing.T) {
 	}
 }
 
-// TestNoRoomDuringApply: an apply waits for a host to come back, and says what for when it gives up.
+// TestNoRoomDuringApply: an apply waits for a host to come back, and its timeout error says so.
 func TestNoRoomDuringApply(t *testing.T) {
 	f := newFake()
 	f.plays["mnist-ps-0"] = []play{{waits, waits, waits, waits, waits, waits, waits}}
@@ -374,7 +372,7 @@ func TestNoRoomDuringApply(t *testing.T) {
 	}
 }
 
-// TestApplyOnClosedHosts: an apply does not wait for hosts that keep their members, and plans nothing else for them.
+// TestApplyOnClosedHosts: an apply neither waits for hosts that keep their members, nor moves members off them.
 func TestApplyOnClosedHosts(t *testing.T) {
 	f, r := applied(t, group(1, 2))
 	before := f.hostsOf(t)

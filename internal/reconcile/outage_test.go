@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestOutage: the engine's events are lost, and then it does not answer for a while, as when a manager restarts. A wait
-// outlasts that; what does not pass ends it.
+// TestOutage: the event stream ends, and then the engine does not answer for a while, as when a manager restarts. A
+// wait survives that, but ends on errors that will not pass.
 func TestOutage(t *testing.T) {
 	away := fmt.Errorf("the manager: %w", engine.ErrUnreachable)
 	for name, test := range map[string]struct {
@@ -53,7 +53,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// TestOutageIsBounded: members can be looked at, and the document is never to be had again.
+// TestOutageIsBounded: members can be observed, but the document can never be read again.
 func TestOutageIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake()
@@ -77,7 +77,7 @@ func TestOutageIsBounded(t *testing.T) {
 	})
 }
 
-// losing is an engine of which every lock of a group is lost before it is released, or can't be released.
+// losing is an engine on which every lock of a group is lost before its release, or can't be released.
 type losing struct {
 	engine.Engine
 
@@ -94,8 +94,8 @@ func (l losing) Lock(ctx context.Context, name string, holder engine.Holder) (fu
 	}, nil
 }
 
-// TestOutageOfTenMinutes: a network that is down for ten minutes ends no wait, though a lock does not outlast that; who
-// gives up before is told why nothing is known of the members.
+// TestOutageOfTenMinutes: a wait survives ten minutes without network, though a lock does not. The error of a shorter
+// timeout says why the state of the members is unknown.
 func TestOutageOfTenMinutes(t *testing.T) {
 	down := fmt.Errorf("the hosts: %w", engine.ErrUnreachable)
 	for name, test := range map[string]struct {

@@ -7,8 +7,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// overlay returns what is to be declared for a value to be live, where what is declared makes want: want may have been
-// rendered from templates, and have defaults filled in. What is live as wanted stays as it is declared.
+// overlay returns the declaration that renders as live, given that declared renders as want: templates were executed
+// and defaults filled in. Parts of live that equal want stay as declared.
 func overlay(declared, want, live reflect.Value) reflect.Value {
 	result := reflect.New(live.Type()).Elem()
 	result.Set(live)
@@ -16,7 +16,7 @@ func overlay(declared, want, live reflect.Value) reflect.Value {
 	return result
 }
 
-// set puts what is declared in the place of all in live that is as wanted. What live refers to is copied before.
+// set replaces the parts of live that equal want by what is declared. Pointers, slices and maps are copied first.
 func set(live, declared, want reflect.Value) {
 	if reflect.DeepEqual(want.Interface(), live.Interface()) {
 		live.Set(declared)
@@ -56,7 +56,7 @@ func set(live, declared, want reflect.Value) {
 	}
 }
 
-// overlayMounts is overlay for mounts, which are told apart by their targets: those declared keep their order.
+// overlayMounts is overlay for mounts, which are identified by target: declared ones keep their order.
 func overlayMounts(declared, want, live reflect.Value) reflect.Value {
 	byTarget := func(mounts []domain.Mount) reflect.Value {
 		all := make(map[string]domain.Mount, len(mounts))
@@ -77,13 +77,13 @@ func overlayMounts(declared, want, live reflect.Value) reflect.Value {
 	return reflect.ValueOf(mounts)
 }
 
-// valueAs returns what a value of a known type holds.
+// valueAs returns the value as a T.
 func valueAs[T any](v reflect.Value) T {
 	t, _ := reflect.TypeAssert[T](v)
 	return t
 }
 
-// same compares two values; nothing in them is nothing, whether it is nil or empty.
+// same compares two values; nil and empty are equal.
 func same(a, b reflect.Value) bool {
 	switch a.Kind() {
 	case reflect.Slice, reflect.Map:

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// PolicyExistsError is returned where a policy that should be created is for a role that has another one. From begins
-// its import ID, see [engine.Traits].
+// PolicyExistsError means that the role already has another policy. From is the prefix of its import
+// ID, see [engine.Traits].
 type PolicyExistsError struct{ Cluster, Group, Role, From string }
 
 // Error says what to do about it.
@@ -22,7 +22,7 @@ func (e *PolicyExistsError) Error() string {
 		e.Role, e.Group, e.Cluster, e.From+domain.AutoscalingPolicy{Cluster: e.Cluster, Group: e.Group, Role: e.Role}.ID())
 }
 
-// Policy returns the document of the policy for a role, or [engine.ErrNotFound].
+// Policy returns the document of a role's policy, or [engine.ErrNotFound].
 func (r Reconciler) Policy(ctx context.Context, group, role string) (domain.AutoscalingPolicyDocument, error) {
 	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
 	if err != nil {
@@ -35,9 +35,9 @@ func (r Reconciler) Policy(ctx context.Context, group, role string) (domain.Auto
 	return doc, nil
 }
 
-// PutPolicy makes the policy of a role be as specified, and sees to it that the cluster's controller is there to keep
-// to it. A new one must not be there yet, but as specified (adopted is true then), or on its end, else it is a
-// [*PolicyExistsError].
+// PutPolicy stores the policy of a role, and makes sure that the cluster has a controller to run it. If created is set,
+// another existing policy is a [*PolicyExistsError]; one with the same specification is adopted, and one whose removal
+// was interrupted is replaced.
 func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool) (adopted bool, err error) {
 	if _, err := engine.Cluster(ctx, r.Engine); err != nil {
 		return false, fmt.Errorf("cluster %q: %w", spec.Cluster, err)
@@ -61,14 +61,13 @@ func (r Reconciler) PutPolicy(ctx context.Context, spec domain.AutoscalingPolicy
 	}
 	adopted, err = r.storePolicy(ctx, spec, created, group.Counts[spec.Role])
 	if created && errors.Is(err, engine.ErrConflict) {
-		// Somebody else has just created one: it is that, or another.
+		// Someone else has just created a policy, the same or another one.
 		return r.storePolicy(ctx, spec, created, group.Counts[spec.Role])
 	}
 	return adopted, err
 }
 
-// storePolicy stores the document of a policy for a role that has this count. One that is stored as specified is left
-// alone.
+// storePolicy stores the policy of a role that has this count. A policy with the same specification is left alone.
 func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPolicy, created bool, count int) (adopted bool, err error) {
 	stored, err := r.Policy(ctx, spec.Group, spec.Role)
 	found := err == nil
@@ -92,14 +91,14 @@ func (r Reconciler) storePolicy(ctx context.Context, spec domain.AutoscalingPoli
 	return false, r.dropModels(ctx, spec.Key(), spec.Models())
 }
 
-// EndPolicy ends the policy of a role: it decides no more, the count is brought to what the policy says of its end, and
-// its document is removed. Where that count can't be had the policy ends all the same, and left says why; where
-// somebody else is at work on the group it is an [*engine.LockedError], and the end is to be repeated. Without a policy
-// it does nothing.
+// EndPolicy removes the policy of a role: it stops deciding, sets the count that on_destroy asks for, and
+// deletes the document. If that count is not possible, the policy is removed anyway, and left says why. If an
+// apply holds the group, the error is an [*engine.LockedError], and EndPolicy is to be called again. It does
+// nothing if there is no policy.
 func (r Reconciler) EndPolicy(ctx context.Context, group, role string) (left string, err error) {
 	doc, err := r.markEnding(ctx, group, role)
 	if errors.Is(err, engine.ErrNotFound) {
-		return "", r.dropModels(ctx, domain.PolicyKey(group, role), nil) // which a create that died may have left
+		return "", r.dropModels(ctx, domain.PolicyKey(group, role), nil) // left by an interrupted create
 	}
 	if err != nil {
 		return "", err
@@ -116,7 +115,7 @@ func (r Reconciler) EndPolicy(ctx context.Context, group, role string) (left str
 	return left, engine.Delete[domain.AutoscalingPolicyDocument](ctx, r.Engine, doc.Spec.Key())
 }
 
-// markEnding has a policy decide no more.
+// markEnding stops a policy from deciding.
 func (r Reconciler) markEnding(ctx context.Context, group, role string) (domain.AutoscalingPolicyDocument, error) {
 	for {
 		doc, err := r.Policy(ctx, group, role)
@@ -130,8 +129,7 @@ func (r Reconciler) markEnding(ctx context.Context, group, role string) (domain.
 	}
 }
 
-// settleCount brings the count of a role to what its policy, which decides no more, says of its end. Left says why that
-// can't be had.
+// settleCount sets the count that an ending policy leaves behind. If that is not possible, left says why.
 func (r Reconciler) settleCount(ctx context.Context, doc domain.AutoscalingPolicyDocument) (left string, err error) {
 	for {
 		group, err := engine.Get[domain.GroupDocument](ctx, r.Engine, doc.Spec.Group)
@@ -161,7 +159,7 @@ func (r Reconciler) settleCount(ctx context.Context, doc domain.AutoscalingPolic
 		case errors.As(err, &held), errors.As(err, &problems):
 			return err.Error(), nil
 		case errors.As(err, &locked) && locked.Holder.Controller:
-			// It carries out what the policy decided last.
+			// The controller is still carrying out the policy's last decision.
 			select {
 			case <-ctx.Done():
 				return "", err
@@ -173,7 +171,7 @@ func (r Reconciler) settleCount(ctx context.Context, doc domain.AutoscalingPolic
 	}
 }
 
-// settleSize has members of a role that are started request what is declared again, whose policy decides no more.
+// settleSize restores the declared size for members of a role that start from now on, as its policy ends.
 func (r Reconciler) settleSize(ctx context.Context, doc domain.AutoscalingPolicyDocument) error {
 	for {
 		group, err := engine.Get[domain.GroupDocument](ctx, r.Engine, doc.Spec.Group)
@@ -195,8 +193,8 @@ func (r Reconciler) settleSize(ctx context.Context, doc domain.AutoscalingPolicy
 	}
 }
 
-// countAtEnd is the count that a role has once its policy has ended: the present one where the policy is not to change
-// it, or can't.
+// countAtEnd is the count of a role after its policy is removed. It is the present one unless the policy
+// may and should change it.
 func countAtEnd(doc domain.AutoscalingPolicyDocument, group domain.GroupDocument) int {
 	role, found := group.Spec.Roles[doc.Spec.Role]
 	switch rule := doc.Spec.EndRule(); {
@@ -209,8 +207,8 @@ func countAtEnd(doc domain.AutoscalingPolicyDocument, group domain.GroupDocument
 	return group.Counts[doc.Spec.Role]
 }
 
-// deletePolicies removes the policies for roles of a group: without it they have nothing to decide about, whoever
-// declared them.
+// deletePolicies removes the policies for roles of a group, no matter who declared them: without the group
+// they have nothing to scale.
 func (r Reconciler) deletePolicies(ctx context.Context, group string) error {
 	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// UnknownGroup is the problem of a policy for a group that is not there, given the names of those that are.
+// UnknownGroup is the problem of a policy for a missing group; groups are the names of the existing ones.
 func UnknownGroup(p domain.AutoscalingPolicy, groups []string) domain.Problem {
 	there := "none"
 	if len(groups) > 0 {
@@ -29,14 +29,14 @@ func quote(names []string) []string {
 	return quoted
 }
 
-// CountedTwice is the problem of a role that has both replicas and a policy.
+// CountedTwice is the problem of a role with both replicas and a policy.
 func CountedTwice(at domain.Path, group, role string, replicas int, p domain.AutoscalingPolicy) domain.Problem {
 	return domain.Problem{Path: at, Summary: "Count managed twice", Detail: fmt.Sprintf(
 		"role %[1]q of group %[2]q has roles[%[1]q].replicas = %[3]d, and an autoscaling policy with min = %[4]d and max = %[5]d; a count follows one of the two: leave replicas out, or the policy",
 		role, group, replicas, p.Min, p.Max)}
 }
 
-// CheckPolicy returns what keeps a policy that is valid by itself from being carried out for its role of a group.
+// CheckPolicy returns what prevents a valid policy from working for its role of a group.
 func CheckPolicy(traits engine.Traits, group domain.Group, p domain.AutoscalingPolicy) domain.Problems {
 	role, found := group.Roles[p.Role]
 	if !found {
@@ -58,7 +58,7 @@ func CheckPolicy(traits engine.Traits, group domain.Group, p domain.AutoscalingP
 	return c.problems
 }
 
-// policyCheck checks a policy for its role of a group.
+// policyCheck checks a policy against its role of a group.
 type policyCheck struct {
 	traits   engine.Traits
 	group    domain.Group
@@ -137,7 +137,7 @@ func (c *policyCheck) hooks() {
 	}
 }
 
-// vertical finds sizes that there is nothing to begin with for.
+// vertical adds a problem if the policy sizes members that have no size of their own to start from.
 func (c *policyCheck) vertical() {
 	v, at := c.policy.Vertical, domain.Path{"vertical"}
 	if v == nil || v.ApplyRule() == domain.ApplyNever {
@@ -159,19 +159,19 @@ func (c *policyCheck) vertical() {
 	}
 }
 
-// knownRole adds a problem where the group does not have a role that is named.
+// knownRole adds a problem if the group has no such role.
 func (c *policyCheck) knownRole(at domain.Path, role string) {
 	if _, found := c.group.Roles[role]; !found {
 		c.problems.Add(at, "Unknown role", "group %q has no role %q; it has %s", c.group.Name, role, strings.Join(quote(c.group.RoleNames()), ", "))
 	}
 }
 
-// program adds a problem where the controller would have to run something that it does not have.
+// program adds a problem if the controller can't run a program.
 func (c *policyCheck) program(at domain.Path, command []string, instead string) {
 	checkProgram(&c.problems, c.traits, at, command, instead)
 }
 
-// measurable adds a problem where what agents measure means nothing for the role.
+// measurable adds a problem if an agent's measure is undefined for the role.
 func (c *policyCheck) measurable(at domain.Path, measure domain.AgentMeasure) {
 	switch measure {
 	case domain.AgentCPUPercent:
@@ -183,7 +183,7 @@ func (c *policyCheck) measurable(at domain.Path, measure domain.AgentMeasure) {
 	}
 }
 
-// bounded adds a problem where there is always room for one more member.
+// bounded adds a problem if members request nothing, so that there is always room for one more.
 func (c *policyCheck) bounded(at domain.Path) {
 	r := c.role
 	if r.Resources.CPUs == 0 && r.Resources.MemoryMiB == 0 && r.GPUs == nil && r.Placement.Strategy != domain.OnePerHost {
@@ -192,15 +192,15 @@ func (c *policyCheck) bounded(at domain.Path) {
 	}
 }
 
-// requested adds a problem where the role does not request what something is measured by.
+// requested adds a problem if the role does not request the resource that a measure is relative to.
 func (c *policyCheck) requested(at domain.Path, what, attribute string, given bool) {
 	if !given {
 		c.problems.Add(at, "Nothing to measure", "%s is measured by what members request, and roles[%q].%s of group %q is not given; set it, or follow something else", what, c.policy.Role, attribute, c.group.Name)
 	}
 }
 
-// CheckRoom warns of a policy whose largest count could not be placed though nothing else were in the cluster, and of
-// one that is to have as many as there is place for and could give none of that back.
+// CheckRoom warns if the policy's max could not be placed even on an empty cluster, and if a policy that fills the
+// room could give none back.
 func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) (problems domain.Problems) {
 	if p.FillsRoom() {
 		if view.scattered(group, p.Role) {
@@ -214,7 +214,7 @@ func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) (probl
 	role.Replicas = &p.Max
 	group.Roles = maps.Clone(group.Roles)
 	group.Roles[p.Role] = role
-	// As stored, so that what is refused of a new group alone says nothing here.
+	// As if stored already, to skip the checks that only apply to new groups.
 	view.Groups = map[string]domain.GroupDocument{group.Name: {Spec: group}}
 	_, found := Decide(view, group)
 	for _, problem := range found {
@@ -226,7 +226,7 @@ func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) (probl
 	return nil
 }
 
-// checkProgram adds a problem where the controller of an engine would have to run something that it does not have.
+// checkProgram adds a problem if the engine's controller can't run a program.
 func checkProgram(ps *domain.Problems, traits engine.Traits, at domain.Path, command []string, instead string) {
 	if len(command) > 0 && traits.Contained {
 		ps.Add(at, "No programs", "the controller of a cluster of engine %q runs in a container without any programs, and can't run %q; use %s instead", traits.Name, command, instead)

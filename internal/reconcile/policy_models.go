@@ -10,8 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// PolicyModels returns a policy with the texts of its models, as they are stored. One that is not there is
-// [engine.ErrNotFound].
+// PolicyModels returns a policy with the stored texts of its models. A missing model is [engine.ErrNotFound].
 func (r Reconciler) PolicyModels(ctx context.Context, spec domain.AutoscalingPolicy) (domain.AutoscalingPolicy, error) {
 	texts := map[string]string{}
 	for digest := range spec.Models() {
@@ -27,7 +26,7 @@ func (r Reconciler) PolicyModels(ctx context.Context, spec domain.AutoscalingPol
 	return spec.WithModels(texts), nil
 }
 
-// putModels stores the texts of a policy's models that are not there yet, before its document refers to them.
+// putModels stores the texts of a policy's models that are missing, before its document refers to them.
 func (r Reconciler) putModels(ctx context.Context, spec domain.AutoscalingPolicy) error {
 	for digest, model := range spec.Models() {
 		doc := domain.LearnedModelDocument{Policy: spec.Key(), Digest: digest, Text: model.Text}
@@ -35,14 +34,14 @@ func (r Reconciler) putModels(ctx context.Context, spec domain.AutoscalingPolicy
 		if errors.Is(err, engine.ErrNotFound) {
 			_, err = engine.Put(ctx, r.Engine, doc)
 		}
-		if err != nil && !errors.Is(err, engine.ErrConflict) { // somebody else has just stored the same
+		if err != nil && !errors.Is(err, engine.ErrConflict) { // someone else has just stored the same text
 			return err
 		}
 	}
 	return nil
 }
 
-// dropModels removes models of a policy but those that it has by now.
+// dropModels removes all models of a policy except kept.
 func (r Reconciler) dropModels(ctx context.Context, policy string, kept map[string]domain.LearnedModel) error {
 	return r.deleteModels(ctx, func(doc domain.LearnedModelDocument) bool {
 		_, has := kept[doc.Digest]
@@ -50,7 +49,7 @@ func (r Reconciler) dropModels(ctx context.Context, policy string, kept map[stri
 	})
 }
 
-// dropGroupModels removes the models of all policies for roles of a group, also of one whose create has died.
+// dropGroupModels removes the models of all policies for roles of a group, including those of an interrupted create.
 func (r Reconciler) dropGroupModels(ctx context.Context, group string) error {
 	return r.deleteModels(ctx, func(doc domain.LearnedModelDocument) bool {
 		return strings.HasPrefix(doc.Policy, domain.PolicyKey(group, ""))

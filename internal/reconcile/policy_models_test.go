@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// asking has a policy ask models, which are any texts here, by the names of metrics.
+// asking gives a policy metrics with learned models, by name; the texts can be anything here.
 func asking(models map[string]string) func(p *domain.AutoscalingPolicy) {
 	return func(p *domain.AutoscalingPolicy) {
 		for name, text := range models {
@@ -25,7 +25,7 @@ func asking(models map[string]string) func(p *domain.AutoscalingPolicy) {
 	}
 }
 
-// models are the texts that are stored, by policy, sorted.
+// models returns the stored texts by policy, sorted.
 func (f *fake) models() map[string][]string {
 	texts := map[string][]string{}
 	for _, doc := range documents[domain.LearnedModelDocument](f) {
@@ -42,7 +42,7 @@ func (f *fake) wantModels(t *testing.T, when string, want map[string][]string) {
 	}
 }
 
-// TestPolicyModels: a policy's models are stored apart from its document, which only refers to them, are there as long
+// TestPolicyModels: a policy's models are stored apart from its document, which only refers to them. They exist as long
 // as it does, and go with its group.
 func TestPolicyModels(t *testing.T) {
 	f, r := applied(t, group(1, 1, uncounted))
@@ -93,8 +93,8 @@ func TestPolicyModels(t *testing.T) {
 	f.wantModels(t, "without the group", map[string][]string{"mnist-2/chief": {"other"}})
 }
 
-// TestPolicyModelsAfterDeaths: whoever stores or ends a policy may die after any of its calls. A document never refers
-// to a model that is not there, and the next apply, or the end, leaves none that nobody needs.
+// TestPolicyModelsAfterDeaths: storing or ending a policy may be interrupted after any call. A document never refers to
+// a missing model, and the next apply or destroy leaves no unused ones.
 func TestPolicyModelsAfterDeaths(t *testing.T) {
 	died := errors.New("died")
 	old, changed := policy(asking(map[string]string{"rate": "one"})), policy(asking(map[string]string{"rate": "two"}))

@@ -28,17 +28,17 @@ func policy(changes ...func(p *domain.AutoscalingPolicy)) domain.AutoscalingPoli
 	return p
 }
 
-// onDestroy says what becomes of the count with the end of a policy.
+// onDestroy sets what happens to the count when a policy ends.
 func onDestroy(rule domain.OnDestroy) func(p *domain.AutoscalingPolicy) {
 	return func(p *domain.AutoscalingPolicy) { p.OnDestroy = rule }
 }
 
-// from is the least count of a policy.
+// from sets the min of a policy.
 func from(least int) func(p *domain.AutoscalingPolicy) {
 	return func(p *domain.AutoscalingPolicy) { p.Min = least }
 }
 
-// count has the group "mnist" have so many workers, as if a policy had changed that.
+// count sets the number of workers of the group "mnist", as if a policy had done so.
 func (f *fake) count(t *testing.T, n int) {
 	t.Helper()
 	doc, err := engine.Get[domain.GroupDocument](t.Context(), f, "mnist")
@@ -93,21 +93,21 @@ func TestPutPolicy(t *testing.T) {
 		t.Errorf("without a change it is stored as %+v", doc)
 	}
 
-	// One whose end came to no end is taken over, whatever it says.
+	// A policy whose removal was interrupted is replaced, whatever its specification.
 	doc := documents[domain.AutoscalingPolicyDocument](f)["mnist/worker"]
 	doc.Ending = true
 	set(f, doc)
 	if doc := put(policy(from(4)), true, false); doc.Before != 3 {
 		t.Errorf("a new one in the place of another that ends is stored as %+v", doc)
 	}
-	// What was gone is made anew.
+	// A deleted policy is created again.
 	must(t, engine.Delete[domain.AutoscalingPolicyDocument](t.Context(), f, "mnist/worker"))
 	if doc := put(policy(from(4)), false, false); doc.Before != 5 {
 		t.Errorf("one that was gone is stored as %+v", doc)
 	}
 }
 
-// Of two runs that create a policy at once one does, and the other finds it there.
+// When two runs create a policy at once, one creates it and the other finds it.
 func TestPutPolicyTwiceAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		other  domain.AutoscalingPolicy
@@ -206,7 +206,7 @@ func TestCheckPolicy(t *testing.T) {
 		traits engine.Traits
 		group  domain.Group
 		change func(p *domain.AutoscalingPolicy)
-		// says is the only problem; "" for none.
+		// says is the only expected problem; "" for none.
 		says string
 	}{
 		"workers of Spark":           {group: spark()},
@@ -297,7 +297,7 @@ func TestCheckPolicy(t *testing.T) {
 	}
 }
 
-// Only what could never be placed is warned of, whatever is in the way at the moment.
+// Warnings are only about what could never be placed, not about what is in the way at the moment.
 func TestCheckRoom(t *testing.T) {
 	host := domain.Host{Address: "10.0.0.1", Capacity: domain.Capacity{CPUs: 4, MemoryMiB: 8000}}
 	view := reconcile.View{
@@ -311,7 +311,7 @@ func TestCheckRoom(t *testing.T) {
 		}},
 	}
 	spec := group(1, 1, uncounted, role("worker", func(r *domain.Role) {
-		r.Resources.CPUs, r.Port, r.Placement.SpreadBy = 1, new(9000), "zone" // which hosts have lost
+		r.Resources.CPUs, r.Port, r.Placement.SpreadBy = 1, new(9000), "zone" // the hosts have lost this label
 	}))
 	if problems := reconcile.CheckRoom(view, spec, policy()); len(problems) > 0 {
 		t.Errorf("8 on 8 processors: %v", problems)
@@ -326,7 +326,7 @@ func TestCheckRoom(t *testing.T) {
 	}
 }
 
-// A policy that ends leaves the count as it says.
+// A policy that ends leaves the count that on_destroy asks for.
 func TestEndPolicy(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy domain.AutoscalingPolicy
@@ -363,7 +363,7 @@ func TestEndPolicy(t *testing.T) {
 	}
 }
 
-// A policy ends where there is nothing left to scale, and its count is Terraform's where that says one.
+// A policy ends even if there is nothing left to scale. Declared replicas are left alone.
 func TestEndPolicyWithoutItsRole(t *testing.T) {
 	for name, change := range map[string]func(t *testing.T, f *fake, r reconcile.Reconciler){
 		"no group": func(_ *testing.T, f *fake, _ reconcile.Reconciler) { drop[domain.GroupDocument](f) },
@@ -386,8 +386,8 @@ func TestEndPolicyWithoutItsRole(t *testing.T) {
 	}
 }
 
-// Whoever ends a policy may die after any of its calls, and the next one comes to the end, though another run changes
-// the policy meanwhile.
+// EndPolicy may be interrupted after any of its calls, and the next one finishes, even if another run
+// changes the policy meanwhile.
 func TestEndPolicyDiesBetweenCalls(t *testing.T) {
 	died := errors.New("died")
 	for _, rule := range []domain.OnDestroy{domain.OnDestroyKeep, domain.OnDestroyMin} {
@@ -428,7 +428,7 @@ func TestEndPolicyDiesBetweenCalls(t *testing.T) {
 	}
 }
 
-// What an apply of the group holds can't be scaled: the policy decides no more, and its end is repeated.
+// A group that an apply holds can't be scaled: the policy stops deciding, and EndPolicy is repeated.
 func TestEndPolicyOfGroupThatIsApplied(t *testing.T) {
 	f, r := applied(t, group(1, 1, uncounted))
 	_, err := r.PutPolicy(t.Context(), policy(from(4), onDestroy(domain.OnDestroyMin)), true)
@@ -444,7 +444,7 @@ func TestEndPolicyOfGroupThatIsApplied(t *testing.T) {
 	}
 }
 
-// With a group go the policies for its roles, and no others.
+// Destroying a group removes the policies for its roles, and no others.
 func TestDestroyEndsPolicies(t *testing.T) {
 	f, r := applied(t, group(1, 1, uncounted))
 	must(t, r.Update(within(t), group(1, 1, uncounted, func(g *domain.Group) { g.Name = "other" })))

@@ -4,13 +4,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Progress returns what the observed members amount to for their group. A member that failed in a group that
-// restarts as a whole counts as restarting while the restart rule of its role gives the group another attempt.
+// Progress returns the progress of a group with these observed members. A failed member of a group that restarts as a
+// whole counts as restarting as long as its restart rule gives the group another attempt.
 func Progress(d Decision, observed []domain.Observed) domain.Progress {
 	return d.Rule().Progress(d.names(), d.Document.MinRun, regard(d, observed))
 }
 
-// Present returns the members that run what their group's document says, or ran it to an end, in its present attempt.
+// Present returns the members of the present attempt that run what the document says, or have run it to an end.
 func Present(d Decision, observed []domain.Observed) []domain.Observed {
 	named := byName(observed)
 	var present []domain.Observed
@@ -22,8 +22,8 @@ func Present(d Decision, observed []domain.Observed) []domain.Observed {
 	return present
 }
 
-// regard returns the members as they count for their group: one that does not run the present specification is
-// still pending, and one that failed may be about to be restarted with the others.
+// regard returns the members as they count for their group: one with another specification is still pending, and a
+// failed one may be about to restart with the others.
 func regard(d Decision, observed []domain.Observed) []domain.Observed {
 	hashes := make(map[string]string, len(d.Members))
 	for i, m := range d.Members {

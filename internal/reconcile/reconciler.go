@@ -19,16 +19,16 @@ import (
 // Reconciler carries out changes of a cluster on its engine.
 type Reconciler struct {
 	Engine engine.Engine
-	// Logger is told what is done, and why; nobody where it is nil.
+	// Logger logs what is done, and why; nil for no log.
 	Logger *slog.Logger
-	// Controller is true where the cluster's own controller acts, false for a Terraform run.
+	// Controller is set for the cluster's controller, and unset for a Terraform run.
 	Controller bool
-	// Secrets are the contents of the secrets of the group that is applied.
+	// Secrets are the secret values of the group that is applied.
 	Secrets domain.SecretValues
-	// Planned are the hosts and devices that a plan showed for members of the group that is applied: they get those and
-	// no others.
+	// Planned are the hosts and devices that a plan showed for members of the group that is
+	// applied: they get exactly those.
 	Planned map[string]domain.Assignment
-	// Arriving are the folders of files that a plan brings to hosts before the group or sweep that is planned.
+	// Arriving are the folders of files that the same plan brings to hosts before the planned group or sweep.
 	Arriving []string
 }
 
@@ -57,11 +57,11 @@ func (r Reconciler) Read(ctx context.Context, name string) (Group, error) {
 	return group, nil
 }
 
-// settledLooks bounds how often a group is read anew because a count was changed meanwhile.
+// settledLooks bounds how often a group is read again because it was scaled meanwhile.
 const settledLooks = 10
 
-// ReadSettled returns a group as Read does, whose members are those of its document where nobody but a policy has
-// changed any: while a count is changed, the document may be older than what is seen of the members.
+// ReadSettled is Read for a group that policies may scale: while one does, the document may be older than the observed
+// members. It reads again until the two agree, or the difference is not due to scaling.
 func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, err error) {
 	for range settledLooks {
 		if group, err = r.Read(ctx, name); err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
@@ -75,20 +75,19 @@ func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, 
 	return group, nil
 }
 
-// Amiss reports whether an apply would have something to do about the group as it was read. What a change of a count
-// has yet to do is none of that.
+// Amiss reports whether an apply would change anything about the group as read. A scaling in progress does not count.
 func (g Group) Amiss() bool {
 	return g.Document.Applying || !g.Document.Scaling && len(Diff(g.atRest(), g.Observed)) > 0
 }
 
-// see notes what was observed of the members, with what is wrong with their devices.
+// see sets the observed members, with the trouble of their devices, and the group's progress.
 func (g *Group) see(observed []domain.Observed) {
 	g.Observed = withGPUTrouble(g.Document, observed, g.Trouble)
 	g.Progress = Progress(g.Decision, g.Observed)
 }
 
-// Refresh returns a group as Read does. Where nothing of it is to be changed, and none of its GPUs is in trouble, that
-// is told by the members' specifications alone: then nothing is known of their states, nor of the group's progress.
+// Refresh is Read, but if nothing has to change and no GPU is in trouble, it only reads the members' specifications:
+// their states and the group's progress are unknown then.
 func (r Reconciler) Refresh(ctx context.Context, name string) (Group, error) {
 	group, err := r.stored(ctx, name)
 	if err != nil {
@@ -105,7 +104,7 @@ func (r Reconciler) Refresh(ctx context.Context, name string) (Group, error) {
 	return r.Read(ctx, name)
 }
 
-// stored returns a group as its document says.
+// stored returns a group as stored, without observing its members.
 func (r Reconciler) stored(ctx context.Context, name string) (Group, error) {
 	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name)
 	if err != nil {
@@ -122,8 +121,8 @@ func (r Reconciler) stored(ctx context.Context, name string) (Group, error) {
 	return Group{Decision: Current(r.Engine.Traits(), cluster.Spec.Hosts, doc), Trouble: trouble, ClusterID: cluster.Spec.ID}, nil
 }
 
-// withoutCluster returns the error for a group that is there without the document of its cluster. It is not
-// [engine.ErrNotFound]: the group is found.
+// withoutCluster returns the error for a group whose cluster document can't be read. It is not [engine.ErrNotFound],
+// as the group does exist.
 func withoutCluster(group domain.Group, err error) error {
 	if errors.Is(err, engine.ErrNotFound) {
 		return fmt.Errorf("group %q is there, but the document of its cluster %q is not; apply the cluster alone to store it anew (-target)", group.Name, group.Cluster)
@@ -131,7 +130,7 @@ func withoutCluster(group domain.Group, err error) error {
 	return fmt.Errorf("group %q is there, but its cluster %q could not be read: %w", group.Name, group.Cluster, err)
 }
 
-// View reads what a decision about a group of the cluster needs to know: of GPU pools, where the group uses GPUs.
+// View reads what a decision about a group needs to know. It reads GPU pools only if the group uses GPUs.
 func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group domain.Group) (View, error) {
 	inventory, err := r.Engine.Inventory(ctx, cluster)
 	if err != nil {
@@ -146,14 +145,14 @@ func (r Reconciler) View(ctx context.Context, cluster domain.Cluster, group doma
 	}
 	isFormed := slices.ContainsFunc(slices.Collect(maps.Values(cluster.Hosts)), func(host domain.Host) bool { return host.ID != "" })
 	if errors.Is(err, engine.ErrNotFormed) && !isFormed {
-		view.Groups, err = map[string]domain.GroupDocument{}, nil // it is to be formed in this very apply, and has nothing yet
+		view.Groups, err = map[string]domain.GroupDocument{}, nil // this apply has yet to form the cluster
 	}
 	view.Stored = maps.Clone(view.occupants())
 	return view, err
 }
 
-// Preflight returns what would keep the members of a decision from being started, asked about one member of each role
-// on each host. Members that are kept as they are, whether they run or have ended, need nothing any more.
+// Preflight returns what would prevent the members of a decision from starting. It asks about one member per role and
+// host; members that are kept need no check.
 func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]bool) (domain.Problems, error) {
 	var specs []domain.MemberSpec
 	var problems domain.Problems
@@ -179,8 +178,8 @@ func (r Reconciler) Preflight(ctx context.Context, d Decision, kept map[string]b
 }
 
 const (
-	// lockPatience is how long an apply waits for a holder that needs a lock only briefly, unless that one says how
-	// long it may take. It may stand in a line of many.
+	// lockPatience is how long an apply waits for a holder that needs a lock only briefly, unless the holder announces
+	// a longer time. There may be a queue of them.
 	lockPatience = 45 * time.Second
 	lockRetry    = 20 * time.Millisecond
 	// lockDoubt is how soon to ask again about a holder that may be dead.
@@ -192,17 +191,17 @@ const (
 // GroupLock returns the name of the lock that an apply of the group holds.
 func GroupLock(group string) string { return "group " + group }
 
-// lock takes a lock. It waits for holders that keep it only briefly: the controller, and whoever allocates.
+// lock takes a lock. It waits for brief holders: the controller, and anyone who allocates.
 func (r Reconciler) lock(ctx context.Context, name, operation string) (func() error, error) {
 	return r.lockAs(ctx, name, r.holder(operation))
 }
 
-// holder says who holds a lock.
+// holder returns the holder for a lock of ours.
 func (r Reconciler) holder(operation string) engine.Holder {
 	return engine.Holder{Who: who(), Process: os.Getpid(), Operation: operation, Since: time.Now(), Controller: r.Controller}
 }
 
-// lockAs is [Reconciler.lock] for a holder that may say more of itself.
+// lockAs is [Reconciler.lock] for a given holder.
 func (r Reconciler) lockAs(ctx context.Context, name string, holder engine.Holder) (func() error, error) {
 	begun, patience := time.Now(), lockPatience
 	var last *engine.LockedError
@@ -214,7 +213,7 @@ func (r Reconciler) lockAs(ctx context.Context, name string, holder engine.Holde
 			return nil, last
 		}
 		var locked *engine.LockedError
-		// A holder that is not known is about to note down who it is, or to release the lock.
+		// An unknown holder is about to write down who it is, or to release the lock.
 		if !errors.As(err, &locked) || name != allocationLock && !locked.Holder.Controller && locked.Holder.Process != 0 && !locked.Unsure {
 			return release, err
 		}

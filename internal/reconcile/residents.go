@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// residentLook is how often residents are looked at without an event.
+	// residentLook is how often the controller and the agents are checked without an event.
 	residentLook = 2 * time.Second
-	// failingPatience is how long residents may fail before the wait ends. A host that can run them may be starting.
+	// failingPatience is how long they may fail before the wait ends. A host that can run them may still be starting.
 	failingPatience = time.Minute
 )
 
-// AwaitResidents waits until the controller and all agents that were ordered run. One that keeps failing ends the wait
-// with its own error; the engine goes on retrying it.
+// AwaitResidents waits until the controller and all agents run. If one keeps failing, its error ends the wait; the
+// engine keeps retrying it.
 func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Residents, err error) {
-	var silent, failing time.Time // since when the engine hasn't answered, and residents have failed
+	var silent, failing time.Time // since when the engine has not answered, and since when they have failed
 	var unanswered error
 	look := func() (done bool, err error) {
 		if residents, err = r.Engine.Residents(ctx); err != nil {
@@ -61,11 +61,11 @@ func (r Reconciler) AwaitResidents(ctx context.Context) (residents domain.Reside
 			return residents, fmt.Errorf("for %s: %w", engine.OutagePatience, err)
 		}
 		unanswered = err
-		_ = pause(ctx, outageRetry) // the next look tells that it is over
+		_ = pause(ctx, outageRetry) // the next look notices the end of ctx
 	}
 }
 
-// eventually looks after each event of the engine until a look reports done.
+// eventually calls look now and after each event of the engine, until it reports done.
 func (r Reconciler) eventually(ctx context.Context, look func() (done bool, err error)) error {
 	if done, err := look(); done || err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Sizing is another size of a role's members that a policy asks for.
+// Sizing is a change of the size of a role's members that a policy asks for.
 type Sizing struct {
 	Group, Role string
-	// To is what members are to request that are started; what is zero is as declared.
+	// To is what members request when they start; zero fields are as declared.
 	To domain.Resources
 	// InPlace is as in [domain.Size].
 	InPlace bool
@@ -23,12 +23,14 @@ type Sizing struct {
 	Why     string
 }
 
-// Resize has members of a role that are started from now on have another size, and restarts none for it. Members that
-// run get it with their next start, be it one by the engine itself, where that takes a specification without restarting
-// a member ([engine.Traits.HandsOver]). A size that the members' hosts have no room for is refused ([*HeldError]), as
-// is any while an apply holds the group ([*engine.LockedError]), but for the declared one, which is always possible.
+// Resize changes the size of members of a role that start from now on, and restarts none. If the engine can take a
+// specification without a restart ([engine.Traits.HandsOver]), running members get it with their next start, even one
+// by the engine itself.
 //
-// It hands over what is stored already, too: whoever stored that may have died before.
+// It returns an [*engine.LockedError] while an apply holds the group. It returns a [*HeldError] if the members' hosts
+// have no room for the size, or if an interrupted apply has yet to be finished; the declared size is never refused so.
+//
+// A size that is stored already is handed over again, as whoever stored it may have died before.
 func (r Reconciler) Resize(ctx context.Context, s Sizing) (err error) {
 	release, err := r.lockAs(ctx, GroupLock(s.Group), r.holder("sizing of group "+s.Group))
 	if err != nil {
@@ -56,12 +58,12 @@ func (r Reconciler) Resize(ctx context.Context, s Sizing) (err error) {
 		}
 	}
 	if doc.Applying || doc.Scaling || !r.Engine.Traits().HandsOver {
-		return nil // whoever goes on with that renders members by the document
+		return nil // whoever finishes that renders members from the document
 	}
 	return r.handOver(ctx, s.Role, group)
 }
 
-// storeSize stores another size, if it is possible.
+// storeSize stores a size if there is room for it.
 func (r Reconciler) storeSize(ctx context.Context, s Sizing, group Group) (d Decision, err error) {
 	next := group.Document
 	next.Sizes = maps.Clone(next.Sizes)
@@ -90,8 +92,8 @@ func (r Reconciler) storeSize(ctx context.Context, s Sizing, group Group) (d Dec
 	return Current(r.Engine.Traits(), document.Spec.Hosts, next), nil
 }
 
-// roomFor returns a [*HeldError] where members that have a place would have to leave it for their next size, and else
-// holds the allocation until it is released.
+// roomFor returns a [*HeldError] if the next size would make members move; otherwise it returns with
+// the allocation lock held.
 func (r Reconciler) roomFor(ctx context.Context, group Group, next domain.GroupDocument) (release func() error, err error) {
 	document, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
@@ -117,7 +119,7 @@ func (r Reconciler) roomFor(ctx context.Context, group Group, next domain.GroupD
 	return nil, errors.Join(err, release())
 }
 
-// handOver has the engine start the members of a role by what they are to be now, the next time that it starts them.
+// handOver gives the engine the new specifications of a role's members, for the next time it starts them.
 func (r Reconciler) handOver(ctx context.Context, role string, group Group) error {
 	found := byName(group.Observed)
 	var changes []Change

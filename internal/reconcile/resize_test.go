@@ -15,24 +15,23 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// requesting has each worker request so many processors, of which it is limited to twice as many, and go on when others
-// come or go.
+// requesting sets the CPUs of each worker, with twice as many as the limit, and on_scale to none.
 func requesting(cpus float64) func(g *domain.Group) {
 	return role("worker", func(r *domain.Role) {
 		r.Resources, r.OnScale = domain.ResourceRequirements{CPUs: cpus, MemoryMiB: 1000, Limits: domain.Resources{CPUs: 2 * cpus}}, domain.OnScaleNone
 	})
 }
 
-// handsOver has an engine put specifications in force without restarting members.
+// handsOver makes the engine take specifications without restarting members.
 func handsOver(f *fake) { f.traits.HandsOver = true }
 
-// resize has the workers have another size.
+// resize changes the size of the workers.
 func resize(t *testing.T, e engine.Engine, cpus float64, mib int64) error {
 	t.Helper()
 	return reconcile.Reconciler{Engine: e, Controller: true}.Resize(within(t), reconcile.Sizing{Group: "mnist", Role: "worker", To: domain.Resources{CPUs: cpus, MemoryMiB: mib}, At: epoch, Why: "busy"})
 }
 
-// sizes are what the specifications of workers in force request, and are limited to, by name.
+// sizes returns the requests and limits in the workers' specifications, by index.
 func (f *fake) sizes() map[string]domain.ResourceRequirements {
 	sizes := map[string]domain.ResourceRequirements{}
 	for name, a := range f.cast() {
@@ -43,7 +42,7 @@ func (f *fake) sizes() map[string]domain.ResourceRequirements {
 	return sizes
 }
 
-// expectNothingToDo fails where a plan would find anything to do.
+// expectNothingToDo fails if a plan would find a change.
 func expectNothingToDo(t *testing.T, f *fake, when string) {
 	t.Helper()
 	g, err := reconcile.Reconciler{Engine: f}.Read(within(t), "mnist")
@@ -57,8 +56,8 @@ func of(cpus, limit float64, mib int64) domain.ResourceRequirements {
 	return domain.ResourceRequirements{CPUs: cpus, MemoryMiB: mib, Limits: domain.Resources{CPUs: limit, MemoryMiB: mib}}
 }
 
-// TestResize: another size is handed over without restarting anybody, where the engine can, and else is that of members
-// that start later; it is no drift, outlives other changes of the group, and gives way to what is declared anew.
+// TestResize: a size is handed over without a restart if the engine can do that, and otherwise applies to members that
+// start later. It is no drift, outlives other changes of the group, and gives way to a newly declared size.
 func TestResize(t *testing.T) {
 	for name, prepare := range map[string]func(f *fake){"handed over": handsOver, "with the next start": func(*fake) {}} {
 		t.Run(name, func(t *testing.T) {
@@ -118,8 +117,8 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// TestResizeRoom: members whose hosts have no room for another size keep the one that they have, and others are placed
-// by the size that is stored.
+// TestResizeRoom: members whose hosts have no room for a size keep their own, and new members are
+// placed by the stored size.
 func TestResizeRoom(t *testing.T) {
 	f := following(t, group(1, 2, requesting(20)), handsOver)
 	var refused *reconcile.HeldError
@@ -141,8 +140,8 @@ func TestResizeRoom(t *testing.T) {
 	must(t, reconcile.Reconciler{Engine: f}.Update(within(t), other))
 }
 
-// TestResizeHeld: while an apply holds the group, or one that was cut short has yet to be finished, there is no other
-// size, but for the declared one.
+// TestResizeHeld: while an apply holds the group, or an interrupted one has yet to be finished, only the
+// declared size is possible.
 func TestResizeHeld(t *testing.T) {
 	f := following(t, group(1, 2, requesting(1)), handsOver)
 	must(t, resize(t, f, 3, 2000))
@@ -167,7 +166,8 @@ func TestResizeHeld(t *testing.T) {
 	}
 }
 
-// TestResizeDiesBetweenCalls: whoever dies between storing a size and handing it over is followed by one that does.
+// TestResizeDiesBetweenCalls: if a controller dies between storing a size and handing it over,
+// the next one hands it over.
 func TestResizeDiesBetweenCalls(t *testing.T) {
 	for _, call := range []string{"Stage", "Start"} {
 		f := following(t, group(1, 2, requesting(1)), handsOver)
@@ -190,7 +190,7 @@ func TestResizeDiesBetweenCalls(t *testing.T) {
 	}
 }
 
-// TestEndPolicyEndsSize: with a policy, what is declared is what members request that are started.
+// TestEndPolicyEndsSize: after its policy is removed, members start with the declared size.
 func TestEndPolicyEndsSize(t *testing.T) {
 	f := following(t, group(1, 2, requesting(1)), handsOver)
 	r := reconcile.Reconciler{Engine: f}

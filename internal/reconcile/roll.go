@@ -11,9 +11,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// rolling returns the members that get another specification in their turn: some of their role at a time. Members that
-// have to start for another reason do so at once, as do those whose hosts are in trouble. How the members of a pool are
-// updated is the engine's to see to.
+// rolling returns the members that get another specification in turn, a few of their role at a time. Members
+// that have to start for another reason start at once, as do those with trouble on their host. The engine
+// updates pools by itself.
 func (d Decision) rolling(observed []domain.Observed) map[string]bool {
 	named := byName(observed)
 	rolling := map[string]bool{}
@@ -27,14 +27,14 @@ func (d Decision) rolling(observed []domain.Observed) map[string]bool {
 	return rolling
 }
 
-// update says how a change comes to the members of a role.
+// update returns the update rule of a role.
 func (d Decision) update(role string) domain.Update { return d.Document.Spec.Roles[role].Update }
 
-// turn returns the changes of the members whose turn it is, and their role; none where all have had theirs. Those whose
-// failure is put up with make room for others.
+// turn returns the changes of the members whose turn it is, and their role; none if all have had theirs. Members whose
+// failure is tolerated do not count against the parallelism.
 func (d Decision) turn(observed []domain.Observed, failed map[string]bool) (changes []Change, role string) {
 	rolling := d.rolling(observed)
-	away := map[string]int{} // of each role, for having had their turn
+	away := map[string]int{} // by role: members that had their turn and do not run yet
 	for _, o := range observed {
 		if !rolling[o.Name] && o.State != domain.StateRunning && o.State != domain.StateCompleted && !failed[o.Name] {
 			away[o.Role]++
@@ -55,19 +55,19 @@ func (d Decision) turn(observed []domain.Observed, failed map[string]bool) (chan
 	return changes, role
 }
 
-// arriving reports whether a member was just started, and is in no trouble.
+// arriving reports whether a member was just started without any trouble.
 func arriving(o domain.Observed) bool {
 	return o.State == domain.StatePending && o.Restarts == 0 && o.LastError == "" && o.HostTrouble == ""
 }
 
-// roll has the members get their specification that wait for their turn: the roles one after the other, and of each as
-// many members at a time as its update says, in the order of their indexes. The next one follows when one of them runs,
-// or the next ones after a pause, when all do. It goes on where an earlier apply died.
+// roll updates the members that wait for their turn: role by role, and within each as many at a time as its update rule
+// says, by index. The next member follows as soon as one runs, or the next batch after a pause once all run. It
+// continues where an interrupted apply stopped.
 func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Observed) (_ Decision, err error) {
 	if len(d.rolling(observed)) == 0 {
 		return d, nil
 	}
-	failed := map[string]bool{} // of which the update goes on
+	failed := map[string]bool{} // whose failure is tolerated
 	regarded := func(d Decision, observed []domain.Observed) []domain.Observed { return inTurn(d, observed, failed) }
 	var last string
 	for {
@@ -91,7 +91,7 @@ func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Obse
 			if err := pause(ctx, wait); err != nil {
 				return d, err
 			}
-			last = "" // who runs is looked at again after the pause
+			last = "" // check after the pause that they still run
 			continue
 		}
 		if err := r.carryOut(ctx, d, changes); err != nil {
@@ -101,9 +101,9 @@ func (r Reconciler) roll(ctx context.Context, d Decision, observed []domain.Obse
 	}
 }
 
-// inTurn regards members that wait for their turn as they are, though with another specification than they should have,
-// and those whose failure is put up with as if they ran. So it does those that were just started, as long as others can
-// follow.
+// inTurn returns the members as they count during an update: those that wait for their turn are as they should be,
+// despite their old specification, and those whose failure is tolerated run. Members that were just started also count
+// as running while others can follow.
 func inTurn(d Decision, observed []domain.Observed, failed map[string]bool) []domain.Observed {
 	rolling := d.rolling(observed)
 	hashes := make(map[string]string, len(d.Members))
@@ -127,7 +127,7 @@ func inTurn(d Decision, observed []domain.Observed, failed map[string]bool) []do
 	return seen
 }
 
-// pause lets a time pass.
+// pause sleeps, or returns the context's error.
 func pause(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -139,20 +139,20 @@ func pause(ctx context.Context, wait time.Duration) error {
 	}
 }
 
-// goesBack reports whether a group is to be what it was before, for a failure of one of its members.
+// goesBack reports whether the failure of a member rolls the group back.
 func goesBack(d Decision, err error) bool {
 	failure, is := errors.AsType[*MemberError](err)
 	return is && d.update(failure.Member.Role).OnFailure == domain.UpdateRollback
 }
 
-// goBack has the group be again what it was before a change that failed, and returns the failure.
+// goBack restores the group's previous specification after a failed change, and returns the failure.
 func (r Reconciler) goBack(ctx context.Context, d Decision, failure error) error {
 	before := d.Document.Before
 	if before == nil {
 		return fmt.Errorf("%w\n\nThere is nothing to roll back to: the group has not run under another specification before", failure)
 	}
 	r.say(ctx, d.Document.Spec.Name, "group rolls back", slog.String("failure", failure.Error()))
-	r.Planned = nil // that was for the change
+	r.Planned = nil // planned for the failed change
 	decision, observed, err := r.allocate(ctx, before.Spec, before)
 	if err == nil {
 		_, err = r.bring(ctx, decision, observed)

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// turns notes which members are staged with which command, each time with those that run by then.
+// turns records which members are staged with which command, and which members run at that time.
 type turns struct {
 	*fake
 	mutex sync.Mutex
@@ -40,20 +40,20 @@ func (s *turns) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	return s.fake.Stage(ctx, specs)
 }
 
-// commanded is a group whose members run a command.
+// commanded is a group whose members run this command.
 func commanded(command string, ps, workers int, changes ...func(g *domain.Group)) domain.Group {
 	return group(ps, workers, append(changes, func(g *domain.Group) { g.Command = []string{command} })...)
 }
 
-// inTurns has changes come to the workers so many at a time.
+// inTurns sets the parallelism of updates of the workers.
 func inTurns(parallelism int, onFailure domain.OnFailure) func(g *domain.Group) {
 	return role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: parallelism, OnFailure: onFailure} })
 }
 
-// lasts is the play of a member that runs on.
+// lasts is the play of a member that keeps running.
 var lasts = play{runs}
 
-// TestUpdateInTurns changes the command of one parameter server and five workers, with workers that fail with it.
+// TestUpdateInTurns changes the command of one parameter server and five workers, some of which fail with it.
 func TestUpdateInTurns(t *testing.T) {
 	for name, c := range map[string]struct {
 		update   func(g *domain.Group)
@@ -134,7 +134,7 @@ func TestUpdateInTurns(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()
 			f.plays = c.plays
-			// Members fail only while they can be seen to: their group does not complete.
+			// The group must not complete, as failures are handled only while it runs.
 			never := func(g *domain.Group) { g.Completion.When = domain.WhenNever }
 			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), commanded("old", 1, 5, c.update, never)))
 			s := &turns{fake: f}
@@ -166,8 +166,8 @@ func TestUpdateInTurns(t *testing.T) {
 	}
 }
 
-// TestUpdateGoesOn: an apply that dies between two turns is taken up by the next one where it ended, and what it goes
-// back to is what ran before the first of them.
+// TestUpdateGoesOn: an apply continues where one that died between two turns stopped. A rollback returns to what ran
+// before the first of them.
 func TestUpdateGoesOn(t *testing.T) {
 	for _, last := range []play{lasts, {exits(127)}} {
 		f := newFake()
@@ -246,7 +246,7 @@ func TestWhatDoesNotWaitForItsTurn(t *testing.T) {
 	}
 }
 
-// TestUpdateOfPoolIsTheEngines: how the members of a role are changed that the engine distributes is told to it.
+// TestUpdateOfPoolIsTheEngines: the update rule of members that the engine schedules is passed on to the engine.
 func TestUpdateOfPoolIsTheEngines(t *testing.T) {
 	f := newFake()
 	f.traits = engine.Traits{Schedules: true, MemberAddress: addressed}

@@ -15,21 +15,21 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// Claim is what somebody who waits for room is to get.
+// Claim is what a request for room is going to get.
 type Claim struct {
 	Request domain.RoomRequest
-	// Decision is the group with its places, Warnings are about it, and Gone are the members that have yet to go for
-	// it, by the keys of their policies.
+	// Decision is the group with its places, Warnings are about it, and Gone are the members that have yet to
+	// go for it, by policy key.
 	Decision Decision
 	Warnings domain.Problems
 	Gone     map[string][]string
-	// Refusal is why it can't be had, even if all roles of lower priority gave way; nil where it can.
+	// Refusal is why the room can't be had, even if all roles of lower priority yielded; nil if it can.
 	Refusal error
 	// Answer says in words what is done about it.
 	Answer string
 }
 
-// without returns the view as it is once some members are gone.
+// without returns the view after these members are gone.
 func (v View) without(roles []elastic, gone map[string]bool) View {
 	if len(gone) == 0 {
 		return v
@@ -45,8 +45,7 @@ func (v View) without(roles []elastic, gone map[string]bool) View {
 	return v
 }
 
-// settled returns the view as it is once the members are gone that are being removed: their places are still theirs
-// until then.
+// settled returns the view after members that are being removed are gone; they hold their places until then.
 func (v View) settled() View {
 	groups := maps.Clone(v.Groups)
 	for name, doc := range groups {
@@ -66,14 +65,14 @@ func (v View) settled() View {
 	return v
 }
 
-// with returns the view with what somebody is to get.
+// with returns the view with this document in it.
 func (v View) with(doc domain.GroupDocument) View {
 	v.Groups = maps.Clone(v.Groups)
 	v.Groups[doc.Spec.Name] = doc
 	return v
 }
 
-// WithClaims returns the view in which all who wait have what they are to get, as far as they can.
+// WithClaims returns the view in which everyone who waits has what they can get.
 func (v View) WithClaims(claims []Claim) View {
 	for _, c := range claims {
 		if c.Refusal == nil {
@@ -83,8 +82,8 @@ func (v View) WithClaims(claims []Claim) View {
 	return v
 }
 
-// Claims returns what those who wait are to get, in their turn, and who goes for that: no more than it takes, and
-// nobody for what can't be had.
+// Claims returns what each request gets, in order, and which members go for it: no more than needed, and none for a
+// request that can't be met.
 func (v View) Claims(requests []domain.RoomRequest, y Yielders) []Claim {
 	v = v.settled()
 	roles, gone := v.elastics(y), map[string]bool{}
@@ -108,7 +107,7 @@ func (v View) Claims(requests []domain.RoomRequest, y Yielders) []Claim {
 	return claims
 }
 
-// yieldMost is [View.yield] for a group as such, and for as many runs of a sweep as can be had.
+// yieldMost is [View.yield] for a group as a whole, or for as many runs of a sweep as possible.
 func (v View) yieldMost(request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim) (next map[string]bool, found bool) {
 	if !request.Sweep {
 		return v.yield(request, roles, gone, claim)
@@ -128,7 +127,7 @@ func (v View) yieldMost(request domain.RoomRequest, roles []elastic, gone map[st
 	return next, runs > 0
 }
 
-// yield finds out what a request is to get, and returns who is gone then, beside those that go already.
+// yield finds out what a request gets, and returns the members that are gone then, including those in gone.
 func (v View) yield(request domain.RoomRequest, roles []elastic, gone map[string]bool, claim *Claim) (next map[string]bool, found bool) {
 	fits := func(more map[string]bool) bool {
 		all := maps.Clone(gone)
@@ -155,8 +154,8 @@ func (v View) yield(request domain.RoomRequest, roles []elastic, gone map[string
 	return next, true
 }
 
-// Hint says which roles would have room for a group that has none, and don't give way: those that are as important, or
-// can't at the moment; "" where that would not help, either.
+// Hint names the roles that would have room for a group but don't yield: their priority is not lower, or they can't at
+// the moment. It returns "" if even those would not help.
 func (v View) Hint(request domain.RoomRequest, y Yielders) string {
 	v = v.settled()
 	spec := request.Spec
@@ -196,7 +195,7 @@ func (v View) Hint(request domain.RoomRequest, y Yielders) string {
 	return hint
 }
 
-// Yielded returns the view as it is once members have gone, by the keys of their policies.
+// Yielded returns the view after members have gone, by policy key.
 func (v View) Yielded(gone map[string][]string) View {
 	v.Groups = maps.Clone(v.Groups)
 	for key, members := range gone {
@@ -221,7 +220,7 @@ func (v View) Yielded(gone map[string][]string) View {
 	return v
 }
 
-// counted is a number of members in words.
+// counted returns a number of members in words.
 func counted(n int) string {
 	if n == 1 {
 		return "1 member"
@@ -229,7 +228,7 @@ func counted(n int) string {
 	return fmt.Sprintf("%d members", n)
 }
 
-// Yields says in words who gives way for a claim, such as role "worker" of group "low" (4 to 2 members).
+// Yields describes which roles yield for a claim, such as role "worker" of group "low" (4 to 2 members).
 func (c Claim) Yields(view View) string {
 	var said []string
 	for _, key := range slices.Sorted(maps.Keys(c.Gone)) {
@@ -240,9 +239,9 @@ func (c Claim) Yields(view View) string {
 	return strings.Join(said, ", ")
 }
 
-// Share decides who gives way to those who wait for room, and returns what each is to get, with the counts of roles, by
-// the keys of their policies. Stays are the roles that can't do without some members, beside those of groups that can't
-// be changed at present.
+// Share decides which roles yield to the requests for room. It returns what each request gets, and the counts
+// of roles by policy key. Stays are counts that roles can't go below, in addition to those of groups that
+// can't be scaled at present.
 func (r Reconciler) Share(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]Stay) (claims []Claim, counts map[string]int, err error) {
 	if len(requests) == 0 {
 		return nil, nil, nil
@@ -302,8 +301,8 @@ func (c Claim) answer(view View, y Yielders) string {
 	return "nobody gives way: there would be no room even so"
 }
 
-// claimsBefore returns what those are to get who wait for room and come before a group: they are more important, or as
-// important and have waited for longer. One that does not wait itself comes after all of its priority.
+// claimsBefore returns what requests that come before a group get: those with a higher priority, or with the same one
+// that have waited longer. A group that does not wait itself comes after all of its priority.
 func (r Reconciler) claimsBefore(ctx context.Context, view View, group domain.Group) ([]Claim, error) {
 	requests, err := engine.List[domain.RoomRequest](ctx, r.Engine)
 	if err != nil || len(requests) == 0 {
@@ -320,7 +319,7 @@ func (r Reconciler) claimsBefore(ctx context.Context, view View, group domain.Gr
 	return r.claimsOf(ctx, view, turn)
 }
 
-// claimsOf returns what those are to get who wait for room, as far as it can be had.
+// claimsOf returns what the requests get, without those that can't be met.
 func (r Reconciler) claimsOf(ctx context.Context, view View, turn []domain.RoomRequest) ([]Claim, error) {
 	y, err := r.Yielders(ctx)
 	if err != nil {
@@ -347,7 +346,7 @@ func claimants(claims []Claim) string {
 	return strings.Join(said, "; ")
 }
 
-// claimed adds to the reason why something has no room that others wait for it, who come before.
+// claimed adds to the reason for a lack of room that others wait for it and come first.
 func claimed(reason string, claims []Claim) string {
 	if len(claims) == 0 {
 		return reason
@@ -355,8 +354,8 @@ func claimed(reason string, claims []Claim) string {
 	return fmt.Sprintf("%s (%s, waits for room, too, and comes first)", reason, claimants(claims))
 }
 
-// Room returns for how many more members of a role there is room, up to so many, beside what those wait for who are no
-// less important, and what is in the way of more; "" where nothing is.
+// Room returns for how many more members of a role there is room, at most this many, after requests of the same or a
+// higher priority. short is what prevents more, or "".
 func (r Reconciler) Room(ctx context.Context, group, role string, most int) (more int, short string, err error) {
 	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, group)
 	if err != nil {
@@ -394,8 +393,7 @@ func summaryOf(err error) string {
 	return problems[0].Summary
 }
 
-// viewOfMore is what the choice of places for further members of a role needs to know, with what others are to get
-// before it.
+// viewOfMore returns the view for placing further members of a role, with what others get before it.
 func (r Reconciler) viewOfMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster, found map[string]domain.HostGPUs) (view View, claims []Claim, err error) {
 	if view, err = r.View(ctx, cluster, spec); err != nil {
 		return view, nil, err

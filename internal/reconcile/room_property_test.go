@@ -13,18 +13,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// market is a cluster whose room several roles and groups want.
+// market is a cluster on which several roles and groups compete for room.
 type market struct {
 	*testing.T
 	*fake
 	rnd *rand.Rand
 	now time.Time
-	// roles are under policies, by the names of their groups, and yields is the count to which each is to be brought.
+	// roles are under policies, by group name; yields is the count to which each has to shrink.
 	roles  map[string]marketRole
 	names  []string
 	yields map[string]int
 	goes   map[string][]string
-	// waiting are those that wait for room, and served those that have it.
+	// waiting are the requests for room, and served names those that have it.
 	waiting map[string]domain.RoomRequest
 	served  map[string]bool
 	said    []string
@@ -56,7 +56,7 @@ func (m *market) say(format string, args ...any) {
 	m.said = append(m.said, fmt.Sprintf(format, args...))
 }
 
-// wrong ends the test with all that was done.
+// wrong fails the test with everything that was done.
 func (m *market) wrong(format string, args ...any) {
 	m.Helper()
 	m.Fatalf("%s after\n%s", fmt.Sprintf(format, args...), strings.Join(m.said, "\n"))
@@ -66,8 +66,7 @@ func (m *market) count(name string) int {
 	return documents[domain.GroupDocument](m.fake)[name].Counts["worker"]
 }
 
-// decide has a role decide as a policy with the algorithm idle_room does, and carries that out; it returns what
-// changed.
+// decide makes a role decide like a policy with the algorithm idle_room, carries that out, and returns the change.
 func (m *market) decide(name string) int {
 	m.Helper()
 	role, r, count := m.roles[name], reconcile.Reconciler{Engine: m.fake}, m.count(name)
@@ -100,7 +99,7 @@ func (m *market) decide(name string) int {
 	return done.To - count
 }
 
-// ready are those who wait for room that is there, and are no less important.
+// ready returns the requests of at least this priority for which there is room now.
 func (m *market) ready(priority int) (names []string) {
 	m.Helper()
 	claims, _, err := reconcile.Reconciler{Engine: m.fake}.Share(within(m.T), m.waiting, nil)
@@ -113,7 +112,7 @@ func (m *market) ready(priority int) (names []string) {
 	return names
 }
 
-// outranked reports whether somebody waits who is more important.
+// outranked reports whether a request of higher priority waits.
 func (m *market) outranked(priority int) bool {
 	for _, request := range m.waiting {
 		if request.Spec.Priority > priority {
@@ -123,7 +122,7 @@ func (m *market) outranked(priority int) bool {
 	return false
 }
 
-// share decides who gives way, and gives those their room that have it.
+// share decides which roles yield, and serves requests for which there is room.
 func (m *market) share() (claims []reconcile.Claim) {
 	m.Helper()
 	r := reconcile.Reconciler{Engine: m.fake}
@@ -143,7 +142,7 @@ func (m *market) share() (claims []reconcile.Claim) {
 	return claims
 }
 
-// serve has the first in turn be applied where its room is there.
+// serve applies the first request if there is room for it.
 func (m *market) serve(claims []reconcile.Claim) {
 	m.Helper()
 	for _, c := range claims {
@@ -151,7 +150,7 @@ func (m *market) serve(claims []reconcile.Claim) {
 			continue
 		}
 		if name := c.Request.Spec.Name; len(c.Gone) == 0 {
-			if !c.Request.Sweep { // whose runs have ended by the time of the next step
+			if !c.Request.Sweep { // its runs end before the next step
 				must(m.T, reconcile.Reconciler{Engine: m.fake}.Update(within(m.T), c.Request.Spec))
 				m.served[name] = true
 			}
@@ -167,9 +166,9 @@ func (m *market) withdraw(name string) {
 	must(m.T, engine.Delete[domain.RoomRequest](m.Context(), m.fake, name))
 }
 
-// Whatever comes and goes, in whatever order it is decided: no role goes below min, none shrinks but for somebody more
-// important, those that give way do so enough, and once nobody waits all settle: roles of one priority never take room
-// from each other, and no room is left that one could have.
+// Whatever comes and goes, and in whatever order roles decide: no role goes below min, none shrinks except for a higher
+// priority, and those that yield free enough. Once nobody waits, all counts settle: roles of the same priority never
+// take room from each other, and none is left unused.
 func TestSharedRoomProperty(t *testing.T) {
 	gaveWay := 0
 	for seed := range uint64(60) {
@@ -197,7 +196,7 @@ func TestSharedRoomProperty(t *testing.T) {
 			case 2, 3:
 				m.serve(m.share())
 			case 4:
-				// All who are to give way do, and then it is enough for the first in turn.
+				// Once all roles that have to yield have done so, there is enough room for the first request.
 				claims := m.share()
 				for _, name := range m.names {
 					if _, yields := m.yields[name]; yields && m.decide(name) < 0 {
@@ -225,7 +224,7 @@ func TestSharedRoomProperty(t *testing.T) {
 	}
 }
 
-// settle has all roles decide until nothing changes, which has to come soon, and be so for good.
+// settle lets all roles decide until nothing changes, which has to happen soon and to last.
 func (m *market) settle() {
 	m.Helper()
 	still := 0

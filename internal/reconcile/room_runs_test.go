@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// runsAsk is the request of a sweep, of which so many runs wait that take a processor each.
+// runsAsk is the request of a sweep with this many waiting runs of one CPU each.
 func runsAsk(name string, priority, runs int) domain.RoomRequest {
 	spec := domain.Group{
 		Cluster: "lab", Name: name, Framework: "none", Priority: priority,
@@ -24,7 +24,7 @@ func runsAsk(name string, priority, runs int) domain.RoomRequest {
 	return domain.RoomRequest{Spec: spec, Sweep: true, Since: epoch}.WithRuns(runs)
 }
 
-// Roles give way to a sweep for as many of its runs as can be had, in turn with groups.
+// Roles yield to a sweep for as many of its runs as possible, in turn with groups.
 func TestShareWithRuns(t *testing.T) {
 	bounded := runsAsk("lr", 1, 4)
 	bounded.Most = map[string]int{"a": 1}
@@ -55,14 +55,14 @@ func TestShareWithRuns(t *testing.T) {
 	}
 }
 
-// noKeeper remembers nothing of runs.
+// noKeeper stores nothing about runs.
 type noKeeper struct{}
 
 func (noKeeper) Batch(string) int                                         { return 1 }
 func (noKeeper) KeepStarts(context.Context, []reconcile.StartedRun) error { return nil }
 
-// A sweep asks for room as long as runs of it wait for some that roles could give. Neither they nor applies that come
-// after it get what it is to have, and it says what it waits for.
+// A sweep requests room as long as its runs wait for room that roles could give. Neither these roles nor later applies
+// take that room, and the sweep says what it waits for.
 func TestRunsAskForRoom(t *testing.T) {
 	f := crowded(4)
 	f.shares(t, 0, 3, 1, "low")
@@ -126,8 +126,8 @@ func TestRunsAskForRoom(t *testing.T) {
 	}
 }
 
-// What nobody asks for any more is taken back: without policies none can be given, and what is left of a sweep that has
-// gone, or waits no more, is of no use. That of a sweep that an apply changes stays.
+// Requests without a use are deleted: without policies nobody can yield, and a sweep may be gone or no longer wait. The
+// request of a sweep that an apply is changing stays.
 func TestRunsAskNoMore(t *testing.T) {
 	f := crowded(4)
 	group, gone, changed := asks("urgent", 1, 1), runsAsk("gone", 0, 1), runsAsk("changed", 0, 1)

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// sharer is a group of workers of one processor each, whose number a policy changes; of nil, as many as are asked for.
+// sharer is a group of workers with one CPU each; with nil replicas, a policy sets their number.
 func sharer(name string, priority int, replicas *int) domain.Group {
 	return domain.Group{
 		Cluster: "lab", Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning, Priority: priority,
@@ -28,7 +28,7 @@ func sharer(name string, priority int, replicas *int) domain.Group {
 	}
 }
 
-// idler is the policy for a group's workers that has as many as there is room for.
+// idler is the policy that fills the room that there is with a group's workers.
 func idler(group string, least int) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{
 		Cluster: "lab", Group: group, Role: "worker", Min: least, Max: 20,
@@ -36,7 +36,7 @@ func idler(group string, least int) domain.AutoscalingPolicy {
 	}
 }
 
-// crowded is an engine whose hosts have so many processors.
+// crowded is an engine on hosts with these numbers of CPUs.
 func crowded(cpus ...float64) *fake {
 	f := newFake()
 	hosts := map[string]domain.Host{}
@@ -47,7 +47,7 @@ func crowded(cpus ...float64) *fake {
 	return f
 }
 
-// shares has a group of so many workers run under a policy, with changes to that.
+// shares runs a group with this many workers under a policy, after changes to the policy.
 func (f *fake) shares(t *testing.T, priority, count, least int, name string, changes ...func(p *domain.AutoscalingPolicy)) {
 	t.Helper()
 	r := reconcile.Reconciler{Engine: f}
@@ -62,7 +62,7 @@ func (f *fake) shares(t *testing.T, priority, count, least int, name string, cha
 	}
 }
 
-// grow changes the count of a group's workers, which has to be possible.
+// grow scales a group's workers, and fails if that is not possible.
 func (f *fake) grow(t *testing.T, name string, from, to int) {
 	t.Helper()
 	done, short, err := reconcile.Reconciler{Engine: f}.Scale(within(t), reconcile.Scaling{Group: name, Role: "worker", From: from, To: to, At: epoch, Why: "a test"})
@@ -71,7 +71,7 @@ func (f *fake) grow(t *testing.T, name string, from, to int) {
 	}
 }
 
-// share decides who gives way to some that wait, and says who goes for each, or why nobody does.
+// share decides which roles yield to these requests, and describes who goes for each, or why nobody does.
 func (f *fake) share(t *testing.T, requests ...domain.RoomRequest) []string {
 	t.Helper()
 	waiting := map[string]domain.RoomRequest{}
@@ -99,7 +99,7 @@ func asks(name string, priority, members int) domain.RoomRequest {
 	return domain.RoomRequest{Spec: sharer(name, priority, &members), Since: epoch}
 }
 
-// Those give way that are less important, and none in vain; each who waits has its turn.
+// Roles of lower priority yield, none in vain, and requests are served in order.
 func TestShare(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare  func(t *testing.T, f *fake)
@@ -183,7 +183,7 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// On several hosts, those go whose room is of use, where members are interchangeable; by index, all up to them.
+// Interchangeable members go from the host where room is needed; members removed by index go one by one up to that one.
 func TestShareOfHosts(t *testing.T) {
 	for name, test := range map[string]struct {
 		order domain.RemovalOrder
@@ -218,8 +218,7 @@ func TestShareOfHosts(t *testing.T) {
 	}
 }
 
-// Where the engine chooses who goes, members of one host alone give way: of several, another one than is needed may be
-// freed.
+// If the engine chooses who goes, only roles on a single host yield: with several, the wrong host might be freed.
 func TestShareOfScattered(t *testing.T) {
 	const stays = `urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: the engine chooses which of its members go, and may free another host`
 	for name, test := range map[string]struct {
@@ -254,7 +253,7 @@ func TestShareOfScattered(t *testing.T) {
 	}
 }
 
-// An apply waits for those who give way, tells them so by its request, and takes that back once it has the room. Nobody
+// An apply stores a request, waits for roles to yield, and deletes the request once it has the room. Nobody else
 // takes the room meanwhile.
 func TestApplyWaitsForRoom(t *testing.T) {
 	f := crowded(4)
@@ -280,8 +279,7 @@ func TestApplyWaitsForRoom(t *testing.T) {
 	}
 }
 
-// While somebody waits, neither a policy nor an apply that comes after it takes the room that was made: an apply waits
-// behind it.
+// While somebody waits, neither a policy nor a later apply takes the room that was freed: the later apply queues up.
 func TestRoomIsKeptForWhoWaits(t *testing.T) {
 	f := crowded(4)
 	f.shares(t, 0, 4, 1, "low")
@@ -294,7 +292,7 @@ func TestRoomIsKeptForWhoWaits(t *testing.T) {
 		go func() { done <- r.Update(within(t), spec) }()
 		f.awaits(t, func() bool { return len(documents[domain.RoomRequest](f)) == i+1 })
 	}
-	f.grow(t, "low", 4, 3) // for the one that comes next, that would be enough
+	f.grow(t, "low", 4, 3) // this would be enough for the next one
 	tries := count(calls, "Inventory")
 	f.awaits(t, func() bool { return count(calls, "Inventory") > tries+1 })
 	f.grow(t, "low", 3, 2)
@@ -304,7 +302,7 @@ func TestRoomIsKeptForWhoWaits(t *testing.T) {
 	f.expectStates(t, "first-worker-0 (running)", "first-worker-1 (running)", "low-worker-0 (running)", "next-worker-0 (running)")
 }
 
-// What an apply waits for in vain, it says.
+// The timeout error of an apply says what it waited for.
 func TestApplyWaitsInVain(t *testing.T) {
 	f := crowded(4)
 	f.shares(t, 0, 4, 1, "low")
@@ -335,7 +333,7 @@ func TestApplyWaitsInVain(t *testing.T) {
 	}
 }
 
-// Without anybody who could give way, an apply fails at once, and says what would help.
+// If nobody could yield, an apply fails at once, and says what would help.
 func TestApplyDoesNotWait(t *testing.T) {
 	for name, test := range map[string]struct {
 		low, least, priority, members int
@@ -359,7 +357,7 @@ func TestApplyDoesNotWait(t *testing.T) {
 	}
 }
 
-// A request that an apply has left behind which died is removed once nobody holds its group.
+// The request of an apply that died is removed once nobody holds the lock of its group.
 func TestAbandonedRequest(t *testing.T) {
 	f := crowded(4)
 	request := asks("urgent", 1, 2)
@@ -377,7 +375,7 @@ func TestAbandonedRequest(t *testing.T) {
 	}
 }
 
-// awaits waits until something holds of what is stored, or was called.
+// awaits polls until holds returns true.
 func (f *fake) awaits(t *testing.T, holds func() bool) {
 	t.Helper()
 	ctx := within(t)
@@ -392,7 +390,7 @@ func (f *fake) awaits(t *testing.T, holds func() bool) {
 	}
 }
 
-// count is how often a call was made.
+// count returns how often a call was made.
 func count(calls *recorder, name string) (n int) {
 	for _, call := range calls.made() {
 		if call == name {

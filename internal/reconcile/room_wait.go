@@ -12,15 +12,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// roomRetry is how soon an apply that waits for room looks for it again without any event.
+// roomRetry is how soon an apply that waits for room tries again without an event.
 const roomRetry = 2 * time.Second
 
-// RoomError is returned where a group waited for room that roles of lower priority can give, and got none in time.
+// RoomError means that a group waited for room that roles of lower priority can give, and got none in time.
 type RoomError struct {
 	Group string
-	// Waited is how long it did.
+	// Waited is for how long.
 	Waited time.Duration
-	// Lacks is what it had no room for, and Answer what the controller said about it last; "" where it said nothing.
+	// Lacks is what it had no room for, and Answer the controller's last answer, or "".
 	Lacks  error
 	Answer string
 	Cause  error
@@ -38,8 +38,8 @@ func (e *RoomError) Error() string {
 // Unwrap returns what ended the wait.
 func (e *RoomError) Unwrap() error { return e.Cause }
 
-// claimFor returns what a group is to get that lacks room, once those have given way who are less important, and what
-// those get who come before it. Its Refusal has the reason why it can't be had, with what would help.
+// claimFor returns what a group without room gets once roles of lower priority have yielded, and the claims that come
+// before it. Its Refusal is the reason why it can't be had, with what would help.
 func (r Reconciler) claimFor(ctx context.Context, view View, group domain.Group, lacks domain.Problems) (claim Claim, before []Claim, err error) {
 	y, err := r.Yielders(ctx)
 	if err != nil || len(y.Policies) == 0 {
@@ -70,8 +70,8 @@ func (r Reconciler) claimFor(ctx context.Context, view View, group domain.Group,
 	return claim, before, nil
 }
 
-// PlanRoom is [Reconciler.Decide] for a plan: a group that has no room is decided as it will be once roles of lower
-// priority have given way. Who gives way is among what it is to get, which is nothing for one that has room.
+// PlanRoom is [Reconciler.Decide] for a plan: a group without room is decided as it will be once roles of lower
+// priority have yielded. The claim says who yields; it is empty for a group that has room.
 func (r Reconciler) PlanRoom(ctx context.Context, view View, spec domain.Group) (decision Decision, claim Claim, problems domain.Problems, err error) {
 	decision, problems, err = r.Decide(ctx, view, spec)
 	if err != nil || problems.Err() == nil {
@@ -79,7 +79,7 @@ func (r Reconciler) PlanRoom(ctx context.Context, view View, spec domain.Group) 
 	}
 	claim, _, err = r.claimFor(ctx, view, spec, problems)
 	switch {
-	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrNotFormed): // the cluster has yet to be made
+	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrNotFormed): // the cluster has yet to be created
 		return decision, Claim{}, problems, nil
 	case err != nil:
 		return decision, Claim{}, nil, err
@@ -90,9 +90,8 @@ func (r Reconciler) PlanRoom(ctx context.Context, view View, spec domain.Group) 
 	return claim.Decision, claim, claim.Warnings, nil
 }
 
-// allocate decides about the group and stores the decision, while nobody else allocates in this cluster. Where the
-// group goes back to an earlier document, that one takes the place of the one that is stored. One that has no room
-// waits for it where roles of lower priority can give it.
+// allocate decides about the group and stores the decision, under the cluster's allocation lock. For a rollback, back
+// replaces the stored document. A group without room waits if roles of lower priority can yield.
 func (r Reconciler) allocate(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
 	decision, observed, err = r.allocateNow(ctx, spec, back)
 	lacks, refused := errors.AsType[domain.Problems](err)
@@ -116,7 +115,7 @@ type roomWait struct {
 	lacks   error
 }
 
-// newRoomWait has a group wait for room; it fails with what the group lacks where nobody can give it.
+// newRoomWait stores a group's request for room. It returns lacks if nobody can yield.
 func (r Reconciler) newRoomWait(ctx context.Context, spec domain.Group, lacks domain.Problems) (*roomWait, error) {
 	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
@@ -134,7 +133,7 @@ func (r Reconciler) newRoomWait(ctx context.Context, spec domain.Group, lacks do
 	case claim.Refusal != nil:
 		return nil, claim.Refusal
 	case len(claim.Gone) == 0 && len(before) == 0:
-		return nil, lacks // it is something else than room
+		return nil, lacks // lacks something other than room
 	}
 	if err := r.Engine.StartController(ctx); err != nil {
 		return nil, err
@@ -144,8 +143,7 @@ func (r Reconciler) newRoomWait(ctx context.Context, spec domain.Group, lacks do
 	return w, err
 }
 
-// putRequest stores a request for room, whatever is left of an earlier one, and returns it with what was answered so
-// far.
+// putRequest stores a request for room over any earlier one, and returns it with the answer so far.
 func (r Reconciler) putRequest(ctx context.Context, request domain.RoomRequest) (domain.RoomRequest, error) {
 	for {
 		stored, err := engine.Get[domain.RoomRequest](ctx, r.Engine, request.Spec.Name)
@@ -164,18 +162,18 @@ func (r Reconciler) putRequest(ctx context.Context, request domain.RoomRequest) 
 	}
 }
 
-// requestEnd bounds the removal of a request: the context of an apply may be done by then.
+// requestEnd bounds the removal of a request, as the context of the apply may be done by then.
 const requestEnd = 10 * time.Second
 
-// end removes the request. What can't be removed is removed by the controller, once nobody holds the group.
+// end deletes the request. If that fails, the controller deletes it once nobody holds the group.
 func (w *roomWait) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestEnd)
 	defer cancel()
 	return engine.Delete[domain.RoomRequest](ctx, w.Engine, w.request.Spec.Name)
 }
 
-// allocate is [Reconciler.allocateNow], again and again until there is room. The lock of the group is held meanwhile,
-// and keeps the controller from seeing to it.
+// allocate repeats [Reconciler.allocateNow] until there is room. It holds the group's lock, which keeps the controller
+// from looking after the group.
 func (w *roomWait) allocate(ctx context.Context) (decision Decision, observed []domain.Observed, err error) {
 	spec := w.request.Spec
 	err = w.watch(ctx, spec.Name, func([]domain.Observed) (bool, time.Time, error) {
@@ -199,7 +197,7 @@ func (w *roomWait) allocate(ctx context.Context) (decision Decision, observed []
 	return decision, observed, err
 }
 
-// keep does for the group, where it is there already, what it needs meanwhile.
+// keep does what the controller would do for the group, if it exists already.
 func (w *roomWait) keep(ctx context.Context) error {
 	group, err := w.Read(ctx, w.request.Spec.Name)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -219,9 +217,8 @@ func (w *roomWait) keep(ctx context.Context) error {
 	return err
 }
 
-// behindClaims decides again about a group of which some members are new, so that these take nothing that those are to
-// get who wait and come before it. Where members move, too, the decision stays as it is: they have to find a place
-// before anybody gets another one.
+// behindClaims decides again about a group with new members, so that they take nothing that earlier requests are to
+// get. If existing members move as well, the decision stays: they need a place before anybody else.
 func (r Reconciler) behindClaims(ctx context.Context, view View, decision Decision, by *told) (Decision, error) {
 	before, stored := view.Groups[decision.Document.Spec.Name], decision.Document
 	added := false
@@ -252,8 +249,7 @@ func (r Reconciler) behindClaims(ctx context.Context, view View, decision Decisi
 	return decision, refused
 }
 
-// Abandoned removes requests for room that nobody waits for any more, as the apply has died: nobody holds the group
-// then.
+// Abandoned deletes a request for room whose apply has died, which is the case if nobody holds the group's lock.
 func (r Reconciler) Abandoned(ctx context.Context, request domain.RoomRequest) (removed bool, err error) {
 	release, free, err := r.tryLock(ctx, GroupLock(request.Spec.Name), "removal of a request for room of group "+request.Spec.Name)
 	if err != nil || !free {

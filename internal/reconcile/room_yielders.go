@@ -11,20 +11,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// Yielders are the policies of a cluster whose roles may have to give room to what is more important.
+// Yielders are the policies of a cluster whose roles may have to yield to higher priorities.
 type Yielders struct {
 	Policies map[string]domain.AutoscalingPolicyDocument
-	// Stays say of roles, by the keys of their policies, how many members they can't do without at the moment.
+	// Stays are the counts that roles can't go below at the moment, by policy key.
 	Stays map[string]Stay
 }
 
-// Stay is a count below which a role can't be brought, and why.
+// Stay is a count that a role can't go below, and why.
 type Stay struct {
 	Count int
 	Why   string
 }
 
-// stays returns how many members of a role a policy keeps whatever waits, and why those are more than its least count.
+// stays returns how many members a policy keeps no matter who waits, and why, if that is more than its min.
 func (y Yielders) stays(doc domain.AutoscalingPolicyDocument, count int) Stay {
 	policy := doc.Spec
 	why := ""
@@ -47,7 +47,7 @@ func (y Yielders) stays(doc domain.AutoscalingPolicyDocument, count int) Stay {
 	return Stay{Count: policy.Min}
 }
 
-// elastic is a role under a policy, with the members that it could do without.
+// elastic is a role under a policy, with the members that it can do without.
 type elastic struct {
 	placement.Holding
 
@@ -55,8 +55,7 @@ type elastic struct {
 	stay  Stay
 }
 
-// elastics are the roles under policies that have more members than they can't do without, or than their policies'
-// least count.
+// elastics returns the roles that have more members than their policies' min.
 func (v View) elastics(y Yielders) []elastic {
 	var found []elastic
 	for _, key := range slices.Sorted(maps.Keys(y.Policies)) {
@@ -84,8 +83,8 @@ func (v View) elastics(y Yielders) []elastic {
 	return found
 }
 
-// scattered reports whether the engine chooses which members of a role go, of several hosts: whose room that frees
-// can't be told before.
+// scattered reports whether the engine chooses which members of a role go, among several hosts, so that it is
+// unknown which host that frees.
 func (v View) scattered(group domain.Group, role string) bool {
 	hosts := 0
 	for name, host := range v.Inventory.Hosts {
@@ -96,13 +95,13 @@ func (v View) scattered(group domain.Group, role string) bool {
 	return hosts > 1 && SchedulingOf(v.Traits, group, role) == domain.SchedulingEngine
 }
 
-// goInOrder reports whether only the members with the highest indexes of a role can go. In other roles, those go whose
-// room is needed.
+// goInOrder reports whether a role only removes the members with the highest indexes. Other roles remove
+// those whose room is needed.
 func (v View) goInOrder(doc domain.GroupDocument, policy domain.AutoscalingPolicy) bool {
 	return topology.HasIdentity(doc.Spec, policy.Role) || SchedulingOf(v.Traits, doc.Spec, policy.Role) == domain.SchedulingEngine || policy.Guards.Remove == domain.RemoveHighestIndex
 }
 
-// below returns those of less priority, without members that go already.
+// below returns the roles of lower priority, without the members that go already.
 func below(roles []elastic, priority int, gone map[string]bool) []placement.Holding {
 	var holdings []placement.Holding
 	for _, r := range roles {
@@ -115,7 +114,7 @@ func below(roles []elastic, priority int, gone map[string]bool) []placement.Hold
 	return holdings
 }
 
-// Yielders reads who may have to give room: what keeps groups from being scaled keeps their roles from it.
+// Yielders reads which roles may have to yield. A group that can't be scaled at present does not yield, either.
 func (r Reconciler) Yielders(ctx context.Context) (Yielders, error) {
 	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
 	y := Yielders{Policies: policies, Stays: map[string]Stay{}}

@@ -19,17 +19,16 @@ import (
 // Scaling is a change of a role's count that a policy asks for.
 type Scaling struct {
 	Group, Role string
-	// From is the count by which it was decided, and To the one that is asked for.
+	// From is the count that the decision was based on, and To the desired one.
 	From, To int
-	// Remove are members in the order in which they are to go where some are removed; those with the highest indexes go
-	// first where it is empty, or has too few. Members with an identity, and those that the engine distributes, always
-	// go by their indexes.
+	// Remove lists the members to remove, in order. If it has too few, those with the highest indexes follow. Members
+	// with an identity, and those that the engine schedules, always go by index.
 	Remove []string
 	At     time.Time
 	Why    string
 }
 
-// CountError is returned where a role has another number of members than the one by which a change was decided.
+// CountError means that a role's count is not the one that a decision was based on.
 type CountError struct {
 	Group, Role     string
 	Expected, Found int
@@ -40,7 +39,7 @@ func (e *CountError) Error() string {
 	return fmt.Sprintf("role %q of group %q has a count of %d by now, and not %d", e.Role, e.Group, e.Found, e.Expected)
 }
 
-// HeldError is returned where a group must not be scaled at present.
+// HeldError means that a group must not be scaled at present.
 type HeldError struct{ Why string }
 
 // Error says why.
@@ -48,13 +47,13 @@ func (e *HeldError) Error() string { return e.Why }
 
 func held(format string, args ...any) error { return &HeldError{fmt.Sprintf(format, args...)} }
 
-// Scale changes the count of a role whose replicas are not declared, and returns what was done when members were
-// started or are gone; it does not wait for them to run. It comes as near to the count that is asked for as is possible
-// without moving a member; short says what is in the way of more, or of fewer, and is "" where nothing is.
+// Scale changes the count of a role whose replicas are not declared. It returns what was done once members were started
+// or are gone, without waiting for them to run. It comes as close to the desired count as possible without moving a
+// member; short is what prevents the rest, or "".
 //
-// Nothing is changed where an apply holds the group ([*engine.LockedError]), where it has another count
-// ([*CountError]), and where it is not to be scaled at present ([*HeldError]). Any other error may come with what is
-// stored already: the controller carries that out, see [Keep].
+// Nothing changes if an apply holds the group ([*engine.LockedError]), if its count is another ([*CountError]), or if
+// it must not be scaled at present ([*HeldError]). After any other error the change may be stored, and the controller
+// carries it out, see [Keep].
 func (r Reconciler) Scale(ctx context.Context, s Scaling) (done domain.Scaled, short string, err error) {
 	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, s.Group)
 	if err != nil {
@@ -72,7 +71,7 @@ func (r Reconciler) Scale(ctx context.Context, s Scaling) (done domain.Scaled, s
 	if err != nil {
 		return done, "", err
 	}
-	s.At = s.At.UTC().Round(0) // as it is read back
+	s.At = s.At.UTC().Round(0) // precision of the stored time
 	done = domain.Scaled{At: s.At, From: s.From, To: s.From, Why: s.Why}
 	if s.To == s.From {
 		return done, "", nil
@@ -94,8 +93,8 @@ func longestGrace(g domain.Group) time.Duration {
 	return time.Duration(longest)
 }
 
-// scalable returns the group, which is locked, with its cluster, or why it must not be scaled. A change of a count that
-// was not carried out to its end comes first.
+// scalable returns the locked group and its cluster, or why the group must not be scaled. It finishes an
+// interrupted scaling first.
 func (r Reconciler) scalable(ctx context.Context, s Scaling) (group Group, cluster domain.Cluster, err error) {
 	if group, err = r.Read(ctx, s.Group); err == nil && group.Document.Scaling {
 		if err = r.settle(ctx, group.Decision, group.Observed); err == nil {
@@ -122,7 +121,7 @@ func (r Reconciler) scalable(ctx context.Context, s Scaling) (group Group, clust
 	return group, document.Spec, nil
 }
 
-// roleHeldBack returns why a role of a group is not to be scaled at all.
+// roleHeldBack returns why a role can't be scaled at all.
 func roleHeldBack(doc domain.GroupDocument, name string) error {
 	role, found := doc.Spec.Roles[name]
 	switch {
@@ -136,7 +135,7 @@ func roleHeldBack(doc domain.GroupDocument, name string) error {
 	return nil
 }
 
-// heldBack returns why no role of the group must be scaled at present.
+// heldBack returns why no role of the group can be scaled at present.
 func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) error {
 	doc := g.Document
 	switch {
@@ -167,8 +166,8 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 	return nil
 }
 
-// recount decides about the group with another count, and stores that as what is to be carried out; where nothing is
-// possible that comes nearer to what is asked for, nothing is stored.
+// recount decides about the group with another count, and stores the decision as a scaling to carry out. It stores
+// nothing if no count closer to the desired one is possible.
 func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster domain.Cluster) (d Decision, short string, err error) {
 	view := View{Traits: r.Engine.Traits(), Inventory: engine.Inventory{Hosts: cluster.Hosts}}
 	var claims []Claim
@@ -213,8 +212,8 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 	return d, short, err
 }
 
-// viewForMore is what the choice of places for further members of a role needs to know, and holds the allocation until
-// it is released. Agents are asked for their GPUs before, which may take them a while.
+// viewForMore returns the view for placing further members of a role, with the allocation lock held. The agents report
+// their GPUs before that, which may be slow.
 func (r Reconciler) viewForMore(ctx context.Context, s Scaling, spec domain.Group, cluster domain.Cluster) (view View, claims []Claim, release func() error, err error) {
 	var found map[string]domain.HostGPUs
 	if spec.Roles[s.Role].GPUs != nil {
@@ -231,8 +230,7 @@ func (r Reconciler) viewForMore(ctx context.Context, s Scaling, spec domain.Grou
 	return view, claims, release, nil
 }
 
-// settle carries out a stored change of a count, and stores that it is. What somebody else changed of members is left
-// to the next apply.
+// settle carries out a stored scaling, and stores that it is done. Changes from outside are left to the next apply.
 func (r Reconciler) settle(ctx context.Context, d Decision, observed []domain.Observed) error {
 	changes := slices.DeleteFunc(Diff(d, observed), func(c Change) bool { return c.Action == ActionMend })
 	if err := r.carryOut(ctx, d, changes); err != nil {
@@ -247,11 +245,11 @@ func (r Reconciler) settle(ctx context.Context, d Decision, observed []domain.Ob
 	return err
 }
 
-// leavingRetry is when to look again at members that were asked to go.
+// leavingRetry is how soon to look again at members that are being removed.
 const leavingRetry = 500 * time.Millisecond
 
-// resumeScaling goes on with a change of a count whose controller died. Members that are to go are asked to, and not
-// waited for: other groups may need something meanwhile.
+// resumeScaling continues a scaling whose controller died. It does not wait for removed members to end, as other groups
+// may need something meanwhile.
 func (r Reconciler) resumeScaling(ctx context.Context, group Group) (next time.Time, err error) {
 	var leaving []string
 	for _, change := range Diff(group.Decision, group.Observed) {

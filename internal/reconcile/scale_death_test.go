@@ -12,15 +12,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestScaleDies has the controller die after each of its calls while it scales a group out and in: the next one
-// finishes that, as does an apply, and nothing is left over. What was not decided yet is not done.
+// TestScaleDies: the controller dies after each of its calls while it scales a group out and in. The next one finishes
+// that, as does an apply, and nothing is left over. A scaling that was not stored yet does not happen.
 func TestScaleDies(t *testing.T) {
 	inPeace := role("worker", func(r *domain.Role) { r.OnScale = domain.OnScaleNone })
 	for name, c := range map[string]struct {
 		spec  domain.Group
 		scale reconcile.Scaling
 		want  string
-		// starts is how often others are started in all.
+		// starts is how often other members are started in total.
 		starts int
 	}{
 		"out":             {group(1, 2), scaling(2, 4), "0 1 2 3", 2},
@@ -79,7 +79,7 @@ func TestScaleDies(t *testing.T) {
 	}
 }
 
-// keepAll has a controller do what is to be done, until there is nothing.
+// keepAll acts as a controller until there is nothing left to do.
 func (f *fake) keepAll(t *testing.T) {
 	t.Helper()
 	r := reconcile.Reconciler{Engine: f, Controller: true}

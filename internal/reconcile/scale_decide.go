@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// nearest returns the decision for the count that is asked for, or for the nearest to it for which there is one, where
-// one for fewer changes is possible whenever that for more is; and why not what is asked for.
+// nearest returns the decision for count to, or for the count closest to it that is possible, and why to is not. It
+// assumes that a smaller change is possible whenever a larger one is.
 func nearest(from, to int, decide func(count int) (Decision, error)) (d Decision, count int, refusal error) {
 	if d, refusal = decide(to); refusal == nil {
 		return d, to, nil
@@ -29,8 +29,8 @@ func nearest(from, to int, decide func(count int) (Decision, error)) (d Decision
 	return d, possible, refusal
 }
 
-// decide returns what the group should be with another count of the role. Members that go keep what they were assigned
-// until they are gone.
+// decide returns the desired state of the group with another count of the role. Members that go keep their
+// assignments until they are gone.
 func (s Scaling) decide(view View, previous domain.GroupDocument, count int) (d Decision, err error) {
 	next := previous
 	next.Counts, next.Absent = maps.Clone(previous.Counts), maps.Clone(previous.Absent)
@@ -65,7 +65,7 @@ func (s Scaling) decide(view View, previous domain.GroupDocument, count int) (d 
 	return d, nil
 }
 
-// indexes returns those of the role's members once there are this many: further ones fill gaps first.
+// indexes returns the indexes of the role's members for this count. New members fill gaps first.
 func (s Scaling) indexes(traits engine.Traits, doc domain.GroupDocument, count int) []int {
 	indexes := doc.Indexes(s.Role)
 	for i := 0; len(indexes) < count; i++ {
@@ -77,8 +77,8 @@ func (s Scaling) indexes(traits engine.Traits, doc domain.GroupDocument, count i
 	return slices.DeleteFunc(indexes, func(i int) bool { return slices.Contains(going, i) })
 }
 
-// SchedulingOf returns who chooses the hosts of a role's members. Where the engine does, it also chooses those that go:
-// nobody knows before which they are.
+// SchedulingOf returns who chooses the hosts of a role's members. If the engine does, it also chooses which ones go,
+// and nobody knows that beforehand.
 func SchedulingOf(traits engine.Traits, spec domain.Group, role string) domain.Scheduling {
 	if traits.Schedules && topology.Interchangeable(spec, role) {
 		return domain.SchedulingEngine
@@ -86,8 +86,8 @@ func SchedulingOf(traits engine.Traits, spec domain.Group, role string) domain.S
 	return domain.SchedulingPinned
 }
 
-// order returns the indexes of the role's members in the order in which they go. Without its chief a group would never
-// complete.
+// order returns the indexes of the role's members in the order of their removal. The chief goes last, as the group
+// would never complete without it.
 func (s Scaling) order(traits engine.Traits, doc domain.GroupDocument, indexes []int) []int {
 	order := slices.Sorted(slices.Values(indexes))
 	slices.Reverse(order)
@@ -109,7 +109,7 @@ func (s Scaling) order(traits engine.Traits, doc domain.GroupDocument, indexes [
 	return order
 }
 
-// restarts reports whether members have to start again that the decision before it has already.
+// restarts reports whether members that the previous decision has already have to restart.
 func (d Decision) restarts(before Decision) bool {
 	kept := d.Kept(before)
 	return slices.ContainsFunc(before.Members, func(m domain.Member) bool {
@@ -118,7 +118,7 @@ func (d Decision) restarts(before Decision) bool {
 	})
 }
 
-// reasonOf returns an error in words, without the attributes to which it leads.
+// reasonOf returns the details of an error, without the attribute paths of problems.
 func reasonOf(err error) string {
 	problems, is := errors.AsType[domain.Problems](err)
 	if !is {

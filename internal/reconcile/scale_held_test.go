@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestScaleIsHeld: a group that must not be scaled is left as it is, and why is said in words.
+// TestScaleIsHeld: a group that must not be scaled is left alone, and the error says why.
 func TestScaleIsHeld(t *testing.T) {
 	edit := func(change func(doc *domain.GroupDocument)) func(t *testing.T, f *fake) {
 		return func(t *testing.T, f *fake) {
@@ -86,7 +86,7 @@ func TestScaleIsHeld(t *testing.T) {
 	}
 }
 
-// expectUnchanged fails if anything was changed of the group but for its lock.
+// expectUnchanged fails if anything but the lock of the group was changed.
 func (r *recorder) expectUnchanged(t *testing.T, f *fake, before domain.GroupDocument) {
 	t.Helper()
 	for _, call := range r.names() {
@@ -102,7 +102,7 @@ func (r *recorder) expectUnchanged(t *testing.T, f *fake, before domain.GroupDoc
 	}
 }
 
-// TestScaleAfterOthers: a count that somebody else has changed, or is about to, is left alone.
+// TestScaleAfterOthers: a count that somebody else has changed, or is about to change, is left alone.
 func TestScaleAfterOthers(t *testing.T) {
 	f := following(t, group(1, 2))
 	before := f.document(t, "mnist")
@@ -131,7 +131,7 @@ func TestScaleAfterOthers(t *testing.T) {
 	}
 }
 
-// TestScaleOnPausedHosts: hosts that keep their members keep nobody from being scaled.
+// TestScaleOnPausedHosts: hosts that keep their members don't prevent scaling.
 func TestScaleOnPausedHosts(t *testing.T) {
 	f := following(t, farm(2))
 	f.inventory.Closed = map[string]string{"a": "host a is paused"}
@@ -148,10 +148,10 @@ func TestScaleOnPausedHosts(t *testing.T) {
 	}
 }
 
-// TestScaleAsksForGPUsFirst: agents may take a while to answer, and nobody else should wait for that to allocate.
+// TestScaleAsksForGPUsFirst: agents may be slow to answer, and nobody else should have to wait for that.
 func TestScaleAsksForGPUsFirst(t *testing.T) {
 	f := following(t, group(1, 1, onGPUs), withPool("GPU-a1", "GPU-a2"))
-	// Somebody else uses the second device by now.
+	// By now a foreign process uses the second device.
 	busy := dgx()
 	busy["a"].GPUs[2].Processes = []domain.GPUProcess{{PID: 4711, Command: "python"}}
 	f.gpus = []map[string]domain.HostGPUs{busy}
@@ -187,8 +187,7 @@ func TestScaleAsksForGPUsFirst(t *testing.T) {
 	calls.expectUnchanged(t, f, before)
 }
 
-// TestApplyWaitsForAScaling: an apply waits as long as members may take to end, and the controller's other work does
-// not.
+// TestApplyWaitsForAScaling: an apply waits as long as members may take to end; the controller's other work goes on.
 func TestApplyWaitsForAScaling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := role("worker", func(r *domain.Role) { r.GracePeriod = duration(10 * time.Minute) })

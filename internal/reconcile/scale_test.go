@@ -18,8 +18,8 @@ import (
 // undeclared leaves the number of workers to a policy.
 var undeclared = role("worker", func(r *domain.Role) { r.Replicas = nil })
 
-// following returns an engine in which a group runs, the number of whose workers a policy may change from what it is.
-// prepare sets the engine up.
+// following returns an engine on which a group runs whose number of workers a policy may change.
+// prepare sets up the engine.
 func following(t *testing.T, spec domain.Group, prepare ...func(f *fake)) *fake {
 	t.Helper()
 	f := newFake()
@@ -39,7 +39,7 @@ func scaling(from, to int, remove ...string) reconcile.Scaling {
 	return reconcile.Scaling{Group: "mnist", Role: "worker", From: from, To: to, Remove: remove, At: epoch, Why: "busy"}
 }
 
-// workers returns the names of the members of the role, without their common beginning.
+// workers returns the indexes of the workers, sorted by member name.
 func (f *fake) workers() string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(f.cast())) {
@@ -50,7 +50,7 @@ func (f *fake) workers() string {
 	return strings.Join(names, " ")
 }
 
-// restarted returns the names of the members that were started more than once, without their common beginning.
+// restarted returns the members that were started more than once, without their common prefix.
 func (f *fake) restarted() string {
 	var names []string
 	for name, a := range f.cast() {
@@ -62,7 +62,7 @@ func (f *fake) restarted() string {
 	return strings.Join(names, " ")
 }
 
-// hundred has a network with 100 addresses for members.
+// hundred sets up a network with 100 addresses for members.
 func hundred(f *fake) { f.inventory.Addresses = 100 }
 
 // onGPUs gives each worker a device of the pool "p".
@@ -70,7 +70,7 @@ func onGPUs(g *domain.Group) {
 	role("worker", func(r *domain.Role) { r.GPUs = &domain.GPURequest{Pool: "p"} })(g)
 }
 
-// withPool makes the pool "p" of devices of host a.
+// withPool creates the pool "p" of devices of host a.
 func withPool(uuids ...string) func(f *fake) {
 	return func(f *fake) {
 		f.gpus = []map[string]domain.HostGPUs{dgx()}
@@ -81,10 +81,10 @@ func withPool(uuids ...string) func(f *fake) {
 	}
 }
 
-// schedules has the engine distribute interchangeable members by itself.
+// schedules makes the engine schedule interchangeable members itself.
 func schedules(f *fake) { f.traits = engine.Traits{Schedules: true, MemberAddress: addressed} }
 
-// TestScale changes the number of workers from what it is, once or several times.
+// TestScale changes the number of workers, once or several times.
 func TestScale(t *testing.T) {
 	inPeace := role("worker", func(r *domain.Role) { r.OnScale = domain.OnScaleNone })
 	large := role("worker", func(r *domain.Role) { r.Resources.CPUs = 20 })
@@ -93,12 +93,11 @@ func TestScale(t *testing.T) {
 		spec    domain.Group
 		prepare func(f *fake)
 		scale   []reconcile.Scaling
-		// want are the indexes of the workers, done the count that is reported last, and restarted are members that
-		// were started again.
+		// want are the indexes of the workers, done the last reported count, and restarted the members that restarted.
 		want      string
 		done      int
 		restarted string
-		// short are parts of what is in the way, and absent the gaps.
+		// short are parts of what prevents more, and absent the gaps.
 		short  []string
 		absent []int
 	}{
@@ -202,7 +201,7 @@ func TestScale(t *testing.T) {
 			if changes := reconcile.Diff(group.Decision, group.Observed); len(changes) > 0 {
 				t.Errorf("there are changes left: %+v", changes)
 			}
-			// What an apply of the same makes of it is the same.
+			// An apply of the same specification changes nothing.
 			runs := f.cast()
 			must(t, reconcile.Reconciler{Engine: f}.Update(within(t), before.Spec))
 			for name, a := range f.cast() {
@@ -224,7 +223,7 @@ func farm(workers int, changes ...func(g *domain.Group)) domain.Group {
 	return spec
 }
 
-// numbers lists the first indexes as they are sorted among names.
+// numbers lists the first n indexes in the order of their member names.
 func numbers(n int) string {
 	var names []string
 	for i := range n {
@@ -234,20 +233,19 @@ func numbers(n int) string {
 	return strings.ReplaceAll(strings.Join(names, " "), "mnist-worker-", "")
 }
 
-// framework has a group be of another one.
+// framework sets the framework of a group.
 func framework(name string) func(g *domain.Group) {
 	return func(g *domain.Group) { g.Framework = name }
 }
 
-// completes has a group complete with the first member of a role.
+// completes makes a group complete with the first member of a role.
 func completes(role string) func(g *domain.Group) {
 	return func(g *domain.Group) {
 		g.Completion = domain.Completion{When: domain.WhenChief, Roles: []string{role}}
 	}
 }
 
-// expectScaled fails unless the document of the group is as before, but for what was done to the number of workers, and
-// for further members.
+// expectScaled fails unless the group's document only differs from before in the number of workers and in new members.
 func (f *fake) expectScaled(t *testing.T, before domain.GroupDocument, done domain.Scaled) {
 	t.Helper()
 	doc := f.document(t, "mnist")
@@ -277,7 +275,7 @@ func (f *fake) expectScaled(t *testing.T, before domain.GroupDocument, done doma
 	}
 }
 
-// TestScaleKeepsTheStart: a deadline counts from the first start, also where all members were started again since.
+// TestScaleKeepsTheStart: a deadline counts from the first start, even if all members have restarted since.
 func TestScaleKeepsTheStart(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec domain.Group
@@ -297,8 +295,8 @@ func TestScaleKeepsTheStart(t *testing.T) {
 	}
 }
 
-// TestScaleMendsNothing: what somebody else changed of members that go on is for a plan to show, and for an apply to
-// mend.
+// TestScaleMendsNothing: changes from outside to members that stay are left for a plan to show,
+// and for an apply to mend.
 func TestScaleMendsNothing(t *testing.T) {
 	f := following(t, farm(2))
 	f.put("mnist-worker-0", func(o *domain.Observed) { o.Replicas = new(3) })
@@ -309,8 +307,8 @@ func TestScaleMendsNothing(t *testing.T) {
 	}
 }
 
-// TestDeclaredReplicasTakeOver: a role whose count was a policy's has the replicas that it declares, with indexes that
-// count up, and keeps its count once it declares none.
+// TestDeclaredReplicasTakeOver: a role that declares replicas again has these, with contiguous indexes, and keeps its
+// count once it declares none.
 func TestDeclaredReplicasTakeOver(t *testing.T) {
 	f := following(t, farm(4))
 	_, _, err := reconcile.Reconciler{Engine: f, Controller: true}.Scale(within(t), scaling(4, 2, "mnist-worker-0", "mnist-worker-2"))
@@ -326,7 +324,7 @@ func TestDeclaredReplicasTakeOver(t *testing.T) {
 	}
 }
 
-// TestPoolsHaveNoGaps: once the engine distributes a role's members itself, it gives them their indexes.
+// TestPoolsHaveNoGaps: the engine assigns the indexes of members that it schedules.
 func TestPoolsHaveNoGaps(t *testing.T) {
 	view := lab()
 	view.Traits.Schedules, view.Traits.MemberAddress = true, addressed
@@ -339,8 +337,8 @@ func TestPoolsHaveNoGaps(t *testing.T) {
 	}
 }
 
-// TestGoingBackKeepsTheCount: an apply that fails and is rolled back leaves the count to the policy, also where it was
-// scaled since the apply before.
+// TestGoingBackKeepsTheCount: a rollback leaves the count to the policy, even if the role was
+// scaled since the last apply.
 func TestGoingBackKeepsTheCount(t *testing.T) {
 	back := role("worker", func(r *domain.Role) { r.Update = domain.Update{Parallelism: 1, OnFailure: domain.UpdateRollback} })
 	f := following(t, farm(4, back))
@@ -357,7 +355,7 @@ func TestGoingBackKeepsTheCount(t *testing.T) {
 	}
 }
 
-// TestLeavingMembersKeepTheirDevices: a device is somebody else's once the process is gone that used it, and no sooner.
+// TestLeavingMembersKeepTheirDevices: a device becomes free once the process that used it is gone, and no sooner.
 func TestLeavingMembersKeepTheirDevices(t *testing.T) {
 	f := following(t, farm(2, onGPUs), withPool("GPU-a1", "GPU-a2"))
 	other := pooled("other")

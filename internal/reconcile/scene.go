@@ -16,18 +16,18 @@ import (
 // Scene is what is known of a cluster's groups at one moment.
 type Scene struct {
 	Groups map[string]domain.GroupDocument
-	// Members are those that were observed, by group. A group that could not be observed is not among them.
+	// Members are the observed members by group. A group that could not be observed is missing.
 	Members map[string][]domain.Observed
 
 	traits engine.Traits
 	hosts  map[string]domain.Host
 	lost   map[string]string
-	// stances are how the groups stand, made once they are asked for.
+	// stances are the states of the groups, computed on first use.
 	stances map[string]func() stance
 }
 
-// Scene returns what is known of the groups, in a constant number of engine calls. What could not be read of single
-// groups is left out, and reported in the error.
+// Scene reads the state of the groups, in a constant number of engine calls. Groups that could not be read are left
+// out, and reported in the error.
 func (r Reconciler) Scene(ctx context.Context) (Scene, error) {
 	scene := Scene{traits: r.Engine.Traits()}
 	var err error
@@ -49,14 +49,14 @@ func (r Reconciler) Scene(ctx context.Context) (Scene, error) {
 	return scene, errors.Join(unread, err)
 }
 
-// stance is what the roles of a group have in common, however many policies follow them.
+// stance is the state that all roles of a group share; it is computed once for all policies.
 type stance struct {
-	// ready is the number of members that run, by role, and held is why no count can be changed; nil where one can.
+	// ready is the number of running members by role; held is why no count can be changed, or nil.
 	ready map[string]int
 	held  error
 }
 
-// stance returns how an observed group stands.
+// stance returns the state of an observed group.
 func (s Scene) stance(name string) stance {
 	doc, observed := s.Groups[name], s.Members[name]
 	ready := make(map[string]int, len(doc.Counts))
@@ -66,20 +66,20 @@ func (s Scene) stance(name string) stance {
 		}
 	}
 	group := Group{Decision: Current(s.traits, s.hosts, doc), Observed: observed}
-	// Whether a member runs the present specification makes no difference here, and would take the hashes of all.
+	// Whether members run the present specification does not matter here, and would take the hashes of all.
 	group.Progress = group.Rule().Progress(group.names(), doc.MinRun, observed)
 	return stance{ready, group.heldBack(s.hosts, s.lost)}
 }
 
-// Standing is how a role stands that a policy follows.
+// Standing is the state of a role that a policy scales.
 type Standing struct {
-	// Count is the number of members that it is to have, and Ready how many of them run.
+	// Count is the number of members that it should have; Ready is how many of them run.
 	Count, Ready int
-	// Held says why its count can't be changed at the moment; "" where it can.
+	// Held is why its count can't be changed at the moment, or "".
 	Held string
 }
 
-// Standing returns how a role of a group stands.
+// Standing returns the state of a role of a group.
 func (s Scene) Standing(name, role string) Standing {
 	doc, found := s.Groups[name]
 	stands, seen := s.stances[name]

@@ -19,22 +19,22 @@ import (
 // Sweep is a sweep as it was read.
 type Sweep struct {
 	Document domain.SweepDocument
-	// Spec has the runs.
+	// Spec includes the runs.
 	Spec domain.Sweep
-	// Runs is what is remembered of runs; nil where that was not asked for.
+	// Runs is the stored state of the runs; nil if it was not read.
 	Runs map[string]domain.Run
-	// Parallelism is what is stored of how many side by side finish most, where that was asked for, too.
+	// Parallelism is the stored search for the best number of parallel runs, if it was read.
 	Parallelism domain.SweepParallelism
 }
 
-// SweepLock returns the name of the lock that is held by who changes a sweep, or starts runs of it.
+// SweepLock returns the name of the lock for changing a sweep or starting its runs.
 func SweepLock(sweep string) string { return "sweep " + sweep }
 
-// sweepLooks bounds how often a sweep is read anew because it was changed meanwhile.
+// sweepLooks bounds how often a sweep is read again because it was changed meanwhile.
 const sweepLooks = 10
 
-// Sweep returns a sweep as it is declared, or [engine.ErrNotFound]. It takes a constant number of engine calls. One
-// that a destroy left half way may lack runs.
+// Sweep returns a sweep as declared, or [engine.ErrNotFound]. It takes a constant number of engine calls. A sweep whose
+// destroy was interrupted may lack runs.
 func (r Reconciler) Sweep(ctx context.Context, name string) (found Sweep, err error) {
 	store := engine.Store(r.Engine)
 	for range sweepLooks {
@@ -53,7 +53,7 @@ func (r Reconciler) Sweep(ctx context.Context, name string) (found Sweep, err er
 	return found, fmt.Errorf("sweep %q is there, but not all of its runs are: apply it again to store them anew", name)
 }
 
-// SweepRuns returns a sweep with what is remembered of its runs, or [engine.ErrNotFound].
+// SweepRuns returns a sweep with the state of its runs, or [engine.ErrNotFound].
 func (r Reconciler) SweepRuns(ctx context.Context, name string) (Sweep, error) {
 	found, err := r.Sweep(ctx, name)
 	if err != nil {
@@ -64,12 +64,12 @@ func (r Reconciler) SweepRuns(ctx context.Context, name string) (Sweep, error) {
 	}
 	found.Parallelism, err = engine.Get[domain.SweepParallelism](ctx, r.Engine, name)
 	if errors.Is(err, engine.ErrNotFound) {
-		err = nil // nothing was measured yet
+		err = nil // nothing measured yet
 	}
 	return found, err
 }
 
-// remembered returns what is remembered of a sweep's runs, by their keys.
+// remembered returns the stored state of a sweep's runs, by key.
 func (r Reconciler) remembered(ctx context.Context, doc domain.SweepDocument) (map[string]domain.Run, error) {
 	records, err := engine.List[domain.SweepRecord](ctx, r.Engine)
 	if err != nil {
@@ -78,7 +78,7 @@ func (r Reconciler) remembered(ctx context.Context, doc domain.SweepDocument) (m
 	return sweep.Remembered(doc, records), nil
 }
 
-// occupiedBySweeps returns what the active runs of all sweeps take up, as the documents of groups.
+// occupiedBySweeps returns what the active runs of all sweeps occupy, as group documents.
 func (r Reconciler) occupiedBySweeps(ctx context.Context) (map[string]domain.GroupDocument, error) {
 	sweeps, err := engine.List[domain.SweepDocument](ctx, r.Engine)
 	if err != nil || len(sweeps) == 0 {
@@ -97,17 +97,16 @@ func (r Reconciler) occupiedBySweeps(ctx context.Context) (map[string]domain.Gro
 
 // SweepPlan is what an apply of a sweep would do.
 type SweepPlan struct {
-	// Total is the number of runs, New that of those that are not there yet, and Gone that of those that will no longer
-	// be.
+	// Total is the number of runs, New of those to be added, and Gone of those to be removed.
 	Total, New, Gone int
-	// Reruns is the number of runs that were started before, and start anew.
+	// Reruns is the number of runs that have been started before and start again.
 	Reruns int
-	// Lost are the keys of those among them that start anew as their results are gone.
+	// Lost are the keys of those that start again because their results are gone.
 	Lost []string
 }
 
-// CheckSweep returns what an apply of a sweep would do, and what is in its way on a cluster as it is, or is planned to
-// be.
+// CheckSweep returns what an apply of a sweep would do, and what prevents it on the cluster as it
+// is, or is planned to be.
 func (r Reconciler) CheckSweep(ctx context.Context, view View, spec domain.Sweep) (plan SweepPlan, problems domain.Problems, err error) {
 	if problems = sweep.Validate(spec); problems.Err() != nil {
 		return plan, problems, nil
@@ -145,7 +144,7 @@ func (r Reconciler) CheckSweep(ctx context.Context, view View, spec domain.Sweep
 	return plan, append(problems, preflight...), err
 }
 
-// checkRuns checks what runs need against the cluster when nobody else is there, and their names.
+// checkRuns checks the names of runs, and whether they fit the cluster when it is empty.
 func (r Reconciler) checkRuns(view View, spec domain.Sweep) (problems domain.Problems) {
 	names := map[string]string{}
 	for group, doc := range view.occupants() {
@@ -168,7 +167,7 @@ func (r Reconciler) checkRuns(view View, spec domain.Sweep) (problems domain.Pro
 	return append(problems, sweep.Fits(spec, siteOf(view))...)
 }
 
-// siteOf returns the cluster as a sweep's runs find it.
+// siteOf returns the cluster as the runs of a sweep see it.
 func siteOf(view View) sweep.Cluster {
 	return sweep.Cluster{
 		Hosts: view.Inventory.Hosts, SharedAddress: view.Traits.MemberAddress == nil, Images: view.Traits.Supports.Images, BusyPorts: view.Inventory.BusyPorts, Closed: view.Inventory.Closed,
@@ -176,11 +175,10 @@ func siteOf(view View) sweep.Cluster {
 	}
 }
 
-// preflightSweep asks the engine about one run on each host that may have it, as all others differ in their environment
-// alone.
+// preflightSweep asks the engine about one run on each eligible host: the others only differ in their environment.
 func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.Sweep) (domain.Problems, error) {
 	if len(view.Inventory.Hosts) == 0 {
-		return nil, nil // which is said by Fits
+		return nil, nil // reported by Fits
 	}
 	problems := view.Traits.CheckResidents(domain.Path{"cluster"})
 	var specs []domain.MemberSpec
@@ -200,8 +198,8 @@ func (r Reconciler) preflightSweep(ctx context.Context, view View, spec domain.S
 	return sweep.OfRuns(append(problems, found...).Distinct()), err
 }
 
-// PutSweep makes a sweep be as specified: the controller starts its runs. A new one must not be there yet, but as
-// specified (adopted is true then: its creation went unrecorded).
+// PutSweep stores a sweep, whose runs the controller starts. If created is set, an existing sweep is an error unless it
+// has the same specification; that one is reported as adopted.
 func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created bool) (adopted bool, err error) {
 	if err := sweep.Validate(spec).Err(); err != nil {
 		return false, err
@@ -222,7 +220,7 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 	case stored.Document.Revision == 0:
 		return false, err
 	case stored.Document.Ending:
-		// A destroy died. What the runs left stays for those that come now, as it may not have been collected.
+		// A destroy was interrupted. Keep the results, as they may not have been collected.
 		stored.Document.Spec.Results = nil
 		if err := r.endSweep(ctx, spec.Name, stored.Document, nil); err != nil {
 			return false, err
@@ -242,7 +240,7 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 	if err := errors.Join(err, problems.Err()); err != nil {
 		return false, err
 	}
-	// Before the controller sees it, which has nothing to show to registries.
+	// Before the controller sees the sweep, as it has no registry credentials.
 	if err := engine.KeepRegistryLogins(ctx, r.Engine, spec.Name, sweep.GroupOf(spec, spec.Keys()[0]).PulledImages()); err != nil {
 		return adopted, err
 	}
@@ -253,8 +251,8 @@ func (r Reconciler) PutSweep(ctx context.Context, spec domain.Sweep, created boo
 	return adopted, r.Engine.StartController(ctx)
 }
 
-// storeSweep stores a sweep in the place of another one, the zero one for none: its runs first, so that whoever finds
-// the sweep finds those. Some of them start anew in any case.
+// storeSweep replaces a sweep, or the zero document for a new one. It stores the runs first, so that the document never
+// refers to missing ones. The runs in anew start again in any case.
 func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument, spec domain.Sweep, anew []string) error {
 	bare, chunks, err := sweep.Split(spec)
 	if err != nil {
@@ -262,7 +260,7 @@ func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument,
 	}
 	next := domain.SweepDocument{Spec: bare, Count: len(spec.Runs)}
 	for _, chunk := range chunks {
-		if _, err := engine.Put(ctx, r.Engine, chunk); err != nil && !errors.Is(err, engine.ErrConflict) { // it is there already
+		if _, err := engine.Put(ctx, r.Engine, chunk); err != nil && !errors.Is(err, engine.ErrConflict) { // exists already
 			return err
 		}
 		next.Chunks = append(next.Chunks, chunk.Name)
@@ -282,12 +280,12 @@ func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument,
 	return r.pruneRuns(ctx, next)
 }
 
-// pruneRuns removes the chunks that a sweep no longer has.
+// pruneRuns removes chunks that a sweep no longer uses.
 func (r Reconciler) pruneRuns(ctx context.Context, doc domain.SweepDocument) error {
 	return r.deleteOf(ctx, domain.SweepRunsKind, doc.Spec.Name, func(chunk string) bool { return !slices.Contains(doc.Chunks, chunk) })
 }
 
-// deleteOf deletes items of a kind that are a sweep's, where the second parts of their names are among those.
+// deleteOf deletes a sweep's items of a kind if the part of their name after the slash is among those.
 func (r Reconciler) deleteOf(ctx context.Context, kind domain.Kind, name string, among func(part string) bool) error {
 	items, err := r.Engine.List(ctx, kind)
 	if err != nil {
@@ -303,7 +301,7 @@ func (r Reconciler) deleteOf(ctx context.Context, kind domain.Kind, name string,
 	return nil
 }
 
-// AwaitSweep returns when all runs of a sweep have ended. Those that did not succeed are an [*UnsuccessfulError].
+// AwaitSweep returns once all runs of a sweep have ended. If some did not succeed, it returns an [*UnsuccessfulError].
 func (r Reconciler) AwaitSweep(ctx context.Context, name string) error {
 	var last sweep.Summary
 	err := r.watch(ctx, name, func([]domain.Observed) (bool, time.Time, error) {
@@ -323,26 +321,26 @@ func (r Reconciler) AwaitSweep(ctx context.Context, name string) error {
 	return err
 }
 
-// UnsuccessfulError is returned where runs of a sweep did not succeed.
+// UnsuccessfulError means that runs of a sweep did not succeed.
 type UnsuccessfulError struct {
 	Sweep   string
 	Summary sweep.Summary
 }
 
-// Error counts the runs, and names some that did not succeed, with their reasons.
+// Error counts the runs, and names some that did not succeed, with the reasons.
 func (e *UnsuccessfulError) Error() string {
 	return fmt.Sprintf("sweep %q has ended with %s: %s", e.Sweep, e.Summary, e.Summary.Unsuccessful)
 }
 
-// Collect takes what the runs of a sweep left, which have ended, before it goes.
+// Collect saves the results of a sweep whose runs have ended, before it is deleted.
 type Collect func(ctx context.Context, found Sweep) error
 
-// DeleteSweep ends a sweep's runs, and forgets it with all that is remembered of them. Without one it does nothing.
-// Where collect is not nil, it is called in between.
+// DeleteSweep ends a sweep's runs, and deletes it with all stored state. It calls collect in between unless that is
+// nil. It does nothing if there is no such sweep.
 func (r Reconciler) DeleteSweep(ctx context.Context, name string, collect Collect) (err error) {
 	release, err := r.lock(ctx, SweepLock(name), "destroy of sweep "+name)
 	if errors.Is(err, engine.ErrNotFound) {
-		return nil // there is not even a cluster
+		return nil // the cluster itself is gone
 	}
 	if err != nil {
 		return err
@@ -358,7 +356,7 @@ func (r Reconciler) DeleteSweep(ctx context.Context, name string, collect Collec
 	return r.endSweep(ctx, name, doc, collect)
 }
 
-// endSweep ends a sweep whose lock is held, so that nobody starts another run.
+// endSweep deletes a sweep whose lock is held, so that nobody starts another run.
 func (r Reconciler) endSweep(
 	ctx context.Context, name string, doc domain.SweepDocument, collect Collect,
 ) (err error) {
@@ -368,7 +366,7 @@ func (r Reconciler) endSweep(
 			return err
 		}
 	}
-	// Nobody gives way to it any more. It is the sweep's: a group of its name can't be.
+	// Nobody should yield to it any more. The request is the sweep's, as no group can have its name.
 	if err = engine.Delete[domain.RoomRequest](ctx, r.Engine, name); err != nil {
 		return err
 	}
@@ -394,7 +392,7 @@ func (r Reconciler) endSweep(
 			return err
 		}
 		if err := collect(ctx, found); err != nil {
-			return err // the sweep is there, and what its runs left, so that another destroy collects it
+			return err // keep sweep and results, so that the next destroy can collect them
 		}
 	}
 	if results := doc.Spec.Results; results != nil && results.OnDestroy == domain.DeleteResults {

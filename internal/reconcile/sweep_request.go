@@ -10,10 +10,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// requestLook is how soon it is looked again whether the controller has seen to a request.
+// requestLook is how often to check without an event whether the controller has handled a request.
 const requestLook = 5 * time.Second
 
-// OthersError is returned where somebody else's sweep would be interfered with.
+// OthersError means that the sweep belongs to somebody else.
 type OthersError struct{ Sweep, By, Who string }
 
 // Error names both.
@@ -21,8 +21,8 @@ func (e *OthersError) Error() string {
 	return fmt.Sprintf("sweep %q was created by %s, and you are %s: repeat it with --force if that is what you want", e.Sweep, e.By, e.Who)
 }
 
-// RequestRuns asks the controller for something for runs of a sweep, and returns when it has seen to it. Those of
-// somebody else's sweep need force.
+// RequestRuns asks the controller to do something with runs of a sweep, and returns once it has. A sweep of
+// somebody else needs force.
 func (r Reconciler) RequestRuns(ctx context.Context, name string, keys []string, wish domain.RunWish, force bool) error {
 	found, err := r.SweepRuns(ctx, name)
 	if err != nil {
@@ -47,7 +47,7 @@ func (r Reconciler) RequestRuns(ctx context.Context, name string, keys []string,
 	return r.awaitRequests(ctx, name, keys)
 }
 
-// request stores a request, in the place of an earlier one that nobody has seen to yet.
+// request stores a request, replacing an earlier one that has not been handled yet.
 func (r Reconciler) request(ctx context.Context, request domain.SweepRequest) error {
 	for {
 		_, err := engine.Put(ctx, r.Engine, request)
@@ -62,7 +62,7 @@ func (r Reconciler) request(ctx context.Context, request domain.SweepRequest) er
 	}
 }
 
-// awaitRequests returns when the controller has seen to what was asked of runs.
+// awaitRequests returns once the controller has handled the requests for these runs.
 func (r Reconciler) awaitRequests(ctx context.Context, name string, keys []string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// ResultsPlace says where the files are that the last attempt of a run left; "" where none are kept.
+// ResultsPlace returns where the files of a run's last attempt are; "" if none are kept.
 func (r Reconciler) ResultsPlace(name, key string, run domain.Run) string {
 	folder, kept := sweep.Folder(name, key, run)
 	if !kept {
@@ -24,8 +24,8 @@ func (r Reconciler) ResultsPlace(name, key string, run domain.Run) string {
 	return r.Engine.Traits().FolderPlace(folder)
 }
 
-// LostResults returns the keys of runs that succeeded and whose results are gone, sorted. What is remembered of the
-// runs is read, unless it was.
+// LostResults returns the keys of successful runs whose results are gone, sorted. It reads the state of the
+// runs unless found has it.
 func (r Reconciler) LostResults(ctx context.Context, found Sweep) (lost []string, err error) {
 	if found.Document.Spec.Results == nil || found.Document.Ending {
 		return nil, nil
@@ -58,7 +58,7 @@ func (r Reconciler) LostResults(ctx context.Context, found Sweep) (lost []string
 	return lost, nil
 }
 
-// removeResults removes what the runs of a sweep left, which have all ended.
+// removeResults removes the results of a sweep whose runs have all ended.
 func (r Reconciler) removeResults(ctx context.Context, doc domain.SweepDocument) error {
 	folders, err := r.resultsOf(ctx, doc)
 	if err != nil || len(folders) == 0 {
@@ -81,8 +81,8 @@ func (r Reconciler) resultsOf(ctx context.Context, doc domain.SweepDocument) (fo
 	return folders, nil
 }
 
-// KeptResults returns where the results of a sweep's runs are that stay when it is destroyed, sorted: none where they
-// are removed.
+// KeptResults returns where the results are that a sweep leaves behind when it is destroyed, sorted;
+// none if they are removed.
 func (r Reconciler) KeptResults(ctx context.Context, name string) (places []string, err error) {
 	doc, err := engine.Get[domain.SweepDocument](ctx, r.Engine, name)
 	if errors.Is(err, engine.ErrNotFound) || err == nil && (doc.Spec.Results == nil || doc.Spec.Results.OnDestroy == domain.DeleteResults) {
@@ -98,8 +98,8 @@ func (r Reconciler) KeptResults(ctx context.Context, name string) (places []stri
 	return places, err
 }
 
-// ArchiveSweep writes what runs left to an archive, see [Reconciler.ArchiveResults]. It returns how many had left
-// something, and the keys of the others.
+// ArchiveSweep writes the results of runs to an archive, see [Reconciler.ArchiveResults]. It returns the number of runs
+// with results, and the keys of those without.
 func (r Reconciler) ArchiveSweep(
 	ctx context.Context, found Sweep, keys []string, to io.Writer,
 ) (with int, without []string, err error) {
@@ -118,8 +118,8 @@ func (r Reconciler) ArchiveSweep(
 	return with, without, w.Close()
 }
 
-// ArchiveResults writes what a run left to an archive, with its config: all of it below a folder of the run's key. What
-// is not there is [engine.ErrNotFound].
+// ArchiveResults writes the results and the config of a run to an archive, under a folder named by the run's key.
+// Missing results are [engine.ErrNotFound].
 func (r Reconciler) ArchiveResults(ctx context.Context, found Sweep, key string, to *tar.Writer) error {
 	folder, kept := sweep.Folder(found.Spec.Name, key, found.Runs[key])
 	if !kept {

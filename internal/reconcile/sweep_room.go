@@ -14,14 +14,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// Measured is what the hosts tell of what is free, as far as the runs of some sweeps wait for that.
+// Measured is what the hosts report as free, as far as waiting runs need to know.
 type Measured struct {
 	gpus  map[string]domain.HostGPUs
 	usage engine.Usage
 }
 
-// Measure asks the hosts what the runs of some sweeps need to know. That may take long, and is done while nobody waits
-// for it.
+// Measure asks the hosts what the runs of some sweeps need to know. That may be slow, so it is done without any lock.
 func (r Reconciler) Measure(ctx context.Context, sweeps ...domain.Sweep) (m Measured, err error) {
 	if slices.ContainsFunc(sweeps, func(s domain.Sweep) bool { return s.GPUs != nil }) {
 		if m.gpus, err = r.Engine.GPUs(ctx); err != nil {
@@ -34,7 +33,7 @@ func (r Reconciler) Measure(ctx context.Context, sweeps ...domain.Sweep) (m Meas
 	return m, err
 }
 
-// RoomForSweeps returns what there is to run on for the runs of sweeps, by what was measured.
+// RoomForSweeps returns the cluster as the runs of sweeps find it, with what was measured.
 func (r Reconciler) RoomForSweeps(ctx context.Context, queues []sweep.Queue, m Measured) (c sweep.Cluster, err error) {
 	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
@@ -78,7 +77,7 @@ func (r Reconciler) RoomForSweeps(ctx context.Context, queues []sweep.Queue, m M
 	return c, nil
 }
 
-// give returns what who waits for room is to have.
+// give returns what a request for room would get.
 func (v View) give(request domain.RoomRequest) (Decision, domain.Problems) {
 	if request.Sweep {
 		return v.giveRuns(request)
@@ -86,8 +85,7 @@ func (v View) give(request domain.RoomRequest) (Decision, domain.Problems) {
 	return Decide(v, request.Spec)
 }
 
-// giveRuns has placement find room for the runs of a sweep that wait, as it does when they start, beside those that are
-// on.
+// giveRuns places the waiting runs of a sweep beside the active ones, the same way as when they start.
 func (v View) giveRuns(request domain.RoomRequest) (Decision, domain.Problems) {
 	name := request.Spec.Name
 	members := make([]domain.Member, request.Runs())
@@ -114,8 +112,8 @@ func (v View) giveRuns(request domain.RoomRequest) (Decision, domain.Problems) {
 	return Decision{Document: doc}, nil
 }
 
-// requestRoom has sweeps ask for room whose runs lack it, while there are policies whose roles may give some or take
-// it, and takes back what no other asks for. News tells that one asks for something else than before.
+// requestRoom stores the requests of sweeps whose runs lack room, as long as there are policies that could yield or
+// take it, and deletes requests that are no longer wanted. News reports that a request is new or has changed.
 func (r Reconciler) requestRoom(ctx context.Context, queues []sweep.Queue, wanted map[string]domain.RoomRequest) (news bool, err error) {
 	if len(wanted) > 0 {
 		policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, r.Engine)
@@ -152,13 +150,13 @@ func (r Reconciler) requestRoom(ctx context.Context, queues []sweep.Queue, wante
 	return news, nil
 }
 
-// WithdrawRoom takes back what sweeps have asked for, as none of their runs waits any more.
+// WithdrawRoom deletes the requests of all sweeps, as none of their runs waits any more.
 func (r Reconciler) WithdrawRoom(ctx context.Context) error {
 	_, err := r.requestRoom(ctx, nil, nil)
 	return err
 }
 
-// claimsOnSweeps returns what those are to get that wait for room, in their turn.
+// claimsOnSweeps returns what the stored requests for room get, in order.
 func (r Reconciler) claimsOnSweeps(ctx context.Context, view View) (claims []sweep.Claim, err error) {
 	requests, err := engine.List[domain.RoomRequest](ctx, r.Engine)
 	if err != nil || len(requests) == 0 {
@@ -171,7 +169,7 @@ func (r Reconciler) claimsOnSweeps(ctx context.Context, view View) (claims []swe
 	return claims, err
 }
 
-// SweepOutlook returns why the runs of sweeps wait that wait, by the sweeps' names, as the controller would decide now.
+// SweepOutlook returns why runs of sweeps wait, by sweep, as the controller would decide now.
 func (r Reconciler) SweepOutlook(ctx context.Context) (map[string]string, error) {
 	docs, err := engine.List[domain.SweepDocument](ctx, r.Engine)
 	if err != nil || len(docs) == 0 {
@@ -224,8 +222,7 @@ func (r Reconciler) SweepOutlook(ctx context.Context) (map[string]string, error)
 	return admission.Waits, nil
 }
 
-// Logs returns the end of what a member wrote, as the engine does; of a run of a sweep that has ended, what was kept of
-// that.
+// Logs returns the last lines of a member's log. For a run of a sweep that has ended, it returns the stored lines.
 func (r Reconciler) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
 	lines, err := r.Engine.Logs(ctx, member, options)
 	if !errors.Is(err, engine.ErrNotFound) {

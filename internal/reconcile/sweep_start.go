@@ -13,26 +13,26 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// runsRetry is how soon runs are tried again that others give way to, without any event.
+// runsRetry is how soon to try again without an event to start runs that others yield to.
 const runsRetry = time.Second
 
-// StartedRun is a run of a sweep that is started.
+// StartedRun is a run of a sweep that is being started.
 type StartedRun struct {
 	sweep.Admitted
 
 	Run domain.Run
 }
 
-// SweepKeeper is who remembers what has become of runs: the controller.
+// SweepKeeper stores the state of runs; it is the controller.
 type SweepKeeper interface {
-	// Batch returns the number of a sweep's next batch of starts, which is higher than all before it.
+	// Batch returns the number of a sweep's next batch of starts, which is higher than all before.
 	Batch(sweep string) int
-	// KeepStarts stores runs as started, before any of them is.
+	// KeepStarts stores runs as started, before any of them starts.
 	KeepStarts(ctx context.Context, started []StartedRun) error
 }
 
-// StartRuns starts as many runs of sweeps that wait as there is room for. It returns what was decided, and false where
-// somebody else is at work: then it is to be tried again soon.
+// StartRuns starts as many waiting runs of sweeps as there is room for, and returns what was decided. If somebody else
+// holds the allocation lock, it returns false, and should be called again soon.
 func (r Reconciler) StartRuns(ctx context.Context, queues []sweep.Queue, keeper SweepKeeper) (admission sweep.Admission, free bool, err error) {
 	var specs []domain.Sweep
 	for _, q := range queues {
@@ -69,7 +69,7 @@ func (r Reconciler) StartRuns(ctx context.Context, queues []sweep.Queue, keeper 
 	return admission, free, r.launch(ctx, queues, started)
 }
 
-// tryLock takes a lock for who must not wait: false where somebody else holds it.
+// tryLock takes a lock without waiting; it returns false if somebody else holds it.
 func (r Reconciler) tryLock(ctx context.Context, name, operation string) (release func() error, free bool, err error) {
 	release, err = r.Engine.Lock(ctx, name, r.holder(operation))
 	if _, locked := errors.AsType[*engine.LockedError](err); locked {
@@ -78,7 +78,7 @@ func (r Reconciler) tryLock(ctx context.Context, name, operation string) (releas
 	return release, err == nil, err
 }
 
-// admitRuns decides which runs start, and has that kept, while nobody else allocates.
+// admitRuns decides under the allocation lock which runs start, and has the keeper store that.
 func (r Reconciler) admitRuns(
 	ctx context.Context, queues []sweep.Queue, measured Measured, keeper SweepKeeper,
 ) (admission sweep.Admission, started []StartedRun, free bool, err error) {
@@ -109,7 +109,7 @@ func (r Reconciler) admitRuns(
 		return admission, nil, free, err
 	}
 	if news || slices.ContainsFunc(room.Claims, func(c sweep.Claim) bool { return c.Request.Sweep }) {
-		admission.Wake(now.Add(runsRetry)) // somebody may give way
+		admission.Wake(now.Add(runsRetry)) // somebody may yield
 	}
 	at := siteFor(r.Engine.Traits(), nil)
 	for _, a := range admission.Starts {
@@ -124,7 +124,7 @@ func (r Reconciler) admitRuns(
 	return admission, started, free, err
 }
 
-// siteFor returns where members of a cluster with these hosts are reached, and find and leave files.
+// siteFor returns how members of a cluster with these hosts are reached, and where they find and leave files.
 func siteFor(traits engine.Traits, hosts map[string]domain.Host) sweep.Site {
 	return sweep.Site{FilesDir: traits.FilesOf, WorkDir: traits.WorkDir, InContainer: traits.InContainer, Address: func(member, host string) string {
 		if traits.MemberAddress != nil {
@@ -134,7 +134,7 @@ func siteFor(traits engine.Traits, hosts map[string]domain.Host) sweep.Site {
 	}}
 }
 
-// launch has the engine start the runs of sweeps, those of each at once.
+// launch makes the engine start the runs, those of each sweep at once.
 func (r Reconciler) launch(ctx context.Context, queues []sweep.Queue, started []StartedRun) error {
 	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
@@ -173,7 +173,7 @@ func (r Reconciler) launchOf(ctx context.Context, q sweep.Queue, started []Start
 	return nil
 }
 
-// LaunchError is returned where an engine does not start runs of a sweep.
+// LaunchError means that an engine did not start runs of a sweep.
 type LaunchError struct {
 	Sweep string
 	Err   error

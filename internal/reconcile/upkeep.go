@@ -15,23 +15,23 @@ import (
 
 // Upkeep is what a group needs between two applies.
 type Upkeep struct {
-	// Stop are members to be stopped, for Reason.
+	// Stop are members to stop, for Reason.
 	Stop   []string
 	Reason domain.StopReason
-	// Restart is true where the whole group has to be restarted, and Resume where that, or another count of a role, was
-	// decided, but not carried out by whoever decided it.
+	// Restart means that the whole group has to restart. Resume means that a restart, a move or a scaling was decided,
+	// but not carried out by whoever decided it.
 	Restart, Resume bool
-	// Move are members whose hosts are lost, to be placed anew.
+	// Move are members to be placed anew, as their hosts are lost.
 	Move []string
-	// Next is when to look again without any event; the zero time where only events matter.
+	// Next is when to look again without an event; zero if only events matter.
 	Next time.Time
 }
 
-// Keep returns what a group needs at a moment: the rest stopped once it is completed or failed, all stopped
-// at its deadline, members moved away from hosts that are lost, or a restart as a whole.
+// Keep returns what a group needs now: stop the rest once it is completed or failed, stop all at its deadline, move
+// members off lost hosts, or restart it as a whole.
 func Keep(d Decision, observed []domain.Observed, lost map[string]string, now time.Time) Upkeep {
 	if d.Document.Scaling {
-		return Upkeep{Resume: true} // whatever has become of the group: then there are the members that there should be
+		return Upkeep{Resume: true} // finish it first, so that the members are those of the document
 	}
 	rule := d.Rule()
 	switch progress := Progress(d, observed); progress.Phase {
@@ -63,12 +63,11 @@ func Keep(d Decision, observed []domain.Observed, lost map[string]string, now ti
 	return keep
 }
 
-// restartUnfinished reports whether a group that is restarted as a whole has members that are not: whoever restarts it
-// died before it came to them.
+// restartUnfinished reports whether a restart of the group as a whole was interrupted before it reached all members.
 func restartUnfinished(d Decision, observed []domain.Observed) bool {
 	restarted := d.Document.GroupRestarts > 0 || d.Document.StartedAt != nil
 	return restarted && slices.ContainsFunc(observed, func(o domain.Observed) bool {
-		return 0 < o.Run && o.Run < d.Document.MinRun // run 0 is that of a member that an apply has yet to start
+		return 0 < o.Run && o.Run < d.Document.MinRun // run 0: not started yet, an apply will
 	})
 }
 
@@ -85,7 +84,7 @@ func stopRest(rule domain.CompletionRule, observed []domain.Observed, reason dom
 	return keep
 }
 
-// runsOf returns in which run each of some members was seen.
+// runsOf returns the observed runs of these members.
 func runsOf(names []string, observed []domain.Observed) map[string]int {
 	runs := make(map[string]int, len(names))
 	for _, o := range observed {
@@ -96,8 +95,7 @@ func runsOf(names []string, observed []domain.Observed) map[string]int {
 	return runs
 }
 
-// clocksApart is how far clocks of hosts are allowed to be apart. An end that is later than that is told by a clock
-// that is wrong.
+// clocksApart is how far apart the clocks of hosts may be. An end time further in the future comes from a wrong clock.
 const clocksApart = time.Minute
 
 func groupRestartDue(doc domain.GroupDocument, observed []domain.Observed, now time.Time) (time.Time, bool) {
@@ -122,7 +120,7 @@ func deadlineOf(rule domain.CompletionRule, doc domain.GroupDocument, observed [
 	return started.Add(time.Duration(rule.Deadline)), true
 }
 
-// startOf returns when the group started, over all restarts since the last rerun; zero where it has not.
+// startOf returns when the group started, before any restarts since the last rerun; zero if it has not.
 func startOf(doc domain.GroupDocument, observed []domain.Observed) time.Time {
 	var started time.Time
 	if doc.StartedAt != nil {
@@ -136,7 +134,7 @@ func startOf(doc domain.GroupDocument, observed []domain.Observed) time.Time {
 	return started
 }
 
-// Due is a group that needs something at a moment, without any further change.
+// Due is a group that needs something at a certain time, even if nothing else changes.
 type Due struct {
 	Group string
 	Due   time.Time
@@ -159,8 +157,8 @@ func (r Reconciler) Pending(ctx context.Context, now time.Time) ([]Due, error) {
 	return pending, unread
 }
 
-// observeAll observes the members of all groups, by group: at once, or, where that fails, group by group, so that one
-// that can't be observed is no harm to the others. It is left out then, with an error.
+// observeAll observes the members of all groups, by group. If observing them at once fails, it observes them group by
+// group, and leaves out those that fail with an error.
 func (r Reconciler) observeAll(ctx context.Context, groups map[string]domain.GroupDocument) (map[string][]domain.Observed, error) {
 	members := make(map[string][]domain.Observed, len(groups))
 	all, err := r.Engine.Observe(ctx, "")
@@ -169,7 +167,7 @@ func (r Reconciler) observeAll(ctx context.Context, groups map[string]domain.Gro
 			members[name] = nil
 		}
 		for _, o := range all {
-			if _, found := groups[o.Group]; found { // or else it is of a sweep
+			if _, found := groups[o.Group]; found { // else it is of a sweep
 				members[o.Group] = append(members[o.Group], o)
 			}
 		}
@@ -187,12 +185,11 @@ func (r Reconciler) observeAll(ctx context.Context, groups map[string]domain.Gro
 	return members, unread
 }
 
-// lockedRetry is when to look again at a group that an apply holds, or a change of a count.
+// lockedRetry is how soon to look again at a group that an apply or a scaling holds.
 const lockedRetry = 500 * time.Millisecond
 
-// Keep does for a group what it needs now, and returns when to look again without any event. Where somebody else
-// holds the group's lock nothing is done until it is free. Members that have lost their hosts and can't be placed
-// elsewhere are an [*UnplacedError].
+// Keep does what a group needs now, and returns when to look again without an event. If somebody else holds the group's
+// lock, it does nothing. Members that have lost their hosts and can't be placed elsewhere are an [*UnplacedError].
 func (r Reconciler) Keep(ctx context.Context, name string) (next time.Time, err error) {
 	release, err := r.Engine.Lock(ctx, GroupLock(name), r.holder("upkeep of group "+name))
 	if _, locked := errors.AsType[*engine.LockedError](err); locked {
@@ -217,7 +214,7 @@ func (r Reconciler) Keep(ctx context.Context, name string) (next time.Time, err 
 	return r.act(ctx, group, lost)
 }
 
-// act does for a group what it needs now, and returns when to look again without any event. The group's lock is held.
+// act does what a group needs now, and returns when to look again without an event. The caller holds the group's lock.
 func (r Reconciler) act(ctx context.Context, group Group, lost map[string]string) (next time.Time, err error) {
 	keep := Keep(group.Decision, group.Observed, lost, time.Now())
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// current returns the decision that a document of the cluster [lab] stands for.
+// current returns the decision for a document of the cluster [lab].
 func current(doc domain.GroupDocument) reconcile.Decision {
 	view := lab()
 	return reconcile.Current(view.Traits, view.Inventory.Hosts, doc)
@@ -18,14 +18,13 @@ func current(doc domain.GroupDocument) reconcile.Decision {
 
 func duration(d time.Duration) *domain.Duration { return (*domain.Duration)(&d) }
 
-// fail has an observed member end at a moment after the epoch.
+// fail makes an observed member fail this long after the epoch.
 func fail(o *domain.Observed, code int, after time.Duration) {
 	finished := epoch.Add(after)
 	o.State, o.ExitCode, o.FinishedAt, o.LastError = domain.StateFailed, &code, &finished, "it broke"
 }
 
-// TestProgressOfAGroup is about what the members of a group as a whole count for: ps-0, worker-0 (the chief) and
-// worker-1, of a group that was restarted once, and runs since run 3.
+// TestProgressOfAGroup: a group of ps-0, worker-0 (the chief) and worker-1 that was restarted once, with minimum run 3.
 func TestProgressOfAGroup(t *testing.T) {
 	failed := domain.Progress{Phase: domain.PhaseFailed, Reason: "failed: mnist-worker-0: it broke"}
 	for name, c := range map[string]struct {
@@ -87,8 +86,8 @@ func TestProgressOfAnExhaustedGroup(t *testing.T) {
 	}
 }
 
-// TestKeep looks at a group of ps-0, worker-0 (the chief) and worker-1, started at the epoch in run 3, with a deadline
-// of an hour, a minute later.
+// TestKeep: a group of ps-0, worker-0 (the chief) and worker-1 with a deadline of an hour, a minute after it
+// started in run 3 at the epoch.
 func TestKeep(t *testing.T) {
 	now := epoch.Add(time.Minute)
 	const ps, w0, w1 = 0, 1, 2

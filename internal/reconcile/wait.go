@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	// logTail is the number of a failed member's last log lines that an error shows.
+	// logTail is how many of a failed member's last log lines an error shows.
 	logTail = 20
-	// lookAtLatest is how soon a wait looks again without any event.
+	// lookAtLatest is how soon a wait looks again without an event.
 	lookAtLatest = 10 * time.Second
-	// outageRetry is how soon an engine is asked again that can't be asked.
+	// outageRetry is how soon to retry an engine that can't be reached.
 	outageRetry = 500 * time.Millisecond
 )
 
-// MemberError is returned where a member keeps its group from what was waited for. The member and its logs are
-// still there.
+// MemberError means that a member prevents what was waited for. The member and its logs are still there.
 type MemberError struct {
 	Member domain.Observed
-	// Cause is the member's own error, or the phase that the group is in instead.
+	// Cause is the member's own error, or that it ended although its group never completes.
 	Cause string
-	// Log are the last lines that the member wrote.
+	// Log are the member's last log lines.
 	Log []string
 }
 
@@ -46,9 +45,9 @@ func (e *MemberError) Error() string {
 	return b.String()
 }
 
-// await returns when the group runs or has completed, whichever phase is asked for, and returns the decision as it is
-// by then; a group that should run may have completed already. A completed group is waited for until its rest is
-// stopped, too. A member that failed for good ends the wait with a [*MemberError]. What is observed counts as regarded.
+// await waits until the group runs or has completed, by phase, and returns the decision as stored by then. Completion
+// also satisfies a wait for running; a wait for completion includes that the rest is stopped. A member that failed for
+// good is a [*MemberError]. The observed members are passed through regarded first.
 func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, regarded func(Decision, []domain.Observed) []domain.Observed) (Decision, error) {
 	var last domain.Progress
 	var trouble string
@@ -78,7 +77,7 @@ func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, r
 			return false, next, fmt.Errorf("group %q failed: %s", d.Document.Spec.Name, last.Reason)
 		}
 		if phase == domain.PhaseRunning {
-			// The group's lock is held here, and so keeps the controller from doing it.
+			// This apply holds the group's lock, so the controller can't do it.
 			next, err = r.act(ctx, Group{Decision: d, Observed: observed, Progress: last}, lost)
 			if unplaced, is := errors.AsType[*UnplacedError](err); is {
 				trouble, err = unplaced.Error(), nil // the host may come back
@@ -102,10 +101,10 @@ func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, r
 	return d, err
 }
 
-// asTheyAre regards members as nothing else than they are.
+// asTheyAre returns the members unchanged.
 func asTheyAre(_ Decision, observed []domain.Observed) []domain.Observed { return observed }
 
-// waitsFor returns why a member that does not run yet could not be started, for reasons that may pass.
+// waitsFor returns why a pending member could not be started, if the reason may pass.
 func waitsFor(observed []domain.Observed) string {
 	for _, o := range observed {
 		if o.State == domain.StatePending && o.LastError != "" {
@@ -115,8 +114,7 @@ func waitsFor(observed []domain.Observed) string {
 	return ""
 }
 
-// hopeless returns a member for which the group will not get into the phase that is waited for, from the one that it is
-// in.
+// hopeless returns a member that keeps the group from getting from its present phase to the wanted one.
 func hopeless(d Decision, observed []domain.Observed, wanted, present domain.Phase) (domain.Observed, bool) {
 	if present != domain.PhaseFailed && wanted != domain.PhaseRunning {
 		return domain.Observed{}, false
@@ -130,7 +128,7 @@ func hopeless(d Decision, observed []domain.Observed, wanted, present domain.Pha
 			o.LastError = "it has ended with exit code 0, and the members of a group whose completion is never should not"
 			return o, true
 		}
-		// An apply fails at once if a member can't be started. The controller goes on retrying it, as its rule says.
+		// An apply fails at once if a member can't be started. The controller keeps retrying it by its restart rule.
 		if o.State == domain.StateFailed || o.State == domain.StateRestarting && o.Unstarted {
 			return o, true
 		}
@@ -138,13 +136,13 @@ func hopeless(d Decision, observed []domain.Observed, wanted, present domain.Pha
 	return domain.Observed{}, false
 }
 
-// settled reports whether nothing more is to come in a completed group: its rest has been stopped.
+// settled reports whether the rest of a completed group has been stopped.
 func settled(d Decision, observed []domain.Observed) bool {
 	return len(stopRest(d.Rule(), observed, domain.StopCompleted).Stop) == 0
 }
 
-// refresh returns the decision as it is stored by now: the controller restarts a group as a whole, and another apply
-// may change one whose completion is waited for.
+// refresh returns the decision as stored now: the controller may restart the group as a whole, and another apply may
+// change a group that is waited for.
 func (r Reconciler) refresh(ctx context.Context, d Decision) (Decision, error) {
 	name := d.Document.Spec.Name
 	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name)
@@ -171,22 +169,21 @@ func (r Reconciler) memberError(ctx context.Context, o domain.Observed) error {
 	return failure
 }
 
-// look looks at the members of a group for something, and returns when to look again at the latest: the zero time where
-// any event will do.
+// look inspects the members of a group. next is when to look again at the latest; zero if only events matter.
 type look func([]domain.Observed) (seen bool, next time.Time, err error)
 
-// watch observes a group, and again after each change and at the moments that look returns, until look tells that it
-// has seen what it looks for. It outlasts that the engine can't be asked for a while: a training goes on without it.
+// watch calls look now, after each change of the group, and at the times that look returns, until it has seen what it
+// looks for. It tolerates an unreachable engine for a while, as training goes on without one.
 func (r Reconciler) watch(ctx context.Context, group string, look look) error {
-	var since time.Time // when the engine was first found not to answer
-	var outage error    // why it did not answer last; nil while it does
+	var since time.Time // when the engine first failed to answer
+	var outage error    // its last error; nil while it answers
 	for {
 		answered, err := r.watchUntilLost(ctx, group, look)
 		if answered {
 			outage = nil
 		}
 		if ctx.Err() != nil && Passes(err) && !errors.Is(err, ctx.Err()) {
-			outage, err = err, ctx.Err() // both at one moment
+			outage, err = err, ctx.Err() // both happened at once
 		}
 		switch {
 		case err == nil:
@@ -208,16 +205,16 @@ func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 	}
 }
 
-// outageError is returned where a wait was ended while the engine could not be asked.
+// outageError means that a wait ended while the engine could not be reached.
 type outageError struct{ ended, last error }
 
-// Error says both.
+// Error names both.
 func (e *outageError) Error() string { return fmt.Sprintf("%v, while %v", e.ended, e.last) }
 
-// Unwrap returns why the wait was ended.
+// Unwrap returns what ended the wait.
 func (e *outageError) Unwrap() error { return e.ended }
 
-// Passes reports whether an error may be over soon: a manager restarts, or the managers choose another leader.
+// Passes reports whether an error may pass soon, such as a manager restart or the election of a leader.
 func Passes(err error) bool {
 	for _, passing := range []error{engine.ErrUnreachable, engine.ErrUnwell, engine.ErrNotFormed, engine.ErrEventsLost} {
 		if errors.Is(err, passing) {
@@ -227,7 +224,7 @@ func Passes(err error) bool {
 	return false
 }
 
-// watchUntilLost is one attempt to watch; answered reports whether the engine answered all that a look asks.
+// watchUntilLost is one attempt to watch; answered reports whether the engine answered a complete look.
 func (r Reconciler) watchUntilLost(ctx context.Context, group string, look look) (answered bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -247,7 +244,7 @@ func (r Reconciler) watchUntilLost(ctx context.Context, group string, look look)
 		}
 		answered = true
 		engine.WaitPace.Rest(ctx, start)
-		// Without any event, too: a look is what brings residents back that died.
+		// Without an event, too: looking is what restarts a dead controller or agent.
 		if latest := time.Now().Add(lookAtLatest); next.IsZero() || next.After(latest) {
 			next = latest
 		}
