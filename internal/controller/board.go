@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// board shows what the policies have done since the controller runs. It may be used by several goroutines.
+// board holds what the metrics page shows of each policy since the controller started. It is safe for concurrent use.
 type board struct {
 	mu       sync.Mutex
 	policies map[string]metrics.PolicyStatus
@@ -18,7 +18,7 @@ type board struct {
 
 func newBoard() *board { return &board{policies: map[string]metrics.PolicyStatus{}} }
 
-// show takes notice of a decision, or of what came of it.
+// show records a decision, or its outcome.
 func (b *board) show(policy domain.AutoscalingPolicy, e autoscale.Entry) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -60,7 +60,7 @@ func (b *board) remove(policy string) {
 	delete(b.policies, policy)
 }
 
-// statuses are those of all policies, in the order of their keys.
+// statuses returns the status of each policy, sorted by key.
 func (b *board) statuses() []metrics.PolicyStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()

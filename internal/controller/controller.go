@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// afterFault is how soon the controller looks again after an engine call failed.
+	// afterFault is how soon the controller retries after an engine call failed.
 	afterFault = 2 * time.Second
-	// atLatest is how soon it looks again when nothing happens.
+	// atLatest is how soon it looks again without an event.
 	atLatest = time.Hour
 )
 
-// Options are what is particular to where a controller runs.
+// Options are specific to where a controller runs.
 type Options struct {
 	// Cluster is the name of the cluster.
 	Cluster string
@@ -32,8 +32,8 @@ type Options struct {
 	Metrics string
 }
 
-// Run acts for the cluster of an engine until ctx is done, and has given back its locks when it returns: where they are
-// leases, the next controller would wait for them.
+// Run acts as the controller of an engine's cluster until ctx is done. It has released its locks when it returns, as
+// the next controller would otherwise have to wait for their leases to expire.
 func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger) error {
 	shown := newBoard()
 	if options.Metrics != "" {
@@ -60,10 +60,10 @@ func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger
 	return nil
 }
 
-// duty is what is done after each change, until the stream of changes ends.
+// duty is work to do after each change, until the event stream ends.
 type duty func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error
 
-// again does its duty, with another stream of changes when one ends, until ctx is done.
+// again runs a duty until ctx is done, with a new event stream whenever one ends.
 func again(ctx context.Context, e engine.Engine, log *slog.Logger, do duty) {
 	for ctx.Err() == nil {
 		if err := attend(ctx, e, log, do); err != nil && ctx.Err() == nil {
@@ -83,7 +83,7 @@ func attend(ctx context.Context, e engine.Engine, log *slog.Logger, do duty) err
 	return do(ctx, reconcile.Reconciler{Engine: e, Controller: true}, events, log)
 }
 
-// watch does what the groups need.
+// watch looks after the groups.
 func watch(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
 	told := faults{}
 	for {
@@ -96,13 +96,13 @@ func watch(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, 
 	}
 }
 
-// everything is what faults are told of that are no single group's, or policy's.
+// everything is the key for faults that concern no single group or policy.
 const everything = ""
 
-// faults are what was logged last of the groups that can't be seen to, so that each fault is logged once.
+// faults are the last logged faults by group, so that each fault is logged once.
 type faults map[string]string
 
-// news reports whether a group's fault, or its end, is not known yet.
+// news reports whether a group's fault, or the end of one, is new.
 func (f faults) news(group string, fault error) bool {
 	text := ""
 	if fault != nil {
@@ -113,7 +113,7 @@ func (f faults) news(group string, fault error) bool {
 	return !known
 }
 
-// keepAll does what the groups need now, and returns when the next of them needs something without any change.
+// keepAll does what the groups need now, and returns when the next group needs something without an event.
 func keepAll(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, told faults) (next time.Time) {
 	next = time.Now().Add(atLatest)
 	once := reconcile.Reconciler{Engine: r.Engine.Snapshot(), Controller: true}

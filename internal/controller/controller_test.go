@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestFaultsAreToldOnce: a fault is news when it is not the group's last one.
+// TestFaultsAreToldOnce: a fault is news unless it is the group's last one.
 func TestFaultsAreToldOnce(t *testing.T) {
 	down, full := errors.New("host a is down"), errors.New("no room")
 	told := faults{}

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// leased is a lab whose locks are leases: to end one takes a moment, and one that isn't ended keeps the next controller
-// waiting.
+// leased is a lab whose locks are leases: releasing one takes a moment, and an unreleased one
+// blocks the next controller.
 type leased struct {
 	*lab
 
@@ -30,13 +30,13 @@ func (l leased) Hold(ctx context.Context, name string, holder engine.Holder) (co
 	held, release, err := engine.HoldFor(ctx, l, name, holder)
 	l.taken <- struct{}{}
 	return held, func() error {
-		<-time.After(time.Second) // by the clock of the test
+		<-time.After(time.Second) // of the test's clock
 		l.ended <- struct{}{}
 		return release()
 	}, err
 }
 
-// TestEndsItsLocks: a controller that ends has given back its locks by then.
+// TestEndsItsLocks: a controller has released its locks when Run returns.
 func TestEndsItsLocks(t *testing.T) {
 	l := newLab(t, func(*domain.AutoscalingPolicy) {})
 	synctest.Test(t, func(t *testing.T) {

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// healthInterval is how often the GPUs of pools are looked at.
+	// healthInterval is how often the GPUs of pools are examined.
 	healthInterval = 5 * time.Second
-	// withoutPools is how soon it is looked whether there are pools when nothing happens.
+	// withoutPools is how often to check without an event whether there are pools.
 	withoutPools = time.Minute
 )
 
-// watchGPUs notes what is wrong with the GPUs of pools, again and again. Where there are no pools, it only looks for
-// them after a change.
+// watchGPUs records what is wrong with the GPUs of pools. While there are no pools, it only checks
+// for some after each change.
 func watchGPUs(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
 	told := faults{}
 	for {

@@ -12,23 +12,23 @@ import (
 )
 
 const (
-	// quietPause is how long what changed no count waits to be stored, at least, and quietRate how many bytes a second
-	// are stored of that: a Swarm keeps what is written in the memory of its managers for a while.
+	// quietPause is the minimum time before entries without a change of count are stored, and quietRate bounds how many
+	// bytes of them are stored per second: a Swarm keeps written data in its managers' memory for a while.
 	quietPause = 30 * time.Second
 	quietRate  = 1024
 )
 
-// historyKeeper keeps with the cluster what its policies decide. It is for one goroutine.
+// historyKeeper stores the decisions of policies with the cluster. It is not safe for concurrent use.
 type historyKeeper struct {
 	items   engine.Store
-	added   autoscale.History // since the last time that it was stored
+	added   autoscale.History // since the last Flush
 	due     time.Time
-	stored  time.Time // when that was
+	stored  time.Time // time of the last Flush
 	resting time.Duration
 
-	archive   *autoscale.Archive // nil as long as it could not be read
+	archive   *autoscale.Archive // nil until it has been read
 	revisions map[string]int
-	// doubtful is the content of a chunk that may have been stored or not.
+	// doubtful is the content of chunks whose write may or may not have succeeded.
 	doubtful map[string][]byte
 }
 
@@ -36,8 +36,8 @@ func newHistoryKeeper(items engine.Store) *historyKeeper {
 	return &historyKeeper{items: items, resting: quietPause}
 }
 
-// Load reads what is stored, again where another controller may have added to it. A part of the history that can't be
-// read is an [autoscale.ChunkError]: the history goes on without.
+// Load reads the stored history, again if another controller may have added to it. A chunk that can't be read is an
+// [autoscale.ChunkError]; the history continues without it.
 func (h *historyKeeper) Load(ctx context.Context, now time.Time) error {
 	found, err := h.items.List(ctx, autoscale.HistoryKind)
 	if err != nil {
@@ -64,12 +64,12 @@ func (h *historyKeeper) Add(e autoscale.Entry) {
 	}
 }
 
-// Due is when what was added is to be stored: at once where a count or a size was changed, and else from time to time.
-// It is zero where there is nothing to store.
+// Due returns when the added entries should be stored: at once after a change of count or size, and otherwise from time
+// to time. It is zero if there is nothing to store.
 func (h *historyKeeper) Due() time.Time { return h.due }
 
-// Flush stores what was added and is not stored yet. Where that fails, it is due again soon. It is [engine.ErrConflict]
-// where another controller has stored its own: what that was has to be loaded before this one goes on.
+// Flush stores the added entries. After an error they are due again soon. The error is [engine.ErrConflict] if another
+// controller has stored its own; those have to be loaded before this one continues.
 func (h *historyKeeper) Flush(ctx context.Context, now time.Time) error {
 	var unread error
 	if h.archive == nil {
@@ -90,7 +90,7 @@ func (h *historyKeeper) Flush(ctx context.Context, now time.Time) error {
 	return errors.Join(unread, unfit, unstored)
 }
 
-// take returns what was added since the last time.
+// take returns the entries added since the last call.
 func (h *historyKeeper) take(now time.Time) []autoscale.Entry {
 	added := h.added.All()
 	h.added, h.due, h.stored = autoscale.History{}, time.Time{}, now
@@ -117,8 +117,8 @@ func (h *historyKeeper) store(ctx context.Context, put []autoscale.Chunk, remove
 
 func chunkKey(name string) engine.Key { return engine.Key{Kind: autoscale.HistoryKind, Name: name} }
 
-// put stores a chunk on top of what this controller stored last. Where an error left open whether that was stored, it
-// looks.
+// put stores a chunk over the revision that this controller stored last. If a failed write left that unclear,
+// it reads the chunk first.
 func (h *historyKeeper) put(ctx context.Context, chunk autoscale.Chunk) error {
 	if former := h.doubtful[chunk.Name]; former != nil {
 		found, err := h.items.Get(ctx, chunkKey(chunk.Name))

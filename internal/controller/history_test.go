@@ -20,17 +20,17 @@ import (
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// items is the store of a cluster, in memory. Its calls are noted, and can fail.
+// items is an in-memory store. Its calls are recorded, and can be made to fail.
 type items struct {
 	storetest.Memory
 
 	mutex sync.Mutex
-	// fault is asked before and after each call: what it returns is the error of the call.
+	// fault is called before and after each call; the error that it returns becomes that of the call.
 	fault func(call string, done bool) error
 	calls []string
 }
 
-// putChunk is what calls begin with that store a part of the history.
+// putChunk is the prefix of calls that store a part of the history.
 var putChunk = "put " + autoscale.HistoryKind.Name + "/"
 
 func newItems() *items {
@@ -41,7 +41,7 @@ func newItems() *items {
 
 func noFault(string, bool) error { return nil }
 
-// do makes a call, unless whoever makes it has died.
+// do makes a call, unless its caller's context is done.
 func (i *items) do(ctx context.Context, call string, do func() error) error {
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
@@ -86,7 +86,7 @@ func (i *items) Delete(ctx context.Context, key engine.Key) error {
 	return i.do(ctx, "delete "+key.Kind.Name+"/"+key.Name, func() error { return i.Memory.Delete(ctx, key) })
 }
 
-// documentOf returns a stored document, past all faults.
+// documentOf returns a stored document, bypassing faults.
 func documentOf[T any, P domain.Document[T]](t testing.TB, i *items, name string) T {
 	t.Helper()
 	doc, err := engine.Get[T, P](t.Context(), &i.Memory, name)
@@ -96,7 +96,7 @@ func documentOf[T any, P domain.Document[T]](t testing.TB, i *items, name string
 	return doc
 }
 
-// edit changes a stored document, or makes it, past all faults.
+// edit changes or creates a stored document, bypassing faults.
 func edit[T any, P domain.Document[T]](t testing.TB, i *items, name string, change func(doc *T)) T {
 	t.Helper()
 	doc, err := engine.Get[T, P](t.Context(), &i.Memory, name)
@@ -110,7 +110,7 @@ func edit[T any, P domain.Document[T]](t testing.TB, i *items, name string, chan
 	return doc
 }
 
-// revisions returns those of the items of a kind, by name.
+// revisions returns the revisions of the items of a kind, by name.
 func (i *items) revisions(t testing.TB, kind domain.Kind) map[string]int {
 	t.Helper()
 	found, err := i.Memory.List(t.Context(), kind)
@@ -124,7 +124,7 @@ func (i *items) revisions(t testing.TB, kind domain.Kind) map[string]int {
 	return revisions
 }
 
-// entries returns those of the stored history.
+// entries returns the entries of the stored history.
 func (i *items) entries(t rapid.TB, now time.Time, selection autoscale.Selection) []autoscale.Entry {
 	t.Helper()
 	stored, err := engine.Contents(context.Background(), &i.Memory, autoscale.HistoryKind)
@@ -138,7 +138,7 @@ func (i *items) entries(t rapid.TB, now time.Time, selection autoscale.Selection
 	return entries
 }
 
-// counts returns the counts that the stored history tells of.
+// counts returns the changes of count in the stored history.
 func (i *items) counts(t rapid.TB) string {
 	t.Helper()
 	var counts []string
@@ -148,12 +148,12 @@ func (i *items) counts(t rapid.TB) string {
 	return strings.Join(counts, " ")
 }
 
-// decided is a decision of a policy.
+// decided returns the entry of a policy's decision.
 func decided(at time.Time, from, to int) autoscale.Entry {
 	return autoscale.NewEntry("job/worker", at, from, autoscale.Decision{From: from, To: to})
 }
 
-// What changed a count is stored at once, all else from time to time, and a new controller goes on with all of it.
+// Changes of count are stored at once, all else from time to time, and a new controller continues with all of it.
 func TestHistoryIsStored(t *testing.T) {
 	stored := newItems()
 	h := newHistoryKeeper(stored)
@@ -207,7 +207,7 @@ func TestHistoryIsStored(t *testing.T) {
 	}
 }
 
-// The more there is to write again, the longer what changed nothing waits.
+// The more there is to rewrite, the longer entries without a change wait.
 func TestLargeHistoryRests(t *testing.T) {
 	h := newHistoryKeeper(newItems())
 	for i := range 2000 {
@@ -226,7 +226,7 @@ func TestLargeHistoryRests(t *testing.T) {
 	}
 }
 
-// Whichever calls fail, before they were done or after that: nothing is lost, and nothing stored twice.
+// Whichever calls fail, before or after taking effect, nothing is lost and nothing is stored twice.
 func TestHistoryOutlastsFaults(t *testing.T) {
 	down := errors.New("the engine is down")
 	rapid.Check(t, func(t *rapid.T) {
@@ -259,7 +259,7 @@ func TestHistoryOutlastsFaults(t *testing.T) {
 	})
 }
 
-// A controller that has been replaced learns of it, and goes on with what the other stored once it has loaded that.
+// A replaced controller gets a conflict, and continues with the other's entries after loading them.
 func TestHistoryOfAnother(t *testing.T) {
 	stored := newItems()
 	first, second := newHistoryKeeper(stored), newHistoryKeeper(stored)
@@ -288,7 +288,7 @@ func TestHistoryOfAnother(t *testing.T) {
 	}
 }
 
-// What can't be read is told once, and does not keep the history from going on.
+// A corrupt chunk is reported once, and does not stop the history.
 func TestHistoryGoesOnBesideWhatIsCorrupt(t *testing.T) {
 	stored := newItems()
 	stored.Set(engine.Item{Key: chunkKey("1"), Revision: 5, Data: []byte("no chunk")})
@@ -307,7 +307,7 @@ func TestHistoryGoesOnBesideWhatIsCorrupt(t *testing.T) {
 	}
 }
 
-// Every store is shown to take items as large as chunks and shards may be.
+// The conformance tests of stores cover items as large as chunks and shards may be.
 func TestChunksAndShardsFitIntoStores(t *testing.T) {
 	shown := 0
 	for _, kind := range storetest.Kinds {

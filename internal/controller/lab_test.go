@@ -15,11 +15,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// lacking is what the lab does not have of an engine.
+// lacking is the part of an engine that the lab lacks.
 type lacking struct{ engine.Engine }
 
-// lab is a cluster in memory, whose members run as soon as they are started, and share a load. What it does not have is
-// left to the nil engine inside of it, and panics.
+// lab is an in-memory cluster whose members run as soon as they are started, and share a load. Other calls go to the
+// nil engine inside it, and panic.
 type lab struct {
 	lacking
 	*items
@@ -28,26 +28,25 @@ type lab struct {
 	mu      sync.Mutex
 	staged  map[string]domain.MemberSpec
 	members map[string]domain.Observed
-	// load is what the members of a group have to do, in processors, and loads what single ones have to, in place of
-	// their share.
+	// load is the load of a group in CPUs, which its members share; loads overrides the share of single members.
 	load  float64
 	loads map[string]float64
 	now   time.Time
 	// faults are errors that calls return, once each.
 	faults map[string]error
-	// starting are members that take their time until they run.
+	// starting are members that take a while until they run.
 	starting map[string]bool
 	// held are the locks that somebody else holds.
 	held map[string]bool
-	// schedules tells that the lab distributes members that have no identity by itself.
+	// schedules makes the lab schedule members without identity itself.
 	schedules bool
-	// handsOver is as in [engine.Traits], and onStage is told of what is staged, where it is not nil.
+	// handsOver is as in [engine.Traits]; onStage, if not nil, is called for each staged specification.
 	handsOver bool
 	onStage   func(spec domain.MemberSpec)
 }
 
-// newLab returns a cluster with a group "job" of two workers that nobody counts, and a policy for them: changes is what
-// is particular to it.
+// newLab returns a cluster with a group "job" of two workers without declared replicas, and a
+// policy for them after changes.
 func newLab(t *testing.T, changes func(p *domain.AutoscalingPolicy)) *lab {
 	t.Helper()
 	l := &lab{
@@ -85,14 +84,14 @@ func (l *lab) must(_ any, err error) {
 	}
 }
 
-// fails returns the error of a call, where it is to have one.
+// fails returns and clears the error that a call should return.
 func (l *lab) fails(call string) error {
 	err := l.faults[call]
 	delete(l.faults, call)
 	return err
 }
 
-// scale changes the count past the controller, before anything is decided.
+// scale changes the count behind the controller's back, before anything is decided.
 func (l *lab) scale(from, to int) {
 	l.Helper()
 	_, _, err := reconcile.Reconciler{Engine: l}.Scale(l.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: from, To: to, At: l.now.Add(-time.Hour), Why: "a test"})
@@ -105,7 +104,7 @@ func (l *lab) put(policy domain.AutoscalingPolicy) {
 	edit(l.T, l.items, policy.Key(), func(doc *domain.AutoscalingPolicyDocument) { doc.Spec = policy })
 }
 
-// end has a policy end, and drop has it be gone.
+// end marks a policy as ending, and drop deletes it.
 func (l *lab) end(policy string) {
 	l.Helper()
 	edit(l.T, l.items, policy, func(doc *domain.AutoscalingPolicyDocument) { doc.Ending = true })
@@ -118,7 +117,7 @@ func (l *lab) drop(policy string) {
 	}
 }
 
-// requires has each worker reserve processors.
+// requires sets the CPUs that each worker requests.
 func (l *lab) requires(cpus float64) {
 	l.Helper()
 	edit(l.T, l.items, "job", func(doc *domain.GroupDocument) {
@@ -128,19 +127,19 @@ func (l *lab) requires(cpus float64) {
 	})
 }
 
-// policy is that of the workers.
+// policy returns the workers' policy.
 func (l *lab) policy() domain.AutoscalingPolicy {
 	l.Helper()
 	return documentOf[domain.AutoscalingPolicyDocument](l.T, l.items, "job/worker").Spec
 }
 
-// count is that of the workers.
+// count returns the workers' count.
 func (l *lab) count() int {
 	l.Helper()
 	return documentOf[domain.GroupDocument](l.T, l.items, "job").Counts["worker"]
 }
 
-// controller returns a scaler with what is stored, as that of a controller that has just been started.
+// controller returns the scaler of a newly started controller.
 func (l *lab) controller() *scaler {
 	l.Helper()
 	s, err := newScaler(l.Context(), reconcile.Reconciler{Engine: l, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
@@ -148,7 +147,7 @@ func (l *lab) controller() *scaler {
 	return s
 }
 
-// pass has time pass with a controller at work, and returns the counts that there were, one after the other.
+// pass lets time pass with a controller at work, and returns the successive counts.
 func (l *lab) pass(s *scaler, d time.Duration) (counts []int) {
 	l.Helper()
 	for end := l.now.Add(d); l.now.Before(end); l.now = l.now.Add(time.Second) {
@@ -163,13 +162,12 @@ func (l *lab) pass(s *scaler, d time.Duration) (counts []int) {
 	return slices.Compact(counts)
 }
 
-// look has a controller look, and decide by what it is told.
+// look makes a controller look, and decide with the answers.
 func (l *lab) look(s *scaler) error {
 	return lookAndDecide(l.Context(), s, l.now)
 }
 
-// lookAndDecide has the policies of a scaler ask that are to at a moment, and decide once all are answered, which is
-// later.
+// lookAndDecide makes the policies that are due ask, waits for all answers, and makes them decide.
 func lookAndDecide(ctx context.Context, s *scaler, now time.Time) error {
 	err := s.look(ctx, now)
 	if s.sharing.deciding {
@@ -216,7 +214,7 @@ func (l *lab) Prune(context.Context, string, *domain.Group) error { return nil }
 
 func (l *lab) StartController(context.Context) error { return nil }
 
-// Put loses the answer where it is to fail: the item is stored.
+// Put stores the item, and then returns the fault if there is one, as if the answer was lost.
 func (l *lab) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	stored, err := l.items.Put(ctx, item)
 	if err != nil {
@@ -265,7 +263,7 @@ func (l *lab) Start(context.Context, string, int) error {
 	return nil
 }
 
-// starts has a member be in a state, and runs has it run.
+// starts sets the state of a member, and runs makes it run.
 func (l *lab) starts(name string, state domain.State) {
 	o := l.members[name]
 	o.State = state

@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// rest is an engine of a cluster in which nothing changes. Its documents, its members and what they use are in memory.
+// rest is the engine of a cluster in which nothing changes. Documents, members and their usage are in memory.
 type rest struct {
 	lacking
 	*items
@@ -32,8 +32,8 @@ func (r *rest) Observe(context.Context, string) ([]domain.Observed, error) { ret
 
 func (r *rest) Usage(context.Context, time.Duration) (engine.Usage, error) { return r.used, nil }
 
-// atRest returns a cluster of so many groups, with so many roles each, each of so many members, that are as busy as the
-// policies of all roles want them to be.
+// atRest returns a cluster with this many groups, roles per group and members per role, all as busy as the
+// roles' policies want them.
 func atRest(b *testing.B, groups, roles, members int) *rest {
 	b.Helper()
 	r := &rest{items: newItems(), used: engine.Usage{Members: map[string]engine.MemberUsage{}}}
@@ -64,7 +64,7 @@ func atRest(b *testing.B, groups, roles, members int) *rest {
 				r.observed = append(r.observed, domain.Observed{
 					Name: name, Group: group, Role: role, Index: i, Host: "gpu1", Address: "10.0.0.1:20000", Run: 1, State: domain.StateRunning, StartedAt: &started,
 				})
-				r.used.Members[name] = engine.MemberUsage{CPUs: domain.Instant(new(2.4)), SampledAt: noon.AddDate(10, 0, 0)} // which never gets old
+				r.used.Members[name] = engine.MemberUsage{CPUs: domain.Instant(new(2.4)), SampledAt: noon.AddDate(10, 0, 0)} // it never becomes stale
 			}
 		}
 		edit(b, r.items, group, func(doc *domain.GroupDocument) { *doc = document })
@@ -72,8 +72,8 @@ func atRest(b *testing.B, groups, roles, members int) *rest {
 	return r
 }
 
-// BenchmarkLook has a thousand policies decide at the same time about ten thousand members, in a cluster that is at
-// rest: all but what it takes to get at items, members and metrics.
+// BenchmarkLook makes a thousand policies decide at once about ten thousand members of a cluster at rest. It excludes
+// the cost of reading items, members and metrics.
 func BenchmarkLook(b *testing.B) {
 	e := atRest(b, 20, 50, 10)
 	s, err := newScaler(b.Context(), reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
@@ -101,7 +101,7 @@ func BenchmarkLook(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has taken of the processors.
+// processorTime returns the CPU time that this process has used.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

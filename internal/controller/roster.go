@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// rosterPatience bounds how long an engine may take to tell which members run: whoever scrapes is less patient.
+	// rosterPatience bounds how long an engine may take to list running members, as scrapers time out as well.
 	rosterPatience = 5 * time.Second
-	// rosterKept is for how long its answer serves all who ask, which every member of the cluster's network may do.
+	// rosterKept is how long an answer is reused, as every member of the cluster's network may ask.
 	rosterKept = time.Second
 )
 
-// roster tells which members run. It may be used by several goroutines.
+// roster lists running members. It is safe for concurrent use.
 type roster struct {
-	life    context.Context //nolint:containedctx // of the controller: several who ask share an answer
+	life    context.Context //nolint:containedctx // the controller's: concurrent scrapes share an answer
 	engine  engine.Engine
 	cluster string
 	log     *slog.Logger
@@ -34,7 +34,7 @@ func newRoster(life context.Context, e engine.Engine, cluster string, log *slog.
 	return &roster{life: life, engine: e, cluster: cluster, log: log, told: faults{}}
 }
 
-// running returns the members that run; none where the engine doesn't tell.
+// running returns the running members; none if the engine fails.
 func (r *roster) running() []metrics.MemberInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()

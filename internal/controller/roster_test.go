@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// register is an engine that tells which members there are, or why not, and counts how often.
+// register is an engine that lists members or fails, and counts how often it was asked.
 type register struct {
 	engine.Engine
 
@@ -33,8 +33,8 @@ func (r *register) Observe(ctx context.Context, _ string) ([]domain.Observed, er
 	return r.observed, r.err
 }
 
-// TestRoster: members are told of while something of them runs. The engine is asked once a second at most, and none are
-// told of where it doesn't answer.
+// TestRoster: members are listed as long as any part of them runs. The engine is asked at most once a second, and no
+// members are listed if it fails.
 func TestRoster(t *testing.T) {
 	e := &register{observed: []domain.Observed{
 		{Name: "job-ps-0", Group: "job", Role: "ps", State: domain.StateCompleted},
@@ -46,7 +46,7 @@ func TestRoster(t *testing.T) {
 		if diff := cmp.Diff(want, r.running()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		r.learned = time.Now() // on a busy machine more time may have passed
+		r.learned = time.Now() // more time may have passed on a busy machine
 	}
 	if e.asked != 1 {
 		t.Errorf("the engine was asked %d times within a second, want once", e.asked)

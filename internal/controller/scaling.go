@@ -20,16 +20,16 @@ import (
 )
 
 const (
-	// scalingLock is held by the controller that decides by the policies.
+	// scalingLock is held by the controller that runs the policies.
 	scalingLock = "autoscaling"
-	// standby is how soon a controller tries again to get that lock.
+	// standby is how soon a controller retries to get that lock.
 	standby = 5 * time.Second
 )
 
-// policyPace is that of looks after events: who changes a policy wants to see what comes of it.
+// policyPace limits looks after events. It is quick, as a user who changes a policy wants to see the effect.
 var policyPace = engine.Pace{Factor: 20, Longest: 2 * time.Second}
 
-// watchScaling follows the autoscaling policies. Of several controllers of a cluster one does.
+// watchScaling runs the autoscaling policies, in one controller of a cluster at a time.
 func watchScaling(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger, board *board) error {
 	if err := awaitPolicies(ctx, r.Engine, events); err != nil {
 		return err
@@ -51,7 +51,7 @@ func watchScaling(ctx context.Context, r reconcile.Reconciler, events <-chan str
 	return errors.Join(err, release())
 }
 
-// awaitPolicies returns once there is a policy: what it takes to follow some is kept only then.
+// awaitPolicies returns once there is a policy; until then nothing is kept for running some.
 func awaitPolicies(ctx context.Context, e engine.Engine, events <-chan struct{}) error {
 	for {
 		start := time.Now()
@@ -66,10 +66,10 @@ func awaitPolicies(ctx context.Context, e engine.Engine, events <-chan struct{})
 	}
 }
 
-// decides reports whether a policy is one that is to be followed.
+// decides reports whether a policy should be run.
 func decides(doc domain.AutoscalingPolicyDocument) bool { return !doc.Ending }
 
-// scaler follows the policies of a cluster. It decides in one goroutine, and carries out in others what takes time.
+// scaler runs the policies of a cluster. It decides in one goroutine, and leaves slow work to others.
 type scaler struct {
 	reconciler reconcile.Reconciler
 	meter      *meter.Meter
@@ -79,57 +79,53 @@ type scaler struct {
 	policies   engine.Decoded[domain.AutoscalingPolicyDocument, *domain.AutoscalingPolicyDocument]
 	memory     *memory
 	history    *historyKeeper
-	// scaledAt is when the history last has a policy change a count, by the policies' keys, as it was read.
+	// scaledAt is when each policy last changed a count, by policy key, in the history as it was read.
 	scaledAt map[string]time.Time
 	followed map[string]*followed
-	// woken is when it is to look because of an event, the zero time where there was none since it last did, and rested
-	// when it may.
+	// woken is when to look because of an event, zero if there was none since the last look. rested is
+	// the earliest time for that.
 	woken, rested time.Time
-	// asking is the number of what was asked for and not decided by yet. What is answered comes by answers, and those
-	// are in answered that have come; hooks has a place for each algorithm of a user that is asked.
+	// asking is the number of policies that have asked and not decided yet. Their answers arrive on answers and are
+	// collected in answered; hooks limits how many external algorithms are asked at once.
 	asking   int
 	answers  chan *asked
 	answered []*asked
 	hooks    chan struct{}
-	// outcomes are those of changes that were carried out, changing is the number of those that are, and turns are what
-	// they wait for.
+	// outcomes are the results of changes, changing is the number of changes in progress, and turns limits those.
 	outcomes chan outcome
 	changing int
 	turns    turns
-	// hooked is what came of telling hooks of members that were added, and hookPace how soon hooks are asked how they
-	// get on.
+	// hooked are the results of after_addition hooks, and hookPace is how often hooks are polled.
 	hooked   chan hooked
 	hookPace hookPace
 	sharing  sharing
-	// resizes are what came of giving members another size.
+	// resizes are the results of changes of size.
 	resizes chan resized
-	// changed tells that something was decided or carried out that must not be forgotten.
+	// changed is set after decisions and changes that have to be stored at once.
 	changed bool
 }
 
-// followed is a policy that is followed.
+// followed is a policy that the controller runs.
 type followed struct {
 	document   domain.AutoscalingPolicyDocument
 	autoscaler *autoscale.Autoscaler
 	questions  []meter.Question
 	state      autoscale.State
-	// windows are the values that its metrics are made of, as far as their sources remember none, as they were stored
-	// or read last.
+	// windows are the samples of its metrics whose sources keep none, as last stored or read.
 	windows map[string]meter.Window
-	// next is when it asks the next time, and asked what it waits for until it decides; nil where it does not. Restored
-	// tells that it has not decided since its state was read, and idle that it decides nothing: it is gone, or about to
-	// go, or one that this build can't follow.
+	// next is when it asks again. asked is its question until it decides; nil otherwise. restored is set
+	// until the first decision after its state was read. idle policies decide nothing: they are gone, ending,
+	// or unknown to this build.
 	next           time.Time
 	asked          *asked
 	restored, idle bool
-	// changing tells that its last decision is being carried out: it goes on with the policy until that has come to its
-	// end.
+	// changing is set while its last decision is being carried out; it is not forgotten before that ends.
 	changing bool
 	sizing
-	// calls are those of its hooks that have not come to their end. Recalled tells that they are a former controller's,
-	// and a removal may have to be gone on with; removing that the hook before a removal is at work. CallOff ends that,
-	// after which it hurries to decide where more members are wanted; stopTelling ends the hook after an addition,
-	// where it is not nil.
+	// calls are its hook calls that have not ended. recalled is set if they are a former controller's and a removal
+	// among them may have to be continued; removing is set while the before_removal hook is at work. callOff
+	// cancels that, and hurries makes the policy decide right after it; stopTelling cancels the after_addition
+	// hook, nil if there is none.
 	calls       *hookCalls
 	recalled    bool
 	removing    atomic.Bool
@@ -140,7 +136,7 @@ type followed struct {
 	untold      untold
 }
 
-// newScaler returns a scaler with what was remembered of the policies.
+// newScaler returns a scaler with the stored state of the policies.
 func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) (*scaler, error) {
 	s := &scaler{
 		reconciler: r, meter: meter.New(r.Engine), log: log, told: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
@@ -159,7 +155,7 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 	return s, errors.Join(err, s.recallHooks(ctx), s.recallUntold(ctx), s.loadHistory(ctx))
 }
 
-// loadHistory reads the history. It goes on without what of it can't be read.
+// loadHistory reads the history, without the parts that can't be read.
 func (s *scaler) loadHistory(ctx context.Context) error {
 	stored, err := engine.Contents(ctx, s.reconciler.Engine, autoscale.HistoryKind)
 	if err != nil {
@@ -176,12 +172,12 @@ func (s *scaler) loadHistory(ctx context.Context) error {
 	}
 	err = s.history.Load(ctx, time.Now())
 	if _, corrupt := errors.AsType[*autoscale.ChunkError](err); corrupt {
-		return nil // as it was just told
+		return nil // reported above
 	}
 	return err
 }
 
-// run decides whenever it is time to, until ctx is done, the stream of changes ends, or there are no policies any more.
+// run decides whenever a policy is due, until ctx is done, the event stream ends, or there are no policies left.
 func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
 	for look := true; ; {
 		start := time.Now()
@@ -209,8 +205,8 @@ func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
 	}
 }
 
-// await returns when there is something to do: when what was asked for was answered, a change was carried out, or it is
-// time to look, which it is at a moment, or after an event, though a few times a second at most.
+// await returns once there is something to do: answers have arrived, a change was carried out, or it is time to look,
+// either at next or after an event, within [policyPace].
 func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Time) (look bool, err error) {
 	if !s.woken.IsZero() {
 		next = earliest(next, s.woken)
@@ -251,7 +247,7 @@ func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Ti
 			if !open {
 				return false, engine.ErrEventsLost
 			}
-			events = nil // one is as good as many
+			events = nil // one event is enough
 			if s.woken.IsZero() {
 				s.woken = s.rested
 				timer.Reset(time.Until(earliest(next, s.woken)))
@@ -260,7 +256,7 @@ func (s *scaler) await(ctx context.Context, events <-chan struct{}, next time.Ti
 	}
 }
 
-// look has the policies ask whose time has come, or which were changed.
+// look makes the policies ask that are due or have changed.
 func (s *scaler) look(ctx context.Context, now time.Time) error {
 	snapshot := s.reconciler
 	snapshot.Engine = s.reconciler.Engine.Snapshot()
@@ -287,7 +283,7 @@ func (s *scaler) look(ctx context.Context, now time.Time) error {
 	return errors.Join(unfollowed, s.ask(ctx, snapshot, due, now))
 }
 
-// next returns when the next policy asks. One that waits for an answer does not ask again before.
+// next returns when the next policy asks. A policy that waits for answers does not ask again before it decides.
 func (s *scaler) next() time.Time {
 	next := time.Now().Add(atLatest)
 	if len(s.sharing.requests) > 0 && !s.sharing.deciding {
@@ -301,7 +297,7 @@ func (s *scaler) next() time.Time {
 	return next
 }
 
-// anyDue reports whether it is time for a policy to ask.
+// anyDue reports whether any policy is due to ask.
 func (s *scaler) anyDue(now time.Time) bool {
 	for _, f := range s.followed {
 		if !f.idle && f.asked == nil && f.isDue(now) {
@@ -311,8 +307,8 @@ func (s *scaler) anyDue(now time.Time) bool {
 	return false
 }
 
-// follow takes notice of policies that are new, were changed or are gone. Those that are new or changed decide at once,
-// and what is known of one that is gone is kept until the change that its end has made is in the history.
+// follow takes over new and changed policies, which decide at once, and forgets deleted ones. A deleted policy is kept
+// until the last change of count is in the history.
 func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[string]domain.AutoscalingPolicyDocument, now time.Time) (failed error) {
 	for key, f := range s.followed {
 		doc, found := documents[key]
@@ -332,7 +328,7 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 			continue
 		}
 		if f != nil && doc.Revision <= f.document.Revision {
-			// It was destroyed and made anew since the last look.
+			// It was destroyed and created again since the last look.
 			if err := s.leave(ctx, e, key); err != nil {
 				failed = errors.Join(failed, err)
 				continue
@@ -341,7 +337,7 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 		}
 		spec, err := s.reconciler.PolicyModels(ctx, doc.Spec)
 		if err != nil {
-			failed = errors.Join(failed, err) // as of a policy that was changed since it was read
+			failed = errors.Join(failed, err) // such as when it was changed since it was read
 			continue
 		}
 		autoscaler, err := autoscale.New(spec)
@@ -356,12 +352,12 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 			f.stopHooks(errPolicyChanged)
 		}
 		f.document, f.autoscaler, f.questions, f.next, f.asked = doc, autoscaler, questionsOf(doc.Spec), now, nil
-		f.idle = err != nil // a build that knows more has written it
+		f.idle = err != nil // written by a newer build
 	}
 	return failed
 }
 
-// leave forgets a policy that is gone, once the change that its end may have made is noted.
+// leave forgets a deleted policy, after adding the change of count at its end to the history.
 func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	f := s.followed[key]
 	name, role := autoscale.Entry{Policy: key}.Key()
@@ -386,18 +382,18 @@ func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	return nil
 }
 
-// isDue reports whether it is time for a policy to ask: also where the clock was put back, and that time is further
-// away than it ever is.
+// isDue reports whether a policy should ask now. That includes a next time further away than it can be,
+// after the clock was set back.
 func (f *followed) isDue(now time.Time) bool {
 	return !f.next.After(now) || f.next.Sub(now) > 2*f.document.Spec.Every()
 }
 
-// batch is the number of policies that ask together at most, where their interval leaves room for others: they share
-// what they ask for.
+// batch is the maximum number of policies that ask together, if the interval leaves room for several batches. Policies
+// of a batch share what they read.
 const batch = 100
 
-// beat returns when a policy asks the next time. All of one interval do at the same times, whatever took how long: or,
-// where there are many of them, at as many times within it.
+// beat returns when a policy asks next. All policies with the same interval ask at the same times, however long that
+// took before; many policies are spread over that many times within the interval.
 func beat(policy domain.AutoscalingPolicy, policies int, now time.Time) time.Time {
 	every := policy.Every()
 	parts := min((policies+batch-1)/batch, max(int(every/time.Second), 1))
@@ -405,7 +401,7 @@ func beat(policy domain.AutoscalingPolicy, policies int, now time.Time) time.Tim
 	return now.Add(-offset).Truncate(every).Add(every + offset)
 }
 
-// earliest is the earlier one of two moments.
+// earliest returns the earlier of two times.
 func earliest(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -413,18 +409,18 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// decide has those policies decide that were answered, and carries out what they decide.
+// decide makes the answered policies decide, and starts the changes that they decide on.
 func (s *scaler) decide(ctx context.Context, now time.Time) error {
 	var decided []change
 	var unstored error
 	for _, a := range s.answered {
 		f := a.policy
 		if f.asked != a {
-			continue // the policy is gone, or another one by now
+			continue // the policy is gone or was replaced
 		}
 		f.asked = nil
 		a.seen.Now = now
-		// From when on it decides has to be known to whoever finds its first change.
+		// Store when it began to decide, so that a successor recognises its first change.
 		s.changed = s.changed || f.state.Since.IsZero()
 		s.recover(f, a.scene, a.seen, now)
 		unstored = errors.Join(unstored, s.heedHooks(ctx, f, a))
@@ -447,7 +443,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		case f.changing && (decision.To > decision.From || decision.To == decision.From && f.yielding.needless()):
 			f.hurries = true
 			f.callOff(&reconcile.HeldError{Why: fmt.Sprintf("%d members are wanted by now, and nobody goes", decision.To)})
-			if f.removing.Load() { // or else it is too late
+			if f.removing.Load() { // else it is too late
 				entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal that is under way is called off first"
 			}
 			s.note(f.document.Spec, entry)
@@ -462,8 +458,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 	}
 	s.asking -= len(s.answered)
 	s.answered = nil
-	// What was done before is stored before more is done: whoever goes on after a death finds the last change of a role
-	// with the role alone.
+	// Store earlier changes before starting new ones: after a crash, the role itself only tells its last change.
 	err := errors.Join(unstored, s.keep(ctx, now))
 	if errors.Is(err, engine.ErrConflict) {
 		return err
@@ -474,7 +469,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 	return err
 }
 
-// note adds what came of a decision to what is told of the policy.
+// note records the outcome of a decision.
 func (s *scaler) note(policy domain.AutoscalingPolicy, e autoscale.Entry) {
 	s.history.Add(e)
 	s.board.show(policy, e)

@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// expectAddition stores that the user's hook is to be told of members, before they are added: who goes on after a death
-// looks whether they were.
+// expectAddition stores, before members are added, that the hook has to be called about them. A successor then checks
+// whether they were added.
 func (s *scaler) expectAddition(ctx context.Context, policy domain.AutoscalingPolicy, c change) (*domain.HookCall, error) {
 	if policy.Hooks.AfterAddition == nil || c.decision.To < c.decision.From {
 		return nil, nil
@@ -35,7 +35,7 @@ func (s *scaler) expectAddition(ctx context.Context, policy domain.AutoscalingPo
 	return &call, c.policy.calls.put(ctx, call)
 }
 
-// added stores what came of an addition that was expected.
+// added stores the result of an expected addition.
 func (c *hookCalls) added(ctx context.Context, call domain.HookCall, to int) error {
 	if to <= call.From {
 		return c.remove(ctx, call.ID)
@@ -45,7 +45,7 @@ func (c *hookCalls) added(ctx context.Context, call domain.HookCall, to int) err
 	return c.put(ctx, call)
 }
 
-// recoverAdditions finds out which additions were carried out, though whoever did could not store that.
+// recoverAdditions finds out which expected additions took place without that being stored.
 func (s *scaler) recoverAdditions(ctx context.Context, f *followed, scene reconcile.Scene) (failed error) {
 	last := scene.Groups[f.document.Spec.Group].Scaled[f.document.Spec.Role]
 	for _, call := range f.calls.of(domain.AfterAddition) {
@@ -61,17 +61,17 @@ func (s *scaler) recoverAdditions(ctx context.Context, f *followed, scene reconc
 	return failed
 }
 
-// hooked is what came of telling a hook of members that were added; call is nil where there was none to tell of.
+// hooked is the result of an after_addition hook; call is nil if there was nothing to call it for.
 type hooked struct {
 	policy *followed
 	call   *domain.HookCall
-	// count is that of the role at the end.
+	// count is the role's count after that.
 	count int
 	err   error
 }
 
-// tellAdditions has the user's hook be told of members that were added, beside all else, unless that is under way. What
-// comes of it is told to the loop.
+// tellAdditions calls the hook about added members in a goroutine, unless that is in progress. The
+// result goes to the loop.
 func (s *scaler) tellAdditions(ctx context.Context, f *followed) {
 	if f.idle || f.stopTelling != nil || !slices.ContainsFunc(f.calls.of(domain.AfterAddition), isCarried) {
 		return
@@ -91,7 +91,7 @@ func (s *scaler) tellAdditions(ctx context.Context, f *followed) {
 
 func isCarried(call domain.HookCall) bool { return call.Carried }
 
-// tellAddition tells the hook of the first addition whose members run, and forgets those whose members have gone.
+// tellAddition calls the hook about the first addition whose members run, and forgets additions whose members are gone.
 func (s *scaler) tellAddition(ctx context.Context, f *followed, policy domain.AutoscalingPolicy) hooked {
 	for wait := s.hookPace.first; ; wait = min(2*wait, s.hookPace.longest) {
 		snapshot := s.reconciler
@@ -119,7 +119,7 @@ func (s *scaler) tellAddition(ctx context.Context, f *followed, policy domain.Au
 	}
 }
 
-// arrived reports whether the members of an addition run. Those that were removed since are left out of it.
+// arrived reports whether the members of an addition run. Members that were removed since are dropped from it.
 func arrived(scene reconcile.Scene, policy domain.AutoscalingPolicy, call *domain.HookCall) bool {
 	standing := scene.Standing(policy.Group, policy.Role)
 	if call.Members == nil {
@@ -139,11 +139,11 @@ func arrived(scene reconcile.Scene, policy domain.AutoscalingPolicy, call *domai
 	return !slices.ContainsFunc(call.Members, func(name string) bool { return !running[name] })
 }
 
-// tellOf tells the hook of one addition, which is over then, whatever came of it.
+// tellOf calls the hook about one addition, and forgets the addition whatever the result.
 func (s *scaler) tellOf(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) hooked {
 	err := s.tell(ctx, f, policy, call)
 	if ctx.Err() != nil {
-		return hooked{policy: f} // it is gone on with
+		return hooked{policy: f} // the next controller continues
 	}
 	t := hooked{f, &call, call.To, err}
 	if unstored := f.calls.remove(ctx, call.ID); unstored != nil {
@@ -155,7 +155,7 @@ func (s *scaler) tellOf(ctx context.Context, f *followed, policy domain.Autoscal
 	return t
 }
 
-// finishTelling takes notice of what came of telling a hook of an addition, and goes on with the next one.
+// finishTelling records the result of an after_addition hook, and continues with the next addition.
 func (s *scaler) finishTelling(ctx context.Context, t hooked, now time.Time) {
 	f := t.policy
 	f.stopTelling = nil

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestHookAfterAddition: the hook is told of members once they run. While it is at work nobody goes, and more may come,
-// of which it is told next; where it fails, the members stay, and the history says so.
+// TestHookAfterAddition: the hook is called about members once they run. While it is at work none is removed, and more
+// may be added, about which it is called next. If it fails, the members stay, and the history says so.
 func TestHookAfterAddition(t *testing.T) {
 	r := newRebalancer(t)
 	l := hookLab(t, domain.ScalingHooks{AfterAddition: r.lasting()})
@@ -48,8 +48,8 @@ func TestHookAfterAddition(t *testing.T) {
 	}
 }
 
-// TestHookOfThoseWhoRun: the hook after an addition waits for the members, without keeping others; of those that have
-// gone before they ran, it hears nothing.
+// TestHookOfThoseWhoRun: the after_addition hook waits for the members without blocking others. It is not called about
+// members that were removed before they ran.
 func TestHookOfThoseWhoRun(t *testing.T) {
 	r := newRebalancer(t)
 	r.answers(http.StatusOK, "")
@@ -73,7 +73,7 @@ func TestHookOfThoseWhoRun(t *testing.T) {
 	}
 }
 
-// TestHookOfThoseWithoutNames: of members that the engine distributes, the hook hears how many there are.
+// TestHookOfThoseWithoutNames: for members that the engine schedules, the hook gets their number only.
 func TestHookOfThoseWithoutNames(t *testing.T) {
 	r := newRebalancer(t)
 	r.answers(http.StatusOK, "")

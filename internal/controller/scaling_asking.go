@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	// hooksAtOnce bounds the algorithms of users that are asked at the same time.
+	// hooksAtOnce bounds how many external algorithms are asked at once.
 	hooksAtOnce = 32
-	// gathering is how long the first answer waits for others, to be decided by with them.
+	// gathering is how long the first answer waits for others, so that they are decided on together.
 	gathering = 20 * time.Millisecond
 )
 
-// asked is what a policy has asked for at a moment, and, once it was answered, what is seen of its role. Nobody waits
-// for what another one asked for.
+// asked is a policy's question, and what is seen of its role once it was answered. No policy waits
+// for another one's answers.
 type asked struct {
 	policy   *followed
 	document domain.AutoscalingPolicyDocument
@@ -32,8 +32,7 @@ type asked struct {
 	at time.Time
 }
 
-// ask has some policies ask for what they need to know, all of them together: what several ask for is read once. What
-// they are told comes by s.answers.
+// ask makes several policies ask together, so that shared values are read once. Their answers arrive on s.answers.
 func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*followed, now time.Time) error {
 	scene, err := snapshot.Scene(ctx)
 	if err != nil && scene.Groups == nil {
@@ -66,15 +65,15 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 	return err
 }
 
-// needs is what a policy needs to know to decide.
+// needs is what a policy needs to know for a decision.
 type needs struct {
 	questions []meter.Question
-	// hooks tells that it needs the answers of the algorithms of its user.
+	// hooks is set if it needs the answers of external algorithms.
 	hooks bool
 }
 
-// needs returns what a policy needs to know about a role with a count. To bring that back within its bounds it needs
-// none of its metrics, and does not wait for any: only what its guards ask.
+// needs returns what a policy needs to know, given a role's count. A count out of bounds is corrected without any
+// metric: only guards are asked.
 func (f *followed) needs(count int) needs {
 	policy := f.document.Spec
 	if count >= policy.Min && count <= policy.Max {
@@ -83,7 +82,7 @@ func (f *followed) needs(count int) needs {
 	return needs{questions: slices.DeleteFunc(slices.Clone(f.questions), func(q meter.Question) bool { return !isGuard(q) })}
 }
 
-// answer waits for what a policy asked for, and tells the loop.
+// answer waits for the answers to a policy's questions, and passes them to the loop.
 func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler, needs needs, answers []meter.Answer) {
 	for i, q := range needs.questions {
 		measured := answers[i]()
@@ -104,7 +103,7 @@ func (s *scaler) answer(ctx context.Context, a *asked, autoscaler *autoscale.Aut
 	}
 }
 
-// askExternal asks the algorithms of users, all of a policy at once.
+// askExternal asks the external algorithms of a policy, all at once.
 func (s *scaler) askExternal(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler) {
 	var asking sync.WaitGroup
 	var mu sync.Mutex
@@ -136,15 +135,15 @@ func (s *scaler) askExternal(ctx context.Context, a *asked, autoscaler *autoscal
 	asking.Wait()
 }
 
-// busyMetric is the name of what agents tell of members that may work: no metric of the user's has it.
+// busyMetric names the question whether members are busy. No metric of a user has that name.
 const busyMetric = ""
 
-// guardMark begins the names of what guards ask: those of no metric of the user's do.
+// guardMark prefixes the names of guards' questions. No metric of a user has that prefix.
 const guardMark = "\n"
 
 func isGuard(q meter.Question) bool { return strings.HasPrefix(q.Metric, guardMark) }
 
-// questionsOf returns what a policy needs to know, in an order of its own.
+// questionsOf returns the questions of a policy, in a fixed order.
 func questionsOf(policy domain.AutoscalingPolicy) []meter.Question {
 	var questions []meter.Question
 	for _, name := range slices.Sorted(maps.Keys(policy.Metrics)) {

@@ -20,8 +20,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// askedByQueue has a second policy of the lab, of a role that is not there, ask a source that does not answer before it
-// is released.
+// askedByQueue adds a second policy, for a role that does not exist, whose source does not answer
+// until release is called.
 func (l *lab) askedByQueue() (release func()) {
 	hangs := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -40,7 +40,7 @@ func (l *lab) askedByQueue() (release func()) {
 	return release
 }
 
-// nextAnswer takes the next answer, which is to be one to a policy.
+// nextAnswer takes the next answer, which has to be for this policy.
 func (s *scaler) nextAnswer(t *testing.T, policy string) {
 	t.Helper()
 	a := <-s.answers
@@ -50,8 +50,8 @@ func (s *scaler) nextAnswer(t *testing.T, policy string) {
 	s.answered = append(s.answered, a)
 }
 
-// TestNobodyWaitsForAnother: policies whose sources answer decide, time after time, while another one's hangs; and that
-// one once it is answered.
+// TestNobodyWaitsForAnother: policies with working sources keep deciding while another one's source hangs, and that one
+// decides once it is answered.
 func TestNobodyWaitsForAnother(t *testing.T) {
 	l := newLab(t, plain)
 	release := l.askedByQueue()
@@ -78,8 +78,8 @@ func TestNobodyWaitsForAnother(t *testing.T) {
 	}
 }
 
-// TestBoundsWaitForNobody: a count that is out of its bounds is brought back, whatever hangs that the policy would ask,
-// but for what says whether members work that are to go.
+// TestBoundsWaitForNobody: a count out of bounds is corrected no matter which metric hangs, except for the question
+// whether members to be removed are busy.
 func TestBoundsWaitForNobody(t *testing.T) {
 	hangs := make(chan struct{})
 	asked := make(chan string, 100)
@@ -124,7 +124,7 @@ func TestBoundsWaitForNobody(t *testing.T) {
 	}
 }
 
-// TestAnswersToNobody: what was asked for a policy that is another one by now, or gone, decides nothing.
+// TestAnswersToNobody: answers for a policy that was replaced or deleted decide nothing.
 func TestAnswersToNobody(t *testing.T) {
 	for name, change := range map[string]func(l *lab){
 		"it was changed":   func(l *lab) { l.askedByQueue() },
@@ -177,8 +177,7 @@ func (u *unreadable) List(ctx context.Context, kind domain.Kind) ([]engine.Item,
 	return nil, errors.New("the engine is down")
 }
 
-// TestScalerRestsAfterFaults: policies that can't be read are tried again after a while, and not at once, though it is
-// time for one to decide.
+// TestScalerRestsAfterFaults: unreadable policies are retried after a pause, even if one is due.
 func TestScalerRestsAfterFaults(t *testing.T) {
 	ctx, end := context.WithTimeout(t.Context(), patience.Limit)
 	defer end()

@@ -14,20 +14,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// change is a change of a count that was decided.
+// change is a decided change of a count.
 type change struct {
 	policy   *followed
 	decision autoscale.Decision
 	entry    autoscale.Entry
 	scene    reconcile.Scene
-	// resumed is the removal that a former controller has begun; nil for one that was just decided.
+	// resumed is the removal that a former controller began; nil for a new one.
 	resumed *domain.HookCall
-	// yields are the members that go so that somebody more important has their room; none where the policy has others
-	// go, or some come.
+	// yields are the members that go to make room for a higher priority; empty for other changes.
 	yields []string
 }
 
-// outcome is what came of a change: what was done, where anything was, and what went wrong.
+// outcome is the result of a change: what was done, if anything, and the error.
 type outcome struct {
 	change
 
@@ -36,16 +35,16 @@ type outcome struct {
 }
 
 const (
-	// changesAtOnce bounds the groups that get more members at the same time, and those that get fewer: nobody who
-	// needs more waits until others are gone.
+	// changesAtOnce bounds how many groups grow at once, and how many shrink. The limits are separate so that growing
+	// does not wait for members to end.
 	changesAtOnce = 8
-	// tellingsAtOnce bounds the requests to hooks of users, and their commands, that are under way at the same time.
+	// tellingsAtOnce bounds how many requests to hooks, and hook commands, run at once.
 	tellingsAtOnce = 32
-	// longestTurn is how long a change waits for its turn. After that it is better decided anew.
+	// longestTurn is how long a change waits for its turn before it should be decided again.
 	longestTurn = 30 * time.Second
 )
 
-// turns are what changes wait for. Each has a place for each of those that are at work.
+// turns are semaphores that limit concurrent changes.
 type turns struct {
 	outs, ins, tellings chan struct{}
 	longest             time.Duration
@@ -55,7 +54,8 @@ func newTurns() turns {
 	return turns{make(chan struct{}, changesAtOnce), make(chan struct{}, changesAtOnce), make(chan struct{}, tellingsAtOnce), longestTurn}
 }
 
-// take waits for a place, and returns what gives it back. Whoever waits for too long is told that it is held.
+// take acquires a slot, and returns the function that releases it. After too long a wait, the error is
+// a [*reconcile.HeldError].
 func (t turns) take(ctx context.Context, places chan struct{}) (giveBack func(), err error) {
 	timer := time.NewTimer(t.longest)
 	defer timer.Stop()
@@ -69,7 +69,7 @@ func (t turns) take(ctx context.Context, places chan struct{}) (giveBack func(),
 	}
 }
 
-// begin carries a change out, beside others. What comes of it is told to the loop.
+// begin carries out a change in a goroutine. The outcome goes to the loop.
 func (s *scaler) begin(ctx context.Context, c change) {
 	document := c.policy.document
 	c.policy.changing, c.policy.yielding.going = true, len(c.yields) > 0
@@ -103,7 +103,7 @@ func (s *scaler) begin(ctx context.Context, c change) {
 	}()
 }
 
-// finish takes notice of what came of a change.
+// finish records the outcome of a change.
 func (s *scaler) finish(o outcome) {
 	f := o.policy
 	f.changing, f.yielding.going = false, false
@@ -121,7 +121,7 @@ func (s *scaler) finish(o outcome) {
 		s.log.Info("a role was scaled", "policy", key, "from", o.done.From, "to", o.done.To, "why", o.done.Why)
 	}
 	if o.err == nil && o.done == nil {
-		f.state.Initial = false // it can't be had
+		f.state.Initial = false // it is not possible
 	}
 	if o.err != nil && o.entry.Outcome != autoscale.OutcomeHeld {
 		s.log.Error("a role could not be scaled as it should; trying again", "policy", key, "from", o.decision.From, "to", o.decision.To, "error", o.err)
@@ -129,7 +129,7 @@ func (s *scaler) finish(o outcome) {
 	s.note(f.document.Spec, o.entry)
 }
 
-// outcomeOf returns what it means that a change was not carried out.
+// outcomeOf classifies the error of a change that was not carried out.
 func outcomeOf(err error) (autoscale.Outcome, string) {
 	var held *reconcile.HeldError
 	var counted *reconcile.CountError
@@ -144,13 +144,13 @@ func outcomeOf(err error) (autoscale.Outcome, string) {
 	return autoscale.OutcomeFailed, err.Error()
 }
 
-// heldBack reports whether an error says that nothing was done.
+// heldBack reports whether an error means that nothing was done.
 func heldBack(err error) bool {
 	outcome, _ := outcomeOf(err)
 	return outcome == autoscale.OutcomeHeld
 }
 
-// stands returns an error where a policy is no longer what it was when it decided: a hook takes its time.
+// stands returns an error if a policy has changed since it decided, as a hook may have taken long.
 func (s *scaler) stands(ctx context.Context, decided domain.AutoscalingPolicyDocument) error {
 	now, err := s.reconciler.Policy(ctx, decided.Spec.Group, decided.Spec.Role)
 	switch {
@@ -162,19 +162,18 @@ func (s *scaler) stands(ctx context.Context, decided domain.AutoscalingPolicyDoc
 	return err
 }
 
-// carried is what came of carrying a change out.
+// carried is the result of carrying out a change.
 type carried struct {
 	done domain.Scaled
-	// short says why it is not all that was decided, and told are the members of which the user's hook was told that
-	// they go, and which did not.
+	// short says why less was done than decided. told are the members that the hook was told would go, and that stayed.
 	short string
 	told  []string
-	// change is the ID by which hooks know of it; "" where there are none.
+	// change is the ID by which hooks know the change; "" without hooks.
 	change string
 }
 
-// carryOut changes a count: members that go are chosen, as far as none of them works, and the user's hook hears of them
-// before, within calls. Of those that come it hears later.
+// carryOut changes a count. For a removal, it chooses members that are not busy, and calls the before_removal hook with
+// the context calls. The after_addition hook is called later.
 func (s *scaler) carryOut(ctx, calls context.Context, document domain.AutoscalingPolicyDocument, c change) (came carried, err error) {
 	policy, began := document.Spec, time.Now()
 	scaling := reconcile.Scaling{Group: policy.Group, Role: policy.Role, From: c.decision.From, To: c.decision.To, At: c.entry.Until, Why: c.entry.Why()}
@@ -209,7 +208,7 @@ func (s *scaler) carryOut(ctx, calls context.Context, document domain.Autoscalin
 	return came, err
 }
 
-// scale carries a scaling out, and stores what it means for the hooks.
+// scale carries out a scaling, and updates the hook calls.
 func (s *scaler) scale(ctx context.Context, policy domain.AutoscalingPolicy, c change, scaling reconcile.Scaling, came *carried) error {
 	calls := c.policy.calls
 	expected, err := s.expectAddition(ctx, policy, c)
@@ -220,7 +219,7 @@ func (s *scaler) scale(ctx context.Context, policy domain.AutoscalingPolicy, c c
 	came.done, came.short = done, cmp.Or(limited, came.short)
 	changed := done.To != done.From
 	switch {
-	case expected != nil && !changed && err != nil && !heldBack(err): // it may have been carried out all the same, see recoverAdditions
+	case expected != nil && !changed && err != nil && !heldBack(err): // it may have been carried out, see recoverAdditions
 	case expected != nil:
 		came.change = expected.ID
 		err = errors.Join(err, calls.added(ctx, *expected, max(done.To, expected.From)))

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestObservedMetric: a metric without an algorithm is in the history with its value, and asks for nothing.
+// TestObservedMetric: a metric without an algorithm appears in the history with its value, and proposes no count.
 func TestObservedMetric(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
 		p.Metrics["seen"] = domain.ScalingMetric{Source: p.Metrics["cpu"].Source}
@@ -37,8 +37,8 @@ func TestObservedMetric(t *testing.T) {
 	}
 }
 
-// TestGuardSources: what a page tells is asked, and holds members, or has some added; while it can't be read, none
-// goes, and the history says why.
+// TestGuardSources: guards that read a page keep members, or have some added. While the page can't be read, none is
+// removed, and the history says why.
 func TestGuardSources(t *testing.T) {
 	page := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -99,9 +99,8 @@ func TestGuardSources(t *testing.T) {
 	}
 }
 
-// TestUntoldGuards: a guard that has never had a value is stored for those who plan or look once it was asked for a
-// while, by one controller or by several, and forgotten once it has a value, asks something else, or its policy is
-// gone.
+// TestUntoldGuards: a guard that has not had a value for a while is stored for plans and top, no matter how many
+// controllers asked it. It is forgotten once it has a value, asks something else, or its policy is gone.
 func TestUntoldGuards(t *testing.T) {
 	page := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -128,7 +127,7 @@ func TestUntoldGuards(t *testing.T) {
 	s := l.controller()
 	since := l.now
 	l.pass(s, while/2)
-	s = l.controller() // another one goes on
+	s = l.controller() // a successor continues
 	l.pass(s, while/2-time.Second)
 	if found := untold(); len(found) > 0 {
 		t.Errorf("it warns early of %+v", found)
@@ -168,7 +167,7 @@ func TestUntoldGuards(t *testing.T) {
 	}
 }
 
-// TestUntoldGuardsThatCannotBeRead: what is stored and can't be read is replaced by what is so.
+// TestUntoldGuardsThatCannotBeRead: a stored document that can't be read is replaced.
 func TestUntoldGuardsThatCannotBeRead(t *testing.T) {
 	l := newLab(t, func(*domain.AutoscalingPolicy) {})
 	l.Set(engine.Item{Key: engine.Key{Kind: domain.UntoldGuardsKind, Name: "job/worker"}, Revision: 3, Data: []byte("{")})

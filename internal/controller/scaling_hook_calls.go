@@ -16,36 +16,34 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// keepStanding is how often it is stored what a hook says of its progress, and when it was told last: a Swarm keeps
-// what is written in the memory of its managers for a while.
+// keepStanding is how often a hook's progress is stored: a Swarm keeps written data in its
+// managers' memory for a while.
 const keepStanding = 30 * time.Second
 
-// hookCalls are the calls of a policy's hooks that have not come to their end, as they are stored with the cluster.
-// They may be used by several goroutines.
+// hookCalls are the unfinished hook calls of a policy, as stored with the cluster. They are safe for concurrent use.
 type hookCalls struct {
 	items engine.Store
 
 	mu     sync.Mutex
 	stored domain.HookCallsDocument
-	// now are the calls with what they have said since.
+	// now are the calls with their latest progress.
 	now  []domain.HookCall
 	kept time.Time
-	// over tells that the policy is gone, and nothing is stored any more.
+	// over is set once the policy is gone and nothing is stored any more.
 	over bool
-	// overtaken is the error of a write on top of what somebody else has stored: who finds that is no longer the one
-	// that decides.
+	// overtaken is the conflict after somebody else has stored calls, so that this controller is no longer in charge.
 	overtaken error
 }
 
-// errPolicyOver is of a call of a policy that is gone.
+// errPolicyOver is the error of a hook call whose policy is gone.
 var errPolicyOver = &reconcile.HeldError{Why: "the policy has ended meanwhile"}
 
 func newHookCalls(items engine.Store, policy string) *hookCalls {
 	return &hookCalls{items: items, stored: domain.HookCallsDocument{Policy: policy}}
 }
 
-// loadHookCalls reads the calls of all policies, by the policies' keys. Unread says which can't be read: it goes on
-// without them.
+// loadHookCalls reads the hook calls of all policies, by policy key. Documents that can't be read are
+// reported in unread, and skipped.
 func loadHookCalls(ctx context.Context, items engine.Store) (known map[string]*hookCalls, unread, err error) {
 	found, err := items.List(ctx, new(domain.HookCallsDocument).Kind())
 	if err != nil {
@@ -65,14 +63,14 @@ func loadHookCalls(ctx context.Context, items engine.Store) (known map[string]*h
 	return known, unread, nil
 }
 
-// of returns the calls of a moment, the oldest first.
+// of returns the calls for a moment, oldest first.
 func (c *hookCalls) of(moment domain.HookMoment) []domain.HookCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(c.now), func(call domain.HookCall) bool { return call.Moment != moment })
 }
 
-// put stores a call, in the place of the one with its ID.
+// put stores a call, replacing the one with its ID.
 func (c *hookCalls) put(ctx context.Context, call domain.HookCall) error {
 	return c.change(ctx, func(calls []domain.HookCall) []domain.HookCall {
 		if i := indexOf(calls, call.ID); i >= 0 {
@@ -83,14 +81,14 @@ func (c *hookCalls) put(ctx context.Context, call domain.HookCall) error {
 	})
 }
 
-// remove forgets a call.
+// remove deletes a call.
 func (c *hookCalls) remove(ctx context.Context, id string) error {
 	return c.change(ctx, func(calls []domain.HookCall) []domain.HookCall {
 		return slices.DeleteFunc(calls, func(call domain.HookCall) bool { return call.ID == id })
 	})
 }
 
-// change stores other calls. Where they can't be stored, they are as they were.
+// change stores modified calls. If that fails, the calls stay as they were.
 func (c *hookCalls) change(ctx context.Context, change func(calls []domain.HookCall) []domain.HookCall) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,8 +109,8 @@ func (c *hookCalls) change(ctx context.Context, change func(calls []domain.HookC
 	return nil
 }
 
-// note takes notice of how a call stands. It is stored at once where whoever goes on with it has to know, and else from
-// time to time.
+// note updates the state of a call. It is stored at once if a successor has to know it, and
+// otherwise from time to time.
 func (c *hookCalls) note(ctx context.Context, call domain.HookCall) error {
 	c.mu.Lock()
 	if i := indexOf(c.now, call.ID); i >= 0 {
@@ -128,15 +126,15 @@ func (c *hookCalls) note(ctx context.Context, call domain.HookCall) error {
 	return c.put(ctx, call)
 }
 
-// conflict is [engine.ErrConflict] where somebody else has stored calls of the policy meanwhile, or the answer to a
-// write was lost: no other one can be made then.
+// conflict returns [engine.ErrConflict] if somebody else has stored calls of the policy, or the answer to a write was
+// lost: no further write can succeed then.
 func (c *hookCalls) conflict() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.overtaken
 }
 
-// end forgets all calls, as the policy is gone, and returns them.
+// end deletes all calls of a deleted policy, and returns them.
 func (c *hookCalls) end(ctx context.Context) ([]domain.HookCall, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +148,7 @@ func (c *hookCalls) end(ctx context.Context) ([]domain.HookCall, error) {
 	return ended, nil
 }
 
-// atWork says which hooks are at work, and how they get on, and returns the ID of the change of the first; "" where
-// none is.
+// atWork describes the hooks at work and their progress, and returns the change ID of the first one, or "".
 func (c *hookCalls) atWork() (id, said string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

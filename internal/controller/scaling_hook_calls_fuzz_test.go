@@ -8,8 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// FuzzHookCalls shows that whatever is stored of hooks at work is read, or told of by its name, and is replaced by what
-// is stored next.
+// FuzzHookCalls: any stored hook calls are read, or reported by name, and are replaced by the next write.
 func FuzzHookCalls(f *testing.F) {
 	for _, data := range []string{
 		"", "null", "{}", "[]", `{"version":1,"policy":"job/worker","calls":[{"id":"x","moment":"before_removal","at":"2026-03-02T12:00:00Z","from":4,"to":2,"told":"2026-03-02T12:00:00Z"}]}`,

@@ -15,20 +15,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// hookPace is how soon a hook that is at work is asked how it gets on, at first and after a while, unless it says
-// itself when; and how soon members that are to run are looked at.
+// hookPace is the first and the longest interval at which a hook at work is polled, unless it names one itself, and at
+// which started members are checked.
 type hookPace struct{ first, longest time.Duration }
 
 var usualHookPace = hookPace{time.Second, 10 * time.Second}
 
 const (
-	// lastLook is what a hook has at least whose time ran out while no controller was there to ask it.
+	// lastLook is the minimum time left for a hook whose time ran out while no controller could ask it.
 	lastLook = 10 * time.Second
-	// callingOff bounds what it takes to tell a hook that it need not go on.
+	// callingOff bounds the request that cancels a hook's work.
 	callingOff = 10 * time.Second
 )
 
-// toldOf is what a hook is told, as JSON.
+// toldOf is the body of a hook request, as JSON.
 type toldOf struct {
 	ID      string            `json:"id"`
 	Hook    domain.HookMoment `json:"hook"`
@@ -40,15 +40,15 @@ type toldOf struct {
 	Members []string          `json:"members,omitempty"`
 }
 
-// newHookCall returns the call of a hook about a change that nobody knows of yet.
+// newHookCall returns a new hook call for a change.
 func newHookCall(moment domain.HookMoment, c change, to int) domain.HookCall {
 	return domain.HookCall{
 		ID: strings.ToLower(rand.Text()), Moment: moment, At: c.entry.At.UTC().Round(0), From: c.decision.From, To: to, Why: c.entry.Why(),
 	}
 }
 
-// tell tells a hook of a change, and waits until it has done what it does. It goes on where a former controller has
-// begun. How far it is is stored on the way.
+// tell calls a hook about a change and waits until it is done, storing its progress. It continues a call that a
+// former controller began.
 func (s *scaler) tell(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) error {
 	hook, now := *policy.Hooks.At(call.Moment), time.Now()
 	if !call.AtWork() {
@@ -90,13 +90,13 @@ func (s *scaler) tell(ctx context.Context, f *followed, policy domain.Autoscalin
 	}
 }
 
-// errPolicyChanged calls a removal off.
+// errPolicyChanged cancels a removal after a change of the policy.
 var errPolicyChanged = &reconcile.HeldError{Why: "the policy was changed meanwhile, and decides anew"}
 
-// errHookLate ends the time that a hook has.
+// errHookLate is the cause when a hook's time is up.
 var errHookLate = errors.New("its time is over")
 
-// lateHook says what is known of a hook whose time is over.
+// lateHook returns the error for a hook whose time is up, with what is known about it.
 func lateHook(hook domain.ScalingHook, call domain.HookCall, trouble error) error {
 	switch limit := hook.Limit(); {
 	case trouble != nil:
@@ -108,7 +108,7 @@ func lateHook(hook domain.ScalingHook, call domain.HookCall, trouble error) erro
 	}
 }
 
-// converse sends a hook one request, when it is its turn.
+// converse sends one request to a hook, within the limit of concurrent requests.
 func (s *scaler) converse(ctx context.Context, hook domain.ScalingHook, policy domain.AutoscalingPolicy, call domain.HookCall) (meter.Reply, error) {
 	select {
 	case s.turns.tellings <- struct{}{}:
@@ -121,8 +121,8 @@ func (s *scaler) converse(ctx context.Context, hook domain.ScalingHook, policy d
 	})
 }
 
-// beforeRemoval tells the user's hook which members are to go, and notes in came that it was, once they may. They stay
-// unless it succeeds. Calls is ctx as long as nobody calls the removal off.
+// beforeRemoval calls the hook about the members to be removed, and records in came that it was told. They stay unless
+// it succeeds. The context calls is cancelled if the removal is called off.
 func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.AutoscalingPolicy, c change, gone leaving, came *carried) error {
 	f := c.policy
 	if policy.Hooks.BeforeRemoval == nil || len(gone.there) == 0 {
@@ -149,9 +149,9 @@ func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.Autosca
 	case calledOff:
 		return held
 	case ctx.Err() != nil:
-		return ctx.Err() // the next controller goes on
+		return ctx.Err() // the next controller continues
 	}
-	// The same change keeps its ID: what the hook has begun may be of use then.
+	// A retry of the same change keeps its ID, so that the hook can build on what it has done.
 	call.Told, call.Location, call.Progress = time.Time{}, "", ""
 	if unstored := f.calls.note(ctx, call); unstored != nil {
 		return unstored
@@ -159,13 +159,13 @@ func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.Autosca
 	return &staysError{fmt.Sprintf("hook before_removal failed for %s, and nobody goes: %v", strings.Join(call.Members, ", "), err)}
 }
 
-// forgetCall forgets a call that is of no use any more, and tells the hook where it is at work.
+// forgetCall deletes a call that is no longer needed, and cancels the hook if it is at work.
 func (s *scaler) forgetCall(ctx context.Context, f *followed, call domain.HookCall) error {
 	s.callOff(ctx, call)
 	return f.calls.remove(ctx, call.ID)
 }
 
-// callOff tells a hook that it need not go on, where it can be told.
+// callOff asks a hook to stop working on a call, if the hook has given an address for that.
 func (s *scaler) callOff(ctx context.Context, call domain.HookCall) {
 	if !call.AtWork() || call.Location == "" {
 		return
@@ -179,8 +179,7 @@ func (s *scaler) callOff(ctx context.Context, call domain.HookCall) {
 	}()
 }
 
-// recallHooks reads which hooks were at work when the former controller ended. It goes on without what of it can't be
-// read.
+// recallHooks reads which hooks were at work when the former controller ended, without those that can't be read.
 func (s *scaler) recallHooks(ctx context.Context) error {
 	known, unread, err := loadHookCalls(ctx, s.reconciler.Engine)
 	if unread != nil {
@@ -195,8 +194,7 @@ func (s *scaler) recallHooks(ctx context.Context) error {
 	return err
 }
 
-// stopHooks has the hooks of a policy not be waited for any more, for a reason. Those that are told again are gone on
-// with.
+// stopHooks stops waiting for the hooks of a policy. Calls that are repeated later continue.
 func (f *followed) stopHooks(why error) {
 	if f.changing {
 		f.callOff(why)
@@ -206,8 +204,8 @@ func (f *followed) stopHooks(why error) {
 	}
 }
 
-// heedHooks takes notice of how the hooks of a policy stand before it decides. While one is at work, and as long as it
-// takes to carry out what it was told of, no member goes.
+// heedHooks updates the state of a policy's hooks before it decides. No member is removed while a hook is at work, or
+// until the change it was told about is carried out.
 func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 	if f.changing || slices.ContainsFunc(f.calls.of(domain.AfterAddition), domain.HookCall.AtWork) {
 		a.seen.Busy = cmp.Or(a.seen.Busy, "a hook is at work")
@@ -220,7 +218,7 @@ func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 	return err
 }
 
-// forgetRemoval forgets a removal that is not wanted any more.
+// forgetRemoval deletes a removal that is no longer wanted.
 func (s *scaler) forgetRemoval(ctx context.Context, f *followed) (failed error) {
 	for _, call := range f.calls.of(domain.BeforeRemoval) {
 		failed = errors.Join(failed, s.forgetCall(ctx, f, call))
@@ -228,13 +226,13 @@ func (s *scaler) forgetRemoval(ctx context.Context, f *followed) (failed error) 
 	return failed
 }
 
-// goesOn returns the removal whose hook was at work when the controller died, to be gone on with; false where there is
-// none, or it is not to be any more.
+// goesOn returns the removal to continue whose hook was at work when the former controller died; false if there is
+// none, or if it is no longer allowed.
 func (f *followed) goesOn(a *asked) (change, bool) {
 	if !f.recalled || f.changing {
 		return change{}, false
 	}
-	f.recalled = a.seen.Held != "" // it may be able to later
+	f.recalled = a.seen.Held != "" // it may be possible later
 	policy := f.document.Spec
 	for _, call := range f.calls.of(domain.BeforeRemoval) {
 		if !call.AtWork() || policy.Hooks.BeforeRemoval == nil || policy.DryRun || policy.Paused == domain.PauseAll || policy.Paused == domain.PauseIn ||
@@ -246,7 +244,7 @@ func (f *followed) goesOn(a *asked) (change, bool) {
 		c.decision.From, c.decision.To = call.From, call.To
 		c.entry = madeBy(policy.Key(), domain.Scaled{At: call.At, From: call.From, To: call.To, Why: call.Why})
 		c.entry.Ready = a.seen.Ready
-		if c.entry.Until = a.seen.Now; c.entry.Until.Before(c.entry.At) { // the clock was put back
+		if c.entry.Until = a.seen.Now; c.entry.Until.Before(c.entry.At) { // the clock was set back
 			c.entry.Until = c.entry.At
 		}
 		return c, true

@@ -22,19 +22,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// rebalancer is a hook that takes its time: it answers that it is at work until it is told to end.
+// rebalancer is a slow hook: it answers that it is at work until it is told to finish.
 type rebalancer struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// asked are the requests so far, as their method and path, and told what it was told.
+	// asked are the requests so far, as method and path; told are their bodies.
 	asked []string
 	told  []toldOf
-	// status is what it answers, body the body of that, and nameless that it names no address of its own for a change.
+	// status and body are its answer; nameless means that it gives changes no URL of their own.
 	status   int
 	body     string
 	nameless bool
-	// forgetful is one that knows nothing of any change that it was told of.
+	// forgetful means that it has forgotten all changes.
 	forgetful bool
 }
 
@@ -60,27 +60,27 @@ func newRebalancer(t *testing.T) *rebalancer {
 			return
 		}
 		w.WriteHeader(r.status)
-		_, _ = io.WriteString(w, r.body) // who asked may have gone
+		_, _ = io.WriteString(w, r.body) // the client may have gone
 	}))
 	t.Cleanup(r.Close)
 	return r
 }
 
-// answers has it answer so from now on.
+// answers sets the answer from now on.
 func (r *rebalancer) answers(status int, body string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.status, r.body = status, body
 }
 
-// seen returns what it was asked and told so far.
+// seen returns the requests and their bodies so far.
 func (r *rebalancer) seen() ([]string, []toldOf) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.asked), slices.Clone(r.told)
 }
 
-// ids returns the different IDs of the changes that it was told of.
+// ids returns the distinct change IDs that it was told.
 func (r *rebalancer) ids() []string {
 	_, told := r.seen()
 	var ids []string
@@ -92,16 +92,16 @@ func (r *rebalancer) ids() []string {
 	return ids
 }
 
-// watcher is a controller that works beside a test, and can be killed.
+// watcher is a controller that runs beside a test, and can be killed.
 type watcher struct {
 	*lab
 	*scaler
 
-	ctx  context.Context //nolint:containedctx // it is the controller's life
+	ctx  context.Context //nolint:containedctx // the controller's life
 	kill context.CancelFunc
 }
 
-// watcher returns a controller that goes on with what is stored.
+// watcher returns a controller that continues with what is stored.
 func (l *lab) watcher() *watcher {
 	l.Helper()
 	ctx, kill := context.WithCancel(l.Context())
@@ -110,14 +110,14 @@ func (l *lab) watcher() *watcher {
 	return &watcher{l, s, ctx, kill}
 }
 
-// step has the policies decide once, and takes notice of what has come of anything since.
+// step makes the policies decide once, and handles all results since.
 func (w *watcher) step() {
 	w.Helper()
 	if err := lookAndDecide(w.ctx, w.scaler, w.now); err != nil && !errors.Is(err, errDead) {
 		w.Fatal(err)
 	}
 	if f := w.followed["job/worker"]; f != nil && !f.changing && documentOf[domain.GroupDocument](w.T, w.items, "job").Scaling {
-		keepAll(w.ctx, w.reconciler, w.log, faults{}) // what a dead one has left half done
+		keepAll(w.ctx, w.reconciler, w.log, faults{}) // what a dead controller left unfinished
 	}
 	for heard := true; heard; {
 		select {
@@ -135,11 +135,11 @@ func (w *watcher) step() {
 	w.now = w.now.Add(time.Second)
 }
 
-// errDead is what all calls of a dead controller end with.
+// errDead is the error of all calls of a dead controller.
 var errDead = errors.New("the controller is dead")
 
-// dies has the controller die with a write to the store, which may have been made or not. It returns how many writes
-// there were, and whether it is dead.
+// dies kills the controller at a write to the store, which may or may not take effect. state returns the number of
+// writes, and whether it is dead.
 func (l *lab) dies(last int, made bool) (state func() (writes int, dead bool)) {
 	var mu sync.Mutex
 	writes, dead := 0, false
@@ -171,7 +171,7 @@ func (i *items) breaks(fault func(call string, done bool) error) {
 	i.fault = fault
 }
 
-// until has time pass with the controller at work until something holds.
+// until lets time pass with the controller at work until holds returns true.
 func (w *watcher) until(what string, holds func() bool) {
 	w.Helper()
 	acctest.Eventually(w, what, func() bool {
@@ -183,7 +183,7 @@ func (w *watcher) until(what string, holds func() bool) {
 	})
 }
 
-// said returns what the history says of the policy, which is stored for that.
+// said returns the policy's history in words, after storing it.
 func (w *watcher) said() string {
 	w.Helper()
 	w.must(nil, w.history.Flush(w.ctx, w.now))
@@ -194,7 +194,7 @@ func (w *watcher) said() string {
 	return strings.Join(said, "\n")
 }
 
-// hookLab returns a lab with hooks of a policy that removes members at once.
+// hookLab returns a lab with hooks, and a policy that removes members at once.
 func hookLab(t *testing.T, hooks domain.ScalingHooks) *lab {
 	t.Helper()
 	return newLab(t, func(p *domain.AutoscalingPolicy) {
@@ -203,14 +203,13 @@ func hookLab(t *testing.T, hooks domain.ScalingHooks) *lab {
 	})
 }
 
-// lasting is a hook that may take an hour.
+// lasting is a hook with a timeout of an hour.
 func (r *rebalancer) lasting() *domain.ScalingHook {
 	return &domain.ScalingHook{URL: r.URL + "/changed?token=hunter2", Timeout: new(domain.Duration(time.Hour))}
 }
 
-// TestHookBeforeRemoval: members stay while the hook is at work, which the history tells of, and go once it is done,
-// also where the controller dies meanwhile: the change has one ID, and the hook is told of it once, if it says where it
-// can be asked.
+// TestHookBeforeRemoval: members stay while the hook is at work, which the history shows, and go once it is done, even
+// if the controller dies meanwhile. The change has one ID, and the hook is called once if it gives a URL for polling.
 func TestHookBeforeRemoval(t *testing.T) {
 	for name, test := range map[string]struct{ nameless bool }{"with an address of its own": {false}, "without": {true}} {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +253,7 @@ func TestHookBeforeRemoval(t *testing.T) {
 	}
 }
 
-// TestHookFails: members stay where the hook fails, is late, or can't be reached, the history says why, and the change
+// TestHookFails: if the hook fails, is late or can't be reached, members stay, the history says why, and the change
 // keeps its ID as long as it is wanted.
 func TestHookFails(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -289,8 +288,8 @@ func TestHookFails(t *testing.T) {
 	}
 }
 
-// TestHookEndsBetween: a policy that asked while its hook was at work, and decides once that has ended, begins no
-// second change beside the first one.
+// TestHookEndsBetween: a policy that asks while its hook is at work, and decides after that has ended, starts no second
+// change beside the first one.
 func TestHookEndsBetween(t *testing.T) {
 	r := newRebalancer(t)
 	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
@@ -314,7 +313,7 @@ func TestHookEndsBetween(t *testing.T) {
 	}
 }
 
-// TestHookForgets: a hook that was started again, and knows nothing of a change any more, is told of it again.
+// TestHookForgets: a restarted hook that no longer knows a change is called about it again.
 func TestHookForgets(t *testing.T) {
 	r := newRebalancer(t)
 	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
@@ -330,8 +329,8 @@ func TestHookForgets(t *testing.T) {
 	}
 }
 
-// TestHookCalledOff: nobody goes any more where more members are wanted, or the policy is another one, or gone, and a
-// hook that can be told need not go on.
+// TestHookCalledOff: no member is removed once more members are wanted, or the policy was replaced or deleted. A hook
+// with a URL for its work is asked to stop.
 func TestHookCalledOff(t *testing.T) {
 	key := domain.PolicyKey("job", "worker")
 	for name, test := range map[string]struct {
@@ -367,8 +366,8 @@ func TestHookCalledOff(t *testing.T) {
 	}
 }
 
-// TestHooksOutliveDeath: whichever write to the store was a controller's last, whether it is known to have been made or
-// not, the next one goes on: each change has one ID, the hooks are told of both, and each is carried out once.
+// TestHooksOutliveDeath: whichever write to the store was a controller's last, whether or not it took effect, the next
+// one continues: each change has one ID, both hooks are called, and each change is carried out once.
 func TestHooksOutliveDeath(t *testing.T) {
 	for last, over := 2, false; !over; last++ {
 		r := newRebalancer(t)
@@ -410,8 +409,8 @@ func TestHooksOutliveDeath(t *testing.T) {
 	}
 }
 
-// TestHookCallsConflict: a controller that can store nothing of its hooks any more, as the answer to a write was lost,
-// ends, and the next one goes on.
+// TestHookCallsConflict: a controller that can't store hook calls any more, as the answer to a write was lost, ends,
+// and the next one continues.
 func TestHookCallsConflict(t *testing.T) {
 	r := newRebalancer(t)
 	l := hookLab(t, domain.ScalingHooks{BeforeRemoval: r.lasting()})
@@ -444,13 +443,13 @@ func TestHookCallsConflict(t *testing.T) {
 	}
 }
 
-// idle reports whether nothing of the policy is under way, and no hook is to be told of anything.
+// idle reports whether no change of the policy and no hook call is in progress or pending.
 func (w *watcher) idle() bool {
 	f := w.followed["job/worker"]
 	return f != nil && !f.changing && f.stopTelling == nil && len(f.calls.of(domain.AfterAddition))+len(f.calls.of(domain.BeforeRemoval)) == 0
 }
 
-// unlike returns what it was told, each change once.
+// unlike returns the bodies of its requests, one per change.
 func (r *rebalancer) unlike() []toldOf {
 	_, told := r.seen()
 	ids := map[string]bool{}

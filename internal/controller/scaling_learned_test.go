@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
-// TestLearned: the controller reads the model that a policy refers to, asks it, and says what it said. While the model
-// isn't there, it changes nothing, and other policies are followed.
+// TestLearned: the controller reads the policy's model, asks it, and records its explanation. While the model is
+// missing, the policy changes nothing, and other policies keep working.
 func TestLearned(t *testing.T) {
 	model := domain.NewLearnedModel(qmodeltest.Text(qmodeltest.Band(0.4, 0.8)))
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {

@@ -14,23 +14,23 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// staysError says why members that are to go stay.
+// staysError is the reason why members to be removed stay.
 type staysError struct{ why string }
 
 // Error returns the reason.
 func (e *staysError) Error() string { return e.why }
 
-// leaving are the members that go.
+// leaving are the members to be removed.
 type leaving struct {
-	// count is how many they are; why says why not as many as asked for.
+	// count is their number; why is the reason if that is less than asked for.
 	count int
 	why   string
-	// members are their names, in the order in which they go, and there is those that were observed. Where the engine
-	// chooses who goes, both are empty.
+	// members are their names, in order; there are those of them that were observed. Both are empty if the
+	// engine chooses who goes.
 	members, there []string
 }
 
-// leaving chooses the members that go by the order of the policy, without those that work.
+// leaving chooses the members to remove, in the policy's order and without busy ones.
 func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c change) (leaving, error) {
 	wanted := c.decision.From - c.decision.To
 	if c.resumed != nil {
@@ -71,7 +71,7 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	return gone, nil
 }
 
-// leavingFor returns those members whose room somebody waits for: all of them, or none where one of them works, as
+// leavingFor returns the members whose room somebody waits for. If one of them is busy, none goes, as the
 // others would go in vain.
 func leavingFor(yields []string, wanted int, order []candidate, working map[string]string) (leaving, error) {
 	rank := func(m candidate) int {
@@ -94,8 +94,8 @@ func leavingFor(yields []string, wanted int, order []candidate, working map[stri
 	return gone, nil
 }
 
-// leavingAny returns that some go of members of which the engine chooses any: a Swarm takes some of the hosts that have
-// most of them, whatever their names. None may work, and a hook would hear of the wrong ones.
+// leavingAny returns how many members go if the engine chooses them: a Swarm takes any from the hosts with the most. So
+// all stay if one is busy, and a hook could not be told who goes.
 func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]string) (leaving, error) {
 	if policy.Hooks.BeforeRemoval != nil {
 		return leaving{}, &staysError{"the engine chooses which members go, so that hook before_removal can't be told: leave it out"}
@@ -107,20 +107,20 @@ func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]
 	return leaving{count: wanted}, nil
 }
 
-// chooses reports whether any member may go, and not only those with the highest indexes.
+// chooses reports whether any member may go, and not only the one with the highest index.
 func chooses(order domain.RemovalOrder) bool {
 	return order == domain.RemoveLeastBusy || order == domain.RemoveMostLoadedHost
 }
 
-// candidate is a member that the role is to have, and may be there.
+// candidate is a member that the role should have, whether it was observed or not.
 type candidate struct {
 	domain.Observed
 
 	there bool
 }
 
-// inOrder returns the members of a policy's role in the order in which they go: with an identity by their indexes, and
-// else those first that are not there.
+// inOrder returns the members of a policy's role in the order of removal: by index for members with identity, and
+// otherwise missing ones first.
 func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) ([]candidate, error) {
 	observed := map[string]domain.Observed{}
 	for _, o := range scene.Members[policy.Group] {
@@ -164,8 +164,7 @@ func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, s
 	return members, nil
 }
 
-// working says of the members that work by the signs of the policy's guard, and of those of which it can't be told, why
-// they are to stay.
+// working returns why members have to stay: they are busy by the policy's guard, or can't be measured.
 func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) map[string]string {
 	stay := map[string]string{}
 	guard := policy.Guards.Busy

@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// spark has the workers of the group be without identity, so that any of them may go.
+// spark makes the workers members without identity, so that any of them may go.
 func (l *lab) spark() {
 	doc := edit(l.T, l.items, "job", func(doc *domain.GroupDocument) {
 		doc.Spec.Framework = "spark"
@@ -26,23 +26,23 @@ func (l *lab) spark() {
 	l.must(nil, reconcile.Reconciler{Engine: l}.Update(l.Context(), doc.Spec))
 }
 
-// worker is the name of a worker of the lab.
+// worker returns the name of a worker of the lab.
 func worker(i int) string { return domain.MemberName("job", "worker", i) }
 
-// TestLeaving: members go in the policy's order, those first that are not there, and those that work stay: all of them,
-// where nobody knows who goes.
+// TestLeaving: members go in the policy's order, missing ones first. Busy ones stay, or all stay
+// if it is unknown who goes.
 func TestLeaving(t *testing.T) {
 	byCPU := &domain.BusyGuard{CPUPercent: new(50.0)}
 	for name, test := range map[string]struct {
 		guards domain.ScalingGuards
 		hook   *domain.ScalingHook
-		// works are the workers that work, missing those that are not there; identity tells that they have one, and
-		// schedules that the engine chooses who goes.
+		// works are the busy workers, and missing the missing ones; identity gives them one, and schedules lets
+		// the engine choose who goes.
 		works, missing      []int
 		identity, schedules bool
 		want                []string
-		// there are those of them that can be drained, where they are others, and count is their number, where they
-		// have no names.
+		// there are those of them that can be drained, if they differ from want; count is their
+		// number, if they have no names.
 		there []string
 		count int
 		says  string
@@ -109,7 +109,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestDrain: the user's hook hears of the members before they go, and where it fails they stay.
+// TestDrain: the hook is called about members before they go, and they stay if it fails.
 func TestDrain(t *testing.T) {
 	var fails atomic.Bool
 	told := make(chan string, 100)
@@ -149,7 +149,7 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// TestDrainedInVain: members that were drained and stay, as the change was not carried out, are in the history, and are
+// TestDrainedInVain: members that were drained but stay, as the change was not carried out, are in the history, and are
 // drained again the next time.
 func TestDrainedInVain(t *testing.T) {
 	var drained atomic.Int64
@@ -170,14 +170,14 @@ func TestDrainedInVain(t *testing.T) {
 	}
 }
 
-// full has all places be taken, of things that are done at the same time.
+// full takes all slots of a semaphore.
 func full(places chan struct{}) {
 	for range cap(places) {
 		places <- struct{}{}
 	}
 }
 
-// TestMoreWaitsForNobody: who needs more members gets them while others, as many as may, wait for theirs to go.
+// TestMoreWaitsForNobody: a role grows even while the maximum number of roles wait for members to go.
 func TestMoreWaitsForNobody(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.ScaleIn.Stabilisation = new(domain.Duration(0)) })
 	s := l.controller()
@@ -194,7 +194,7 @@ func TestMoreWaitsForNobody(t *testing.T) {
 	}
 }
 
-// TestLateTurns: what has waited for too long is not carried out, which the history says, but decided anew.
+// TestLateTurns: a change that has waited too long is not carried out but decided again, and the history says so.
 func TestLateTurns(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
@@ -217,7 +217,7 @@ func TestLateTurns(t *testing.T) {
 	}
 }
 
-// TestDrainingTakesNoTurn: while members are drained, which may take its time, others may go.
+// TestDrainingTakesNoTurn: draining, which may take long, takes no slot, so that other roles can shrink.
 func TestDrainingTakesNoTurn(t *testing.T) {
 	var l *lab
 	var s *scaler

@@ -19,31 +19,31 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 )
 
-// memoryKind is the kind of the items that hold what policies remember, a share of the policies each: the shards. Their
-// names are numbers from 0.
+// memoryKind is the kind of the shards: items that each hold the state of a share of the policies. They are
+// named by numbers from 0.
 var memoryKind = domain.Kind{Name: "scaling-state", Noun: "record of what autoscaling policies remember", MaxBytes: 400_000}
 
 const (
-	// There are leastShards of them, which is enough for some hundred policies, and twice as many as often as one would
-	// be larger than an item may be, up to mostShards.
+	// leastShards is the initial number of shards, enough for some hundred policies. It doubles whenever a shard would
+	// exceed the size limit, up to mostShards.
 	leastShards = 8
 	mostShards  = 1024
-	// keepEvery is how often it is stored where no count changes.
+	// keepEvery is how often they are stored if no count changes.
 	keepEvery = 30 * time.Second
 )
 
-// remembered is what is kept of a policy.
+// remembered is the stored state of a policy.
 type remembered struct {
 	autoscale.State
 
 	Windows map[string]meter.Window `json:"windows,omitempty"`
 }
 
-// memory is what policies remember, as it is kept with the cluster.
+// memory is the state of the policies as stored with the cluster.
 type memory struct {
 	items engine.Store
-	// shards are the items as they were written or read last; whoever finds another one there is no longer the one that
-	// decides. Their number is leastShards times a power of two.
+	// shards are the items as last written or read; a conflict means that another controller is in charge. Their number
+	// is leastShards times a power of two.
 	shards []engine.Item
 	kept   time.Time
 }
@@ -57,8 +57,8 @@ func (m *memory) grow() { m.shards = append(m.shards, make([]engine.Item, len(m.
 
 func shardKey(shard int) engine.Key { return engine.Key{Kind: memoryKind, Name: strconv.Itoa(shard)} }
 
-// load reads what policies remember, by their keys. Unread says which items can't be read: it goes on without what they
-// hold, and store writes them anew.
+// load reads the state of the policies, by key. Items that can't be read are reported in unread and skipped,
+// and store rewrites them.
 func (m *memory) load(ctx context.Context) (known map[string]remembered, unread, err error) {
 	items, err := m.items.List(ctx, memoryKind)
 	if err != nil {
@@ -85,13 +85,13 @@ func (m *memory) load(ctx context.Context) (known map[string]remembered, unread,
 			unread = errors.Join(unread, fmt.Errorf("%s: %w", item.Key, err))
 			continue
 		}
-		maps.Copy(known, states) // a policy that is in two of them was moved to the later one
+		maps.Copy(known, states) // a policy in two of them was moved to the later one
 	}
 	return known, unread, nil
 }
 
-// store writes what policies remember, as far as that has changed. What can't be written keeps no other from being
-// written, but for those from which policies were moved to it.
+// store writes the shards that have changed. If one can't be written, the others are, except those from which
+// policies were moved to it.
 func (m *memory) store(ctx context.Context, followed map[string]*followed, now time.Time) error {
 	packed, err := m.pack(followed)
 	if err != nil {
@@ -114,13 +114,13 @@ func (m *memory) store(ctx context.Context, followed map[string]*followed, now t
 	return failed
 }
 
-// pack returns the content of each shard, of as many shards as it takes for each to fit; nil for those that have no
+// pack returns the content of each shard, with as many shards as it takes for all to fit; nil for a shard that has no
 // policy and never had one.
 func (m *memory) pack(followed map[string]*followed) ([][]byte, error) {
 	for {
 		shares := make([]map[string]remembered, len(m.shards))
 		for key, f := range followed {
-			shard := hashOf(key) % uint32(len(shares)) //nolint:gosec // it is mostShards at most
+			shard := hashOf(key) % uint32(len(shares)) //nolint:gosec // at most mostShards
 			if shares[shard] == nil {
 				shares[shard] = map[string]remembered{}
 			}
@@ -144,7 +144,7 @@ func (m *memory) pack(followed map[string]*followed) ([][]byte, error) {
 	}
 }
 
-// put writes a shard, unless that is what is there.
+// put writes a shard unless it is unchanged.
 func (m *memory) put(ctx context.Context, shard int, data []byte) error {
 	item := m.shards[shard]
 	if bytes.Equal(data, item.Data) {
@@ -159,7 +159,7 @@ func (m *memory) put(ctx context.Context, shard int, data []byte) error {
 	return nil
 }
 
-// keep stores what must not be forgotten: at once where a count has changed, and from time to time else.
+// keep stores the history and the state: at once after a change of count, and otherwise from time to time.
 func (s *scaler) keep(ctx context.Context, now time.Time) error {
 	var unkept error
 	if due := s.history.Due(); s.changed || !due.IsZero() && !due.After(now) {
@@ -179,11 +179,11 @@ func (s *scaler) keep(ctx context.Context, now time.Time) error {
 	return unkept
 }
 
-// lastWords is how long a controller that is told to end may take to store what it knows.
+// lastWords is how long a controller that ends may take to store its state.
 const lastWords = 3 * time.Second
 
-// keepAtEnd stores what is known at the end, as far as that is possible: whoever has taken over meanwhile has written
-// its own.
+// keepAtEnd stores the state at the end. It fails silently if another controller has taken over,
+// which has stored its own.
 func (s *scaler) keepAtEnd(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
@@ -193,7 +193,7 @@ func (s *scaler) keepAtEnd(ctx context.Context) {
 	}
 }
 
-// pack returns the compressed JSON of a value, always the same of the same.
+// pack returns a value as compressed JSON, deterministically.
 func pack(value any) ([]byte, error) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -218,6 +218,6 @@ func unpack(data []byte, value any) error {
 // hashOf spreads policies evenly.
 func hashOf(key string) uint32 {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(key)) // which never fails
+	_, _ = h.Write([]byte(key)) // never fails
 	return h.Sum32()
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// FuzzMemory shows that whatever is stored among what policies remember is read, or told of by its name; and that what
-// was read is stored again, and is the same then.
+// FuzzMemory: any stored state is read, or reported by name; what was read is the same after being stored again.
 func FuzzMemory(f *testing.F) {
 	zip := func(text string) []byte {
 		var zipped bytes.Buffer

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// many are so many policies that remember something each.
+// many returns this many policies with a state each.
 func many(policies int, remembers func(i int) autoscale.State) map[string]*followed {
 	all := map[string]*followed{}
 	for i := range policies {
@@ -29,10 +29,10 @@ func many(policies int, remembers func(i int) autoscale.State) map[string]*follo
 	return all
 }
 
-// begun is what a policy remembers that has just begun.
+// begun returns the state of a policy that has just begun.
 func begun(i int) autoscale.State { return autoscale.State{Since: noon.Add(time.Duration(i))} }
 
-// expectRemembered fails unless what is stored is what policies remember.
+// expectRemembered fails unless the stored state is that of the policies.
 func (i *items) expectRemembered(t *testing.T, want map[string]*followed) *memory {
 	t.Helper()
 	m := newMemory(i)
@@ -44,14 +44,14 @@ func (i *items) expectRemembered(t *testing.T, want map[string]*followed) *memor
 	for key, f := range want {
 		states[key] = remembered{f.state, f.windows}
 	}
-	if !reflect.DeepEqual(got, states) { // of all of which a difference takes seconds
+	if !reflect.DeepEqual(got, states) { // a diff of all takes seconds
 		t.Errorf("remembered (-want +got):\n%.2000s", cmp.Diff(states, got))
 	}
 	return m
 }
 
-// TestLargeMemory: a thousand policies remember counts that never were the same twice, and the seasons of several
-// metrics: all of that is stored and read again, beside what was stored of few, and so is what they remember later.
+// TestLargeMemory: a thousand policies with ever-changing counts and the seasons of several metrics. All of that is
+// stored and read again after the state of few policies was stored, and so are later states.
 func TestLargeMemory(t *testing.T) {
 	s := newItems()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -85,8 +85,8 @@ func TestLargeMemory(t *testing.T) {
 	s.expectRemembered(t, few)
 }
 
-// TestMemoryGrows: whoever dies between two writes of a memory that grows loses nothing, and what was moved counts
-// where it was moved to.
+// TestMemoryGrows: a crash between two writes of a growing memory loses nothing, and a moved policy is
+// read from its new shard.
 func TestMemoryGrows(t *testing.T) {
 	s := newItems()
 	all := many(200, begun)
@@ -122,8 +122,8 @@ func TestMemoryGrows(t *testing.T) {
 	s.expectRemembered(t, all)
 }
 
-// TestMemoryThatCannotBeStored: a shard that can't be written keeps no other from being written, and is written as soon
-// as that is possible, though nothing has changed since.
+// TestMemoryThatCannotBeStored: a shard that can't be written does not prevent writing others, and is written once
+// possible, even if nothing has changed since.
 func TestMemoryThatCannotBeStored(t *testing.T) {
 	s := newItems()
 	all := many(100, begun)
@@ -145,7 +145,7 @@ func TestMemoryThatCannotBeStored(t *testing.T) {
 	s.expectRemembered(t, all)
 }
 
-// TestMemoryThatCannotBeRead: policies go on without what can't be read, which is written anew.
+// TestMemoryThatCannotBeRead: policies continue without the state that can't be read, which is rewritten.
 func TestMemoryThatCannotBeRead(t *testing.T) {
 	s := newItems()
 	all := many(100, begun)
@@ -177,7 +177,7 @@ func TestMemoryThatCannotBeRead(t *testing.T) {
 	s.expectRemembered(t, all)
 }
 
-// TestScalerKeepsWhatItCan: a history that can't be stored keeps nobody from remembering.
+// TestScalerKeepsWhatItCan: a history that can't be stored does not prevent storing the state.
 func TestScalerKeepsWhatItCan(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
@@ -202,8 +202,8 @@ func TestScalerKeepsWhatItCan(t *testing.T) {
 	}
 }
 
-// TestWindowOutlivesController: a value is that of its whole window for the next controller, too: what is there at that
-// moment alone would have it act.
+// TestWindowOutlivesController: the next controller, too, sees a value over its whole window; the momentary value
+// alone would make it act.
 func TestWindowOutlivesController(t *testing.T) {
 	var length atomic.Int64
 	length.Store(20)

@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// recover takes notice of what was carried out without being noted, by a controller that died just then, or that got no
-// answer, and of the time in which none decided.
+// recover records a change that was carried out without being recorded, by a controller that died or got no answer, and
+// the time in which no controller decided.
 func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen, now time.Time) {
 	policy := f.document.Spec
 	last := scene.Groups[policy.Group].Scaled[policy.Role]
@@ -28,20 +28,18 @@ func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen
 	}
 }
 
-// unheeded reports whether a policy does not know of the last change of its role, though that was made since it
-// decides.
+// unheeded reports whether a policy does not know of its role's last change, made since it began to decide.
 func (f *followed) unheeded(last domain.Scaled) bool {
 	since := f.state.Since
 	return !f.changing && !since.IsZero() && !last.At.Before(since) && last.At.After(f.state.LastChange)
 }
 
-// unnoted reports whether a change of which the present controller has not noted anything is not in the history that it
-// has read.
+// unnoted reports whether a change that this controller has not recorded is missing in the history that it read.
 func (s *scaler) unnoted(key string, last domain.Scaled) bool {
-	return last.At.Sub(s.scaledAt[key]) > time.Millisecond // to which it is kept
+	return last.At.Sub(s.scaledAt[key]) > time.Millisecond // precision of the history
 }
 
-// madeBy is the entry of a change of which nothing is known but what the role tells of it.
+// madeBy returns the entry for a change of which only the role's record is known.
 func madeBy(policy string, last domain.Scaled) autoscale.Entry {
 	return autoscale.Entry{
 		Policy: policy, At: last.At, Until: last.At, Decisions: 1, From: last.From, To: last.To, Ready: last.From, Changed: []string{last.Why}, Outcome: autoscale.OutcomeDone,

@@ -16,54 +16,54 @@ import (
 )
 
 const (
-	// sharingAgain is how soon it is decided anew who gives way while somebody waits for room, without any event.
+	// sharingAgain is how often it is decided without an event which roles yield, while somebody waits for room.
 	sharingAgain = 2 * time.Second
-	// roomPatience bounds how long it may take to tell for how many more members there is room.
+	// roomPatience bounds how long it may take to find out for how many more members there is room.
 	roomPatience = 5 * time.Second
-	// usualRefusal is how long a role that could not give way is not asked again: others may do so meanwhile.
+	// usualRefusal is how long a role that could not yield is left alone, so that others may.
 	usualRefusal = 15 * time.Second
 )
 
-// sharing is what a scaler knows of those who wait for room.
+// sharing is what a scaler knows about requests for room.
 type sharing struct {
-	// requests are those that wait, and seen is when each was first read. Empty where nobody waits.
+	// requests are the requests, and seen is when each was first read; empty if nobody waits.
 	requests map[string]domain.RoomRequest
 	seen     map[string]time.Time
 	// last is when the newest of them was first read.
 	last time.Time
-	// again is when to decide anew who gives way, deciding tells that this is being done, and shares is what comes of
-	// it.
+	// again is when to decide again which roles yield, deciding is set while that is in progress, and
+	// shares delivers the results.
 	again    time.Time
 	deciding bool
 	shares   chan share
 }
 
-// share is what was decided about those who wait for room.
+// share is a decision about the requests for room.
 type share struct {
 	claims []reconcile.Claim
-	counts map[string]int // by the keys of policies
+	counts map[string]int // by policy key
 	err    error
 }
 
-// yielding is what a policy has to do with others' need of room.
+// yielding is what a policy has to do for requests for room.
 type yielding struct {
-	// wanted is what is wanted of it, and members are those that go; nil where nobody needs any.
+	// wanted is what is asked of it, and members are those to remove; nil if nothing is.
 	wanted  *autoscale.Yield
 	members []string
-	// spare is the count to which the role can be brought by what its guards were told at a moment.
+	// spare is the count to which its guards let the role shrink, as of spareAt.
 	spare   reconcile.Stay
 	spareAt time.Time
-	// refused is why it could not give way, until a moment, and going tells that members go for somebody.
+	// refused is why it could not yield, until refusedUntil. going is set while members go to make room.
 	refused      string
 	refusedUntil time.Time
 	going        bool
 }
 
-// needless tells that members go for somebody who does not wait any more.
+// needless reports whether members are going for somebody who no longer waits.
 func (y *yielding) needless() bool { return y.going && y.wanted == nil }
 
-// share takes notice of who waits for room, and has it decided who gives way, beside the loop: it takes some calls of
-// the engine.
+// share reads the requests for room, and has it decided in a goroutine which roles yield, as that
+// takes several engine calls.
 func (s *scaler) share(ctx context.Context, e engine.Engine, now time.Time) error {
 	requests, err := engine.List[domain.RoomRequest](ctx, e)
 	if err != nil {
@@ -99,8 +99,8 @@ func (s *scaler) share(ctx context.Context, e engine.Engine, now time.Time) erro
 	return nil
 }
 
-// stays are the roles that can't give way, or not down to their policies' least counts. A policy whose guards ask
-// sources asks them before: others would give way in vain if it then could not.
+// stays returns the roles that can't yield, or not down to their min. A policy with guards that ask sources has to ask
+// them first: if it then could not yield, others would have yielded in vain.
 func (s *scaler) stays(now time.Time) map[string]reconcile.Stay {
 	stays := map[string]reconcile.Stay{}
 	for key, f := range s.followed {
@@ -124,20 +124,19 @@ func (s *scaler) stays(now time.Time) map[string]reconcile.Stay {
 	return stays
 }
 
-// hurry has a policy ask at once that waits for no answer.
+// hurry makes a policy ask at once, unless it waits for answers.
 func (f *followed) hurry(now time.Time) {
 	if f.asked == nil {
 		f.next = now
 	}
 }
 
-// decideShare decides who gives way, and answers those who wait. What an apply that died has left of a request is
-// removed.
+// decideShare decides which roles yield, and answers the requests. It deletes requests of applies that died.
 func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.RoomRequest, stays map[string]reconcile.Stay) share {
 	waiting := maps.Clone(requests)
 	for name, request := range requests {
 		if request.Sweep {
-			continue // who starts its runs takes it back
+			continue // deleted by whoever starts its runs
 		}
 		removed, err := s.reconciler.Abandoned(ctx, request)
 		if err != nil {
@@ -164,7 +163,7 @@ func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.Roo
 	return share{claims, counts, nil}
 }
 
-// takeShare takes notice of what was decided about those who wait.
+// takeShare handles a decision about the requests for room.
 func (s *scaler) takeShare(made share, now time.Time) {
 	s.sharing.deciding, s.sharing.again = false, now.Add(sharingAgain)
 	if s.told.news("sharing", made.err) && made.err != nil {
@@ -189,7 +188,7 @@ func (s *scaler) takeShare(made share, now time.Time) {
 	s.yieldFor(yields, now)
 }
 
-// yieldFor has policies give way. Those of which something else is wanted than before decide at once.
+// yieldFor sets what each policy has to yield. A policy for which that has changed decides at once.
 func (s *scaler) yieldFor(yields map[string]*yielding, now time.Time) {
 	for key, f := range s.followed {
 		before := f.yielding.wanted
@@ -204,8 +203,7 @@ func (s *scaler) yieldFor(yields map[string]*yielding, now time.Time) {
 	}
 }
 
-// noteSpare remembers to which count a role can be brought of which no change is being carried out, by the guards of a
-// decision that asked at a moment.
+// noteSpare records the count to which the guards of a decision let a role shrink, unless a change is in progress.
 func (f *followed) noteSpare(a *asked, decision autoscale.Decision) {
 	if f.changing {
 		return
@@ -214,7 +212,7 @@ func (f *followed) noteSpare(a *asked, decision autoscale.Decision) {
 	f.yielding.spare, f.yielding.spareAt = reconcile.Stay{Count: count, Why: why}, a.at
 }
 
-// goingFor returns the members that go where a decision is one to give way, in their order.
+// goingFor returns the members to remove, in order, if a decision is one to yield.
 func (f *followed) goingFor(seen autoscale.Seen, decision autoscale.Decision) []string {
 	if seen.Yield == nil || decision.To >= decision.From || decision.To > max(seen.Yield.Count, f.document.Spec.Min) {
 		return nil
@@ -222,13 +220,13 @@ func (f *followed) goingFor(seen autoscale.Seen, decision autoscale.Decision) []
 	return slices.Clone(f.yielding.members)
 }
 
-// refuse remembers that a role could not give way.
+// refuse records that a role could not yield.
 func (s *scaler) refuse(f *followed, why string, now time.Time) {
 	f.yielding.refused, f.yielding.refusedUntil = why, now.Add(usualRefusal)
 	s.sharing.again = now
 }
 
-// askRoom finds out for how many more members there is room, where the policy wants to know.
+// askRoom finds out for how many more members there is room, if the policy needs to know.
 func (s *scaler) askRoom(ctx context.Context, a *asked, autoscaler *autoscale.Autoscaler) {
 	most := autoscaler.RoomToAsk(a.seen.Count)
 	switch {

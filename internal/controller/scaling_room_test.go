@@ -15,14 +15,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// fills has the policy of the workers take the room that there is, which is a processor for each.
+// fills makes the workers' policy take all room, a CPU for each worker.
 func fills(p *domain.AutoscalingPolicy) {
 	p.Max = 20
 	p.Metrics = map[string]domain.ScalingMetric{"room": {Algorithm: domain.ScalingAlgorithm{IdleRoom: &domain.IdleRoomAlgorithm{}}}}
 }
 
-// newFullLab returns a lab with two hosts of four processors each, on which the workers are to have all the room that
-// there is.
+// newFullLab returns a lab with two hosts of four CPUs each, whose room the workers are to take.
 func newFullLab(t *testing.T, changes ...func(p *domain.AutoscalingPolicy)) *lab {
 	t.Helper()
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
@@ -41,7 +40,7 @@ func newFullLab(t *testing.T, changes ...func(p *domain.AutoscalingPolicy)) *lab
 	return l
 }
 
-// asks has an apply wait for room for some members of a processor each, as long as it holds its group.
+// asks stores the request of an apply for members with a CPU each, and holds its group's lock.
 func (l *lab) asks(priority, members int) {
 	const group = "urgent"
 	l.Helper()
@@ -58,7 +57,7 @@ func (l *lab) asks(priority, members int) {
 	})
 }
 
-// holds has somebody hold a group, or not any more.
+// holds takes or releases the lock of a group for somebody else.
 func (l *lab) holds(group string, held bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +67,7 @@ func (l *lab) holds(group string, held bool) {
 	l.held[reconcile.GroupLock(group)] = held
 }
 
-// gives has who waits for room get it: the apply ends.
+// gives lets an apply get the room that it waits for: the apply ends.
 func (l *lab) gives(group string) {
 	l.Helper()
 	spec := documentOf[domain.RoomRequest](l.T, l.items, group).Spec
@@ -82,14 +81,13 @@ func (l *lab) withdraws(group string) {
 	l.must(nil, engine.Delete[domain.RoomRequest](l.Context(), l.items, group))
 }
 
-// answer is what the controller says to who waits.
+// answer returns the controller's answer to the request.
 func (l *lab) answer() string {
 	l.Helper()
 	return documentOf[domain.RoomRequest](l.T, l.items, "urgent").Answer
 }
 
-// A role grows into all the room that there is, gives way to who is more important, as far as needed, and takes the
-// room back.
+// A role grows into all the room that there is, yields to a higher priority as far as needed, and takes the room back.
 func TestScalerSharesRoom(t *testing.T) {
 	l := newFullLab(t)
 	s := l.controller()
@@ -120,7 +118,7 @@ func TestScalerSharesRoom(t *testing.T) {
 	}
 }
 
-// Nobody gives way to who is as important, or for what can't be had, or to an apply that has died.
+// No role yields to the same priority, for a request that can't be met, or to an apply that has died.
 func TestScalerGivesNoRoom(t *testing.T) {
 	for name, test := range map[string]struct {
 		change            func(p *domain.AutoscalingPolicy)
@@ -159,13 +157,14 @@ func TestScalerGivesNoRoom(t *testing.T) {
 	}
 }
 
-// A guard keeps the members, and who waits is told so; once it doesn't, they go, and none of another role went in vain.
+// A guard keeps the members, and the request's answer says so. Once it allows it they go, and no other
+// role has yielded in vain.
 func TestScalerGuardsRoom(t *testing.T) {
 	var busy atomic.Bool
 	busy.Store(true)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if busy.Load() {
-			_, _ = w.Write([]byte("1")) // who asked has gone
+			_, _ = w.Write([]byte("1")) // the client has gone
 			return
 		}
 		_, _ = w.Write([]byte("0"))
@@ -173,7 +172,7 @@ func TestScalerGuardsRoom(t *testing.T) {
 	t.Cleanup(page.Close)
 	l := newFullLab(t, func(p *domain.AutoscalingPolicy) {
 		p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: page.URL}}}
-		p.Interval = new(domain.Duration(time.Hour)) // it has to be asked for who waits
+		p.Interval = new(domain.Duration(time.Hour)) // the request makes it ask earlier
 	})
 	s := l.controller()
 	for l.count() < 8 {
@@ -198,7 +197,7 @@ func TestScalerGuardsRoom(t *testing.T) {
 	}
 }
 
-// Where a member that is to go works, all stay, and others are looked for.
+// If a member that should go is busy, all stay, and another role is tried.
 func TestScalerGivesNothingInVain(t *testing.T) {
 	l := newFullLab(t, func(p *domain.AutoscalingPolicy) { p.Guards.Busy = &domain.BusyGuard{CPUPercent: new(50.0)} })
 	s := l.controller()
@@ -221,18 +220,18 @@ func TestScalerGivesNothingInVain(t *testing.T) {
 	}
 }
 
-// A controller that dies while somebody waits is followed by one that goes on.
+// A successor continues with the requests of a controller that died.
 func TestScalerDiesWhileSomebodyWaits(t *testing.T) {
 	l := newFullLab(t)
 	l.pass(l.controller(), time.Minute)
 	l.asks(1, 3)
-	l.must(nil, l.look(l.controller())) // it has decided, and no more
+	l.must(nil, l.look(l.controller())) // it has decided, no more
 	if got := l.pass(l.controller(), 10*time.Second); got[len(got)-1] != 5 {
 		t.Errorf("there are %v workers", got)
 	}
 }
 
-// Who waits may go away while members go of which no hook is told: they do, and nothing is said to be called off.
+// A request may be withdrawn while members go without any hook: they go, and nothing is reported as called off.
 func TestScalerCallsOffHooksAlone(t *testing.T) {
 	l := newFullLab(t)
 	s := l.controller()

@@ -22,7 +22,7 @@ import (
 
 func plain(*domain.AutoscalingPolicy) {}
 
-// changes returns what the stored history has of changes, in words.
+// changes returns the changes in the stored history, in words.
 func (l *lab) changes() (said []string) {
 	l.Helper()
 	for _, e := range l.entries(l.T, l.now, autoscale.Selection{OnlyChanges: true}) {
@@ -83,8 +83,8 @@ func TestScalerBounds(t *testing.T) {
 	}
 }
 
-// TestScalerRestarts: whoever goes on with what was stored does as the one before would have: a restart changes nothing
-// by itself, and no cooldown and no window is forgotten.
+// TestScalerRestarts: a controller continues with the stored state as the one before it would have. A restart changes
+// nothing by itself, and forgets no cooldown or window.
 func TestScalerRestarts(t *testing.T) {
 	slow := func(p *domain.AutoscalingPolicy) {
 		p.ScaleOut.Cooldown = new(domain.Duration(90 * time.Second))
@@ -107,14 +107,13 @@ func TestScalerRestarts(t *testing.T) {
 	}
 	l.load = 0.1
 	l.pass(l.controller(), 30*time.Second)
-	l.now = l.now.Add(time.Hour) // in which there was no controller
+	l.now = l.now.Add(time.Hour) // without any controller
 	if got := l.pass(l.controller(), 50*time.Second); !slices.Equal(got, []int{6}) {
 		t.Errorf("after an hour of which nothing is known, the counts were %v", got)
 	}
 }
 
-// TestScalerDies: a change that was carried out by a controller that died just then is known to the next one, and in
-// the history once.
+// TestScalerDies: a change by a controller that died just then is known to the next one, and in the history once.
 func TestScalerDies(t *testing.T) {
 	slow := func(p *domain.AutoscalingPolicy) {
 		p.ScaleOut.Cooldown = new(domain.Duration(time.Minute))
@@ -149,21 +148,20 @@ func TestScalerDies(t *testing.T) {
 	}
 }
 
-// TestScalerDiesAtOnce: a change by the very first decision of a policy is known to the next controller, too.
+// TestScalerDiesAtOnce: even a change by a policy's very first decision is known to the next controller.
 func TestScalerDiesAtOnce(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
 	l.load = 2
 	l.must(nil, l.look(s))
-	<-s.outcomes // of which it takes no notice any more
+	<-s.outcomes // which it does not record
 	l.pass(l.controller(), time.Second)
 	if got := l.changes(); len(got) != 1 || !strings.HasPrefix(got[0], "2 → 4 done") {
 		t.Errorf("in the history: %q", got)
 	}
 }
 
-// TestScalerNotesFirst: what came of a change is stored before the next one is begun, so that nobody's death can have
-// it forgotten.
+// TestScalerNotesFirst: the outcome of a change is stored before the next one begins, so that no crash loses it.
 func TestScalerNotesFirst(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.ScaleOut.MaxStep = 1 })
 	s := l.controller()
@@ -189,8 +187,8 @@ func TestScalerNotesFirst(t *testing.T) {
 	}
 }
 
-// TestScalerOutlastsFaults: a change that was stored is one, whatever was answered, and whatever becomes of the members
-// at first.
+// TestScalerOutlastsFaults: a stored change counts as done, whatever the call returned and whatever happens
+// to the members at first.
 func TestScalerOutlastsFaults(t *testing.T) {
 	down := errors.New("the engine is down")
 	for call, want := range map[string][]string{
@@ -215,7 +213,7 @@ func TestScalerOutlastsFaults(t *testing.T) {
 	}
 }
 
-// TestScalerWritesRarely: what stands against a change again and again is written from time to time.
+// TestScalerWritesRarely: a change that is refused again and again is written from time to time only.
 func TestScalerWritesRarely(t *testing.T) {
 	drain := httptest.NewServer(http.NotFoundHandler())
 	defer drain.Close()
@@ -238,8 +236,8 @@ func TestScalerWritesRarely(t *testing.T) {
 	}
 }
 
-// TestScalerPolicyReplaced: a policy that was destroyed and made anew since the last look is the new one, though its
-// document has the revision of the old one.
+// TestScalerPolicyReplaced: a policy that was destroyed and created again since the last look is treated as new, even
+// if its document has the old one's revision.
 func TestScalerPolicyReplaced(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
@@ -254,7 +252,7 @@ func TestScalerPolicyReplaced(t *testing.T) {
 	}
 }
 
-// TestEndOfPolicy: the change that the end of a policy makes is in the history, whatever the controller saw of that.
+// TestEndOfPolicy: the change of count at a policy's end is in the history, whatever the controller saw of it.
 func TestEndOfPolicy(t *testing.T) {
 	for name, during := range map[string]func(l *lab, s *scaler) *scaler{
 		"nothing":       func(_ *lab, s *scaler) *scaler { return s },
@@ -290,8 +288,7 @@ func TestEndOfPolicy(t *testing.T) {
 	}
 }
 
-// TestScalerOfUnknownPolicies: a controller that can follow none of the policies goes on with that, and does not begin
-// anew over and over again.
+// TestScalerOfUnknownPolicies: a controller that can run none of the policies does not restart over and over.
 func TestScalerOfUnknownPolicies(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
 		p.Schedules = map[string]domain.ScalingSchedule{"office": {Start: "0 8 * * *", End: "0 18 * * *", TimeZone: "Mars/Olympus", Count: 2}}
@@ -313,7 +310,7 @@ func TestScalerOfUnknownPolicies(t *testing.T) {
 	}
 }
 
-// TestClockPutBack: a policy decides on, also where it was to do so at a time that is hours away by now.
+// TestClockPutBack: a policy keeps deciding, even if its next decision is hours away after the clock was set back.
 func TestClockPutBack(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
@@ -326,7 +323,7 @@ func TestClockPutBack(t *testing.T) {
 	}
 }
 
-// TestTwoScalers: a controller that another one has taken over from, without its noticing, ends at its next write.
+// TestTwoScalers: a controller that another one has replaced without its noticing ends at its next write.
 func TestTwoScalers(t *testing.T) {
 	l := newLab(t, plain)
 	l.load = 1
@@ -356,7 +353,7 @@ func TestScalerStandsBy(t *testing.T) {
 	}
 }
 
-// TestDryRun: what would have been done is recorded, and nothing is.
+// TestDryRun: decisions are recorded, and nothing is done.
 func TestDryRun(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.DryRun = true })
 	s := l.controller()
@@ -370,7 +367,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestHeld: a group that an apply holds is not scaled, which the history says.
+// TestHeld: a group that an apply holds is not scaled, and the history says so.
 func TestHeld(t *testing.T) {
 	l := newLab(t, plain)
 	s := l.controller()
@@ -389,21 +386,21 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestInitialWithoutPlace: where there is no place for anybody of the initial count, the metrics decide.
+// TestInitialWithoutPlace: if the initial count can't be placed at all, the metrics decide.
 func TestInitialWithoutPlace(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) {
 		p.Initial = new(6)
 		p.ScaleIn.Stabilisation = new(domain.Duration(0))
 	})
-	l.requires(50) // of the 64 processors that each of two hosts has
+	l.requires(50) // of the 64 CPUs of each of two hosts
 	l.load = 0.1
 	if got := l.pass(l.controller(), 20*time.Second); !slices.Equal(got, []int{2, 1}) {
 		t.Errorf("the counts were %v", got)
 	}
 }
 
-// TestPolicyChangesMeanwhile: a change that waits, here for the members to be drained, is not carried out once its
-// policy is another one, or gone.
+// TestPolicyChangesMeanwhile: a change that waits, here for members to be drained, is not carried out if its policy was
+// replaced or deleted meanwhile.
 func TestPolicyChangesMeanwhile(t *testing.T) {
 	key := domain.PolicyKey("job", "worker")
 	for name, test := range map[string]struct {
@@ -440,7 +437,7 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// TestExternalAlgorithm: a program of the user's is asked with what is measured, and decides.
+// TestExternalAlgorithm: an external algorithm gets the measurements, and its count is used.
 func TestExternalAlgorithm(t *testing.T) {
 	said := make(chan string, 1)
 	said <- `{"count": 5}`
@@ -470,8 +467,8 @@ func TestExternalAlgorithm(t *testing.T) {
 	}
 }
 
-// TestBeat: policies decide at the same times, whatever took how long; many of them are spread over their interval,
-// each at its own times.
+// TestBeat: policies decide at the same times, however long that takes; many are spread over their
+// interval, each at fixed times.
 func TestBeat(t *testing.T) {
 	policy := domain.AutoscalingPolicy{Group: "job", Role: "worker"}
 	for _, after := range []time.Duration{0, time.Millisecond, 4999 * time.Millisecond} {

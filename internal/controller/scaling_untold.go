@@ -12,17 +12,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// untoldAsks is how often a guard is asked in vain before people are warned of it: what it asks may be about to start.
+// untoldAsks is after how many intervals without a value users are warned of a guard: what it
+// asks may be about to start.
 const untoldAsks = 12
 
-// untold are the guards of a policy that have never had a value, as they are stored with the cluster.
+// untold are the guards of a policy that have never had a value, as stored with the cluster.
 type untold struct {
 	stored domain.UntoldGuardsDocument
 	kept   time.Time
 }
 
-// recallUntold reads which guards have never had a value by what the former controller has stored. It goes on without
-// what of it can't be read.
+// recallUntold reads which guards have never had a value, as the former controller stored it. It skips
+// documents that can't be read.
 func (s *scaler) recallUntold(ctx context.Context) error {
 	found, err := s.reconciler.Engine.List(ctx, domain.UntoldGuardsKind)
 	if err != nil {
@@ -43,8 +44,7 @@ func (s *scaler) recallUntold(ctx context.Context) error {
 	return nil
 }
 
-// noteUntold stores which guards of a policy have never had a value though they were asked for a while, where that is
-// not what is stored.
+// noteUntold stores which guards of a policy have not had a value for a while, if that differs from what is stored.
 func (s *scaler) noteUntold(ctx context.Context, f *followed, guards []autoscale.Guarded, now time.Time) error {
 	policy, u := f.document.Spec, &f.untold
 	var found []domain.UntoldGuard
@@ -60,7 +60,7 @@ func (s *scaler) noteUntold(ctx context.Context, f *followed, guards []autoscale
 	case len(found) == 0:
 		return s.forgetUntold(ctx, f)
 	case slices.Equal(u.stored.Guards, found), slices.EqualFunc(u.stored.Guards, found, same) && now.Sub(u.kept) < keepEvery:
-		return nil // only why there is no value is another one, which may change all the time
+		return nil // only the reason has changed, which it may do all the time
 	}
 	next := u.stored
 	next.Policy, next.Guards = policy.Key(), found
@@ -72,7 +72,7 @@ func (s *scaler) noteUntold(ctx context.Context, f *followed, guards []autoscale
 	return nil
 }
 
-// forgetUntold removes what is stored of the guards of a policy that have never had a value.
+// forgetUntold deletes the stored guards without a value.
 func (s *scaler) forgetUntold(ctx context.Context, f *followed) error {
 	stored := &f.untold.stored
 	if stored.Revision == 0 {

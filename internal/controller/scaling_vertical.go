@@ -14,11 +14,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// useMark begins the names of what is asked about the use of members: those of no metric of the user's do.
+// useMark prefixes the names of questions about the usage of members. No metric of a user has that prefix.
 const useMark = "\v"
 
-// useQuestions returns what a policy that scales vertically needs to know: what each member uses, over windows that
-// leave no gap where that is possible.
+// useQuestions returns the questions of a policy that scales vertically: what each member uses, over windows without
+// gaps between them as far as possible.
 func useQuestions(policy domain.AutoscalingPolicy) []meter.Question {
 	if policy.Vertical == nil {
 		return nil
@@ -40,7 +40,7 @@ func useQuestions(policy domain.AutoscalingPolicy) []meter.Question {
 	return questions
 }
 
-// takeUse takes what was answered about the use of members, and reports whether it was that.
+// takeUse stores the answer to a question about usage, and reports whether it was one.
 func takeUse(used *autoscale.Used, metric string, measured autoscale.Measurement) bool {
 	name, is := strings.CutPrefix(metric, useMark)
 	switch {
@@ -53,7 +53,7 @@ func takeUse(used *autoscale.Used, metric string, measured autoscale.Measurement
 	return is
 }
 
-// usedIn is what is known of the use of a role's members without asking anybody.
+// usedIn returns what is known of the usage of a role's members without asking.
 func usedIn(scene reconcile.Scene, group, role string) autoscale.Used {
 	doc := scene.Groups[group]
 	used := autoscale.Used{Requested: doc.Sized().Roles[role].Resources.Requests(), Size: doc.Sizes[role].Resources, Sized: doc.Sizes[role].At, InPlace: doc.Sizes[role].InPlace}
@@ -67,18 +67,18 @@ func usedIn(scene reconcile.Scene, group, role string) autoscale.Used {
 	return used
 }
 
-// sizing is how far a policy has come with another size of its role's members.
+// sizing is the state of a policy's change of size.
 type sizing struct {
-	// resizing tells that it is being stored and handed over, resized is what came of that, to be told, and handedOver
-	// that the size that was found was handed over.
+	// resizing is set while a size is being stored and handed over, and resized is the result for the history.
+	// handedOver is set once the size found at the start has been handed over.
 	resizing   bool
 	resized    string
 	handedOver bool
-	// resizeAt is when it may be tried again after it could not be done.
+	// resizeAt is when to try again after a failure.
 	resizeAt time.Time
 }
 
-// resized is what came of giving the members of a policy's role another size.
+// resized is the result of a change of size.
 type resized struct {
 	policy *followed
 	resize autoscale.Resize
@@ -86,12 +86,11 @@ type resized struct {
 	err    error
 }
 
-// resizeRetry is how soon another size is tried again that could not be had: what is in its way is rarely gone with the
-// next decision.
+// resizeRetry is how soon to retry a size that was refused, as the reason rarely passes within one interval.
 const resizeRetry = 30 * time.Second
 
-// resize has the members of a policy's role that are started from now on have another size, beside others; or, the
-// first time, hands over the one that they have: whoever stored it may have died before.
+// resize changes the size of a role's members in a goroutine. The first time, it hands over the stored size, as whoever
+// stored it may have died before that.
 func (s *scaler) resize(ctx context.Context, f *followed, a *asked, decided *autoscale.Resize) {
 	size := a.seen.Used.Size
 	switch {
@@ -126,7 +125,7 @@ func (s *scaler) resize(ctx context.Context, f *followed, a *asked, decided *aut
 	}()
 }
 
-// finishResize takes notice of what came of another size. The history tells with the next decision.
+// finishResize records the result of a change of size, for the history entry of the next decision.
 func (s *scaler) finishResize(r resized) {
 	f, key := r.policy, r.policy.document.Spec.Key()
 	f.resizing = false
@@ -136,12 +135,12 @@ func (s *scaler) finishResize(r resized) {
 	case r.err == nil:
 		f.handedOver = true
 	case errors.Is(r.err, errPolicyOver), errors.Is(r.err, errPolicyChanged):
-		return // it is decided anew
+		return // it is decided again
 	case !locked:
 		f.resizeAt = r.at.Add(resizeRetry)
 	}
 	if r.resize.Why == "" && (r.err == nil || heldBack(r.err)) {
-		return // it had that size before
+		return // it already had that size
 	}
 	outcome, why := autoscale.OutcomeDone, ""
 	if r.err != nil {
@@ -160,7 +159,7 @@ func (s *scaler) finishResize(r resized) {
 	}
 }
 
-// sizeOf says what members are to request, and why.
+// sizeOf describes what members request, and why.
 func sizeOf(r autoscale.Resize) string {
 	var parts []string
 	if r.To.CPUs > 0 {

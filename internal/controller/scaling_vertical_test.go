@@ -12,13 +12,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// size is what policies have the workers request.
+// size returns the size that the policy has set for the workers.
 func (l *lab) size() domain.Resources {
 	l.Helper()
 	return documentOf[domain.GroupDocument](l.T, l.items, "job").Sizes["worker"].Resources
 }
 
-// passSizing has time pass with a controller at work, as pass does, and takes notice of what comes of sizes.
+// passSizing is pass, and also handles the results of changes of size.
 func (l *lab) passSizing(s *scaler, d time.Duration) {
 	l.Helper()
 	for end := l.now.Add(d); l.now.Before(end); l.now = l.now.Add(time.Second) {
@@ -47,8 +47,8 @@ func verticalLab(t *testing.T, changes func(v *domain.VerticalScaling)) *lab {
 	return l
 }
 
-// TestVerticalApplied: what members use is recommended from the first decision on, and applied once enough was learned;
-// a controller that goes on remembers that, and a policy that applies nothing any more gives it back.
+// TestVerticalApplied: usage is recommended from the first decision on, and applied once enough was learned. A
+// successor remembers it, and a policy that no longer applies it restores the declared size.
 func TestVerticalApplied(t *testing.T) {
 	l := verticalLab(t, func(*domain.VerticalScaling) {})
 	s := l.controller()
@@ -84,8 +84,7 @@ func TestVerticalApplied(t *testing.T) {
 	}
 }
 
-// TestVerticalHeld: a size for which there is no room is told of, once for all decisions, and tried again after a
-// while.
+// TestVerticalHeld: a size without room is reported once for all decisions, and retried after a while.
 func TestVerticalHeld(t *testing.T) {
 	l := verticalLab(t, func(v *domain.VerticalScaling) { v.CPUs.Max, v.LearnFor = 100, new(domain.Duration(0)) })
 	l.load = 150
@@ -111,8 +110,7 @@ func TestVerticalHeld(t *testing.T) {
 	}
 }
 
-// TestVerticalHandsOver: a controller that has just begun hands over what is stored, as whoever stored it may have died
-// before.
+// TestVerticalHandsOver: a new controller hands over the stored size, as whoever stored it may have died before that.
 func TestVerticalHandsOver(t *testing.T) {
 	l := verticalLab(t, func(v *domain.VerticalScaling) { v.LearnFor = new(domain.Duration(time.Hour)) })
 	l.handsOver = true
@@ -131,7 +129,7 @@ func TestVerticalHandsOver(t *testing.T) {
 	}
 }
 
-// TestUseQuestions: what members use is asked over windows that leave no gap.
+// TestUseQuestions: usage is asked over windows without gaps.
 func TestUseQuestions(t *testing.T) {
 	policy := domain.AutoscalingPolicy{Group: "job", Role: "worker", Vertical: &domain.VerticalScaling{CPUs: &domain.AmountBounds{}, MemoryMiB: &domain.AmountBounds{}}}
 	for every, window := range map[time.Duration]time.Duration{time.Second: domain.DefaultAgentWindow, 2 * time.Minute: 2 * time.Minute, time.Hour: engine.LongestWindow} {

@@ -18,26 +18,26 @@ import (
 const (
 	// sweepsLock is held by the controller that starts the runs of sweeps.
 	sweepsLock = "sweeps"
-	// busyRetry is how soon runs are started that could not be as somebody else was at work.
+	// busyRetry is how soon to retry runs that could not start because somebody else held a lock.
 	busyRetry = 500 * time.Millisecond
-	// measureEvery is how soon it is measured again what runs wait for.
+	// measureEvery is how often free memory is measured that runs wait for.
 	measureEvery = 500 * time.Millisecond
-	// startAgain is how soon runs are tried to be started again where nothing has become of any since: a group may have
-	// left them room. lookAtCards is that for those that wait for GPUs, which somebody else may have left.
+	// startAgain is how often to try to start runs if no run has changed, as a group may have freed room. lookAtCards
+	// is the same for runs that wait for GPUs, which a foreign process may have freed.
 	startAgain  = 5 * time.Second
 	lookAtCards = time.Second
-	// removeAgain is how soon members are removed again that are still there: an engine may lose a removal.
+	// removeAgain is how soon members that are still there are removed again, as an engine may lose a removal.
 	removeAgain = 10 * time.Second
-	// tidyEvery is how often the files of runs that have gone are removed.
+	// tidyEvery is how often the files of removed runs are deleted.
 	tidyEvery = 30 * time.Second
-	// launchPause is how long a run waits that the engine did not start.
+	// launchPause is how long a run waits after the engine failed to start it.
 	launchPause = 10 * time.Second
 )
 
-// sweepPace is that of looks after events: who waits for a run wants the next one to start.
+// sweepPace limits looks after events. It is quick, so that the next run starts soon after one ends.
 var sweepPace = engine.Pace{Factor: 12, Longest: time.Second}
 
-// watchSweeps starts the runs of sweeps, and notes what becomes of them. Of several controllers of a cluster one does.
+// watchSweeps starts the runs of sweeps and records their results, in one controller of a cluster at a time.
 func watchSweeps(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
 	if err := awaitSweeps(ctx, r.Engine, events); err != nil {
 		return err
@@ -69,8 +69,8 @@ func awaitSweeps(ctx context.Context, e engine.Engine, events <-chan struct{}) e
 	}
 }
 
-// sweeper starts the runs of a cluster's sweeps. It is for one goroutine, and the only one that writes what is
-// remembered of runs.
+// sweeper starts the runs of a cluster's sweeps. It is not safe for concurrent use, and the only
+// writer of the runs' state.
 type sweeper struct {
 	reconciler reconcile.Reconciler
 	log        *slog.Logger
@@ -80,35 +80,35 @@ type sweeper struct {
 	peaks      peaks
 	reports    *reporter
 	searches   *searches
-	// removed are members that were told to go, and when.
+	// removed are members that are being removed, and since when.
 	removed map[string]time.Time
-	// stirred tells that a sweep, or what is remembered of a run, has changed since runs were last tried to be started,
-	// and again when they are tried though it has not.
+	// stirred is set if a sweep or a run has changed since the last attempt to start runs; again is when
+	// to try even if none has.
 	stirred bool
 	again   time.Time
-	// asks is whether a sweep asks for room.
+	// asks is set if any sweep has a request for room.
 	asks bool
 }
 
-// followedSweep is a sweep that is followed.
+// followedSweep is a sweep that the controller runs.
 type followedSweep struct {
 	document domain.SweepDocument
 	spec     domain.Sweep
 	keys     []string
 	record   *sweep.Record
 	batch    int
-	// leaving are the keys of runs whose former members are still there, with what those take up, and logless those of
-	// runs that are gone and whose logs have yet to go.
+	// leaving are the keys of runs whose former members are still there, with what those occupy. logless are the keys
+	// of removed runs whose logs have yet to be deleted.
 	leaving map[string]domain.Assignment
 	logless []string
-	// littered tells that runs have gone whose files may still be there, and tidied is when such were removed last.
+	// littered is set if removed runs may have left files, and tidied is when such files were last deleted.
 	littered bool
 	tidied   time.Time
-	// waits tells that a run of it waits, and busy that one does or is on.
+	// waits is set if a run of it waits, and busy if one waits or is active.
 	waits, busy bool
 }
 
-// active reports whether a run of the sweep is on.
+// active reports whether a run of the sweep is active.
 func (f *followedSweep) active() bool {
 	for _, run := range f.record.Runs() {
 		if run.Active() {
@@ -122,7 +122,7 @@ func newSweeper(r reconcile.Reconciler, log *slog.Logger) *sweeper {
 	return &sweeper{reconciler: r, log: log, told: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{}, peaks: newPeaks(), reports: newReporter(), searches: newSearches(r.Engine)}
 }
 
-// run looks after each change, until the stream of changes ends, or what it knows of runs is no longer what is stored.
+// run looks after each event, until the event stream ends or a write fails, so that the state has to be read again.
 func (s *sweeper) run(ctx context.Context, events <-chan struct{}) error {
 	for {
 		start := time.Now()
@@ -131,7 +131,7 @@ func (s *sweeper) run(ctx context.Context, events <-chan struct{}) error {
 			s.log.Error("not all sweeps can be seen to; trying again", "error", err)
 		}
 		if _, launch := errors.AsType[*reconcile.LaunchError](err); err != nil && !launch {
-			// Whether what was to be stored was stored is not known: all is read again.
+			// It is unknown whether the last write took effect, so read everything again.
 			pause(ctx, afterFault)
 			return ctx.Err()
 		}
@@ -142,7 +142,7 @@ func (s *sweeper) run(ctx context.Context, events <-chan struct{}) error {
 	}
 }
 
-// pace returns that of the next look: unhurried where all runs have ended.
+// pace returns the pace of looks, which is slow once all runs have ended.
 func (s *sweeper) pace() engine.Pace {
 	for _, f := range s.sweeps {
 		if f.busy {
@@ -152,7 +152,7 @@ func (s *sweeper) pace() engine.Pace {
 	return engine.ResidentPace
 }
 
-// await returns after an event, after a hook was told something or logs were read, or at a moment.
+// await returns after an event, after a hook call has ended or logs were read, or at the given time.
 func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time.Time) error {
 	ctx, told := context.WithCancelCause(ctx)
 	defer told(nil)
@@ -176,10 +176,10 @@ func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time
 	return err
 }
 
-// errTold ends a wait once a hook was told something, or logs were read.
+// errTold ends a wait when a hook call has ended, or logs were read.
 var errTold = errors.New("a hook was told something, or logs were read")
 
-// look sees to all sweeps, and returns when to look again though nothing changes.
+// look looks after all sweeps, and returns when to look again without an event.
 func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err error) {
 	requests, err := s.read(ctx)
 	if err != nil || len(s.sweeps) == 0 && len(requests) == 0 {
@@ -201,7 +201,7 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 		return next, err
 	}
 	next = earlier(next, due)
-	if err := s.store(ctx); err != nil { // what hooks were told
+	if err := s.store(ctx); err != nil { // the results of hook calls
 		return next, err
 	}
 	due, err = s.start(ctx, now)
@@ -213,8 +213,8 @@ func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err 
 	return earlier(next, due), err
 }
 
-// start starts runs that wait, where there may be room for some that there was not at the last try, and returns when to
-// try again; the zero time where none waits.
+// start starts waiting runs if there may be room now that there was not at the last try, and returns when to try
+// again; zero if none waits.
 func (s *sweeper) start(ctx context.Context, now time.Time) (again time.Time, err error) {
 	queues, waits, gpus := s.queues(), false, false
 	for _, q := range queues {
@@ -258,7 +258,7 @@ func (s *sweeper) start(ctx context.Context, now time.Time) (again time.Time, er
 	return s.again, nil
 }
 
-// read reads the sweeps that are new or were changed, forgets those that are gone, and returns what is asked of runs.
+// read reads new and changed sweeps, forgets deleted ones, and returns the users' requests for runs.
 func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepRequest, err error) {
 	snapshot := s.reconciler.Engine.Snapshot()
 	documents, err := s.documents.List(ctx, snapshot)
@@ -316,7 +316,7 @@ func (s *sweeper) read(ctx context.Context) (requests map[string]domain.SweepReq
 	return requests, nil
 }
 
-// queues returns the sweeps as their runs wait.
+// queues returns the sweeps with their waiting runs.
 func (s *sweeper) queues() []sweep.Queue {
 	var queues []sweep.Queue
 	for _, name := range slices.Sorted(maps.Keys(s.sweeps)) {
@@ -336,7 +336,7 @@ func (s *sweeper) queues() []sweep.Queue {
 // Batch returns the number of a sweep's next batch of starts.
 func (s *sweeper) Batch(name string) int { return s.sweeps[name].batch + 1 }
 
-// KeepStarts stores runs as started, before any of them is.
+// KeepStarts stores runs as started, before any of them starts.
 func (s *sweeper) KeepStarts(ctx context.Context, started []reconcile.StartedRun) error {
 	for _, run := range started {
 		f := s.sweeps[run.Sweep]
@@ -346,7 +346,7 @@ func (s *sweeper) KeepStarts(ctx context.Context, started []reconcile.StartedRun
 	return s.store(ctx)
 }
 
-// store stores what has changed of what is remembered of runs.
+// store stores the changed parts of the runs' state.
 func (s *sweeper) store(ctx context.Context) error {
 	for _, f := range s.sweeps {
 		if f.document.Ending {
@@ -363,7 +363,7 @@ func (s *sweeper) store(ctx context.Context) error {
 	return nil
 }
 
-// takeBack has the runs wait for a while that the engine did not start.
+// takeBack queues the runs again, after a pause, that the engine failed to start.
 func (s *sweeper) takeBack(ctx context.Context, launch error, now time.Time) error {
 	observed, err := s.reconciler.Engine.Observe(ctx, "")
 	if err != nil {

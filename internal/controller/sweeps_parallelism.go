@@ -12,21 +12,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// searches find how many runs of sweeps side by side finish most: of those whose runs report progress, until it is
-// found.
+// searches find how many parallel runs of a sweep finish the most, for sweeps whose runs report progress.
 type searches struct {
 	meter *meter.Meter
-	// bySweep are those of sweeps by name, and reading tells that the logs of one are being read, from the time on that
-	// is in due.
+	// bySweep are the searches by sweep. reading is set while the logs of a sweep are being read, and due
+	// is when to read them next.
 	bySweep map[string]*sweep.Search
 	reading map[string]bool
 	due     map[string]time.Time
-	// readings are what was read, and woken receives something when there is one.
+	// readings delivers what was read, and woken is signalled for each.
 	readings chan reading
 	woken    chan struct{}
 }
 
-// reading is what was read of the progress of a sweep's runs.
+// reading is the progress of a sweep's runs as read from their logs.
 type reading struct {
 	sweep   string
 	search  *sweep.Search
@@ -41,7 +40,7 @@ func newSearches(e engine.Engine) *searches {
 	}
 }
 
-// open opens the search of a sweep that has just been read, where it needs one.
+// open opens the search of a sweep that has just been read, if it reports progress.
 func (s *searches) open(ctx context.Context, e engine.Engine, doc domain.SweepDocument) error {
 	name := doc.Spec.Name
 	if doc.Spec.Progress == nil {
@@ -67,7 +66,7 @@ func (s *searches) found(name string) (found domain.SweepParallelism) {
 	return found
 }
 
-// take takes what was read, and decides by that. It reports whether another number of runs is wanted.
+// take records a reading, decides, and reports whether the number of parallel runs changes.
 func (s *searches) take(r reading, now time.Time, log *slog.Logger) (moved bool) {
 	delete(s.reading, r.sweep)
 	if s.bySweep[r.sweep] != r.search {
@@ -90,8 +89,8 @@ func (s *searches) take(r reading, now time.Time, log *slog.Logger) (moved bool)
 	return true
 }
 
-// search follows how runs get on, where it has yet to be found how many of them side by side finish most, and returns
-// when to look again. It comes after the start of runs, as one that is replaced at once is no change.
+// search follows the progress of runs of sweeps whose best number of parallel runs is still being searched, and returns
+// when to look again. It comes after starting runs, so that a run that is replaced at once is no change.
 func (s *sweeper) search(ctx context.Context, now time.Time) (next time.Time, err error) {
 	next = now.Add(atLatest)
 	for waiting := true; waiting; {
@@ -153,7 +152,7 @@ func (s *searches) read(ctx context.Context, f *followedSweep, search *sweep.Sea
 	}()
 }
 
-// storeSearches stores what was found out since it was stored last.
+// storeSearches stores searches that have changed.
 func (s *sweeper) storeSearches(ctx context.Context) error {
 	for name, search := range s.searches.bySweep {
 		if !search.Changed() || s.sweeps[name].document.Ending {
@@ -168,7 +167,7 @@ func (s *sweeper) storeSearches(ctx context.Context) error {
 	return nil
 }
 
-// earlier returns the first of two moments; the zero time is none.
+// earlier returns the earlier of two times; zero is none.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -13,14 +13,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// steady is a track whose members write of their steps, of which those of a host make so many a second together, by how
-// many there are.
+// steady is a track whose members log their steps. together is how many steps a second those of a host make
+// in total, by their number.
 type steady struct {
 	*track
 	together []float64
 
 	mu sync.Mutex
-	// steps are those of members, as of a time, by member, and read counts the logs that were read for them.
+	// steps are the steps of members by member, as of asOf; read counts the logs that were read.
 	steps map[string]float64
 	asOf  time.Time
 	read  int
@@ -28,12 +28,12 @@ type steady struct {
 
 func (l *steady) Snapshot() engine.Engine { return l }
 
-// Logs tells of all steps of a member since its start.
+// Logs returns all steps of a member since its start.
 func (l *steady) Logs(_ context.Context, member string, options engine.LogOptions) ([]string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if options.Since.IsZero() {
-		return nil, nil // of one that has ended
+		return nil, nil // it has ended
 	}
 	l.read++
 	now := time.Now()
@@ -59,8 +59,8 @@ func (l *steady) Logs(_ context.Context, member string, options engine.LogOption
 	return lines, nil
 }
 
-// A controller finds how many runs side by side finish most, and one that follows it goes on from there. Then it reads
-// no more logs.
+// A controller finds how many parallel runs finish the most, and its successor continues from there. After
+// that it reads no more logs.
 func TestSweeperFindsParallelism(t *testing.T) {
 	t.Parallel()
 	l := &steady{together: []float64{100, 180, 120}, steps: map[string]float64{}, asOf: time.Now()}
@@ -110,7 +110,7 @@ func TestSweeperFindsParallelism(t *testing.T) {
 	}
 }
 
-// Nothing is read of a sweep without progress, or without runs that wait.
+// No logs are read for a sweep without progress, or without waiting runs.
 func TestSweeperReadsNoLogs(t *testing.T) {
 	for name, change := range map[string]func(s *domain.Sweep){
 		"without progress": func(*domain.Sweep) {},

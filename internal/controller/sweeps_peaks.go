@@ -9,13 +9,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// peaksEvery is how often it is measured what runs use, over a window that leaves no gap.
+// peaksEvery is how often the usage of runs is measured, over a window that leaves no gap.
 const (
 	peaksEvery  = 10 * time.Second
 	peaksWindow = 15 * time.Second
 )
 
-// peaks are the most that running members were measured to use, by their names. They are forgotten with the controller.
+// peaks are the highest measured usages of running members, by name. They are lost with the controller.
 type peaks struct {
 	due    time.Time
 	memory map[string]int64
@@ -24,7 +24,7 @@ type peaks struct {
 
 func newPeaks() peaks { return peaks{memory: map[string]int64{}, gpu: map[string]int64{}} }
 
-// measure notes what the members of sweeps use, where that is due, and returns when it is due again.
+// measure records the usage of the members of sweeps when due, and returns when it is due again.
 func (p *peaks) measure(ctx context.Context, s *sweeper, now time.Time) (next time.Time) {
 	if !slices.ContainsFunc(slices.Collect(maps.Values(s.sweeps)), (*followedSweep).active) {
 		return now.Add(atLatest)
@@ -53,7 +53,7 @@ func raise(peaks map[string]int64, name string, measured domain.Measure) {
 	}
 }
 
-// take returns the peaks of a member that has ended, nil for what was not measured, and forgets them.
+// take returns and forgets the peaks of a member that has ended; nil for what was not measured.
 func (p *peaks) take(name string) (memory, gpu *int64) {
 	of := func(peaks map[string]int64) *int64 {
 		defer delete(peaks, name)

@@ -11,30 +11,29 @@ import (
 )
 
 const (
-	// reportsAtOnce bounds how many hooks are told something at once.
+	// reportsAtOnce bounds how many hook calls run at once.
 	reportsAtOnce = 8
-	// reportRetry is how soon a hook is told again that could not be, at first, and reportPatience after a while.
+	// reportRetry is the first interval at which a failed hook call is retried, and reportPatience the longest.
 	reportRetry    = 5 * time.Second
 	reportPatience = 5 * time.Minute
-	// reportsKept bounds what a run keeps for a hook that can't be told: the last ones.
+	// reportsKept bounds how many reports a run keeps for a failing hook: the last ones.
 	reportsKept = 10
 )
 
-// reporter tells the hooks of sweeps what has become of runs, beside all else that the sweeper does.
+// reporter calls the hooks of sweeps about ended runs, in goroutines beside the sweeper.
 type reporter struct {
-	// woken receives something when a report has come to its end.
+	// woken is signalled when a hook call has ended.
 	woken chan struct{}
 
 	mu      sync.Mutex
 	telling map[reportKey]bool
 	told    map[reportKey]error
-	// next is when a sweep's hook may be told again after a failure, and pauses how long it waited for that, by the
-	// sweeps' IDs.
+	// next is when a sweep's hook may be called again after a failure, and pauses is the last interval, by sweep ID.
 	next   map[string]time.Time
 	pauses map[string]time.Duration
 }
 
-// reportKey tells a report from all others.
+// reportKey identifies a report.
 type reportKey struct {
 	id, run string
 	attempt int
@@ -47,7 +46,7 @@ func newReporter() *reporter {
 	}
 }
 
-// said is what a hook is told, as JSON.
+// said is the body of a hook call, as JSON.
 type said struct {
 	Cluster string `json:"cluster"`
 	Sweep   string `json:"sweep"`
@@ -63,8 +62,7 @@ func keyOf(f *followedSweep, run string, r domain.RunReport) reportKey {
 	return key
 }
 
-// report tells hooks what they have yet to be told, forgets what they were, and returns when to look again though
-// nothing happens.
+// report calls hooks about pending reports, drops delivered ones, and returns when to look again without an event.
 func (s *sweeper) report(ctx context.Context, now time.Time) (next time.Time) {
 	r := s.reports
 	r.mu.Lock()
@@ -102,7 +100,7 @@ func (s *sweeper) report(ctx context.Context, now time.Time) (next time.Time) {
 	return next
 }
 
-// note notes how a hook was told something, and returns when it may be told again.
+// note records the result of a hook call, and returns when the hook may be called again.
 func (r *reporter) note(f *followedSweep, err error, now time.Time) (due time.Time) {
 	id := f.document.ID
 	if err == nil {
@@ -117,7 +115,8 @@ func (r *reporter) note(f *followedSweep, err error, now time.Time) (due time.Ti
 	return r.next[id]
 }
 
-// tell tells a hook of an attempt, in a goroutine, unless that is under way, or not due, or too many are.
+// tell calls a hook about an attempt in a goroutine, unless that call is in progress or not due,
+// or too many are running.
 func (r *reporter) tell(ctx context.Context, s *sweeper, f *followedSweep, run string, report domain.RunReport, due, now time.Time) {
 	key := keyOf(f, run, report)
 	if r.telling[key] || due.After(now) || len(r.telling) >= reportsAtOnce {

@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// fulfil does what is asked of runs. A request goes once what came of it is stored, so that one whose controller dies
-// is done by the next: nothing is done twice by that.
+// fulfil carries out users' requests for runs. A request is deleted after its effect is stored, so that a successor
+// repeats an interrupted one, which is idempotent.
 func (s *sweeper) fulfil(ctx context.Context, requests map[string]domain.SweepRequest, now time.Time) error {
 	if len(requests) == 0 {
 		return nil
@@ -31,7 +31,7 @@ func (s *sweeper) fulfil(ctx context.Context, requests map[string]domain.SweepRe
 		case after.State == domain.RunPaused && after.Active():
 			pause = append(pause, member)
 		case before.State == domain.RunPaused && before.Active():
-			resume = append(resume, member) // also one that is to end
+			resume = append(resume, member) // even one that is to end
 		}
 		s.remember(f, request.Run, after)
 	}

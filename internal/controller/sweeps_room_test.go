@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// sweeps applies a sweep of ten runs of a processor each, of which so many run at a time.
+// sweeps applies a sweep of ten runs with a CPU each, at most this many of them at a time.
 func (l *lab) sweeps(priority, most int) {
 	l.Helper()
 	s := domain.Sweep{
@@ -26,7 +26,7 @@ func (l *lab) sweeps(priority, most int) {
 	l.must(nil, err)
 }
 
-// seeTo has the controller see to the sweeps.
+// seeTo makes the controller look after the sweeps.
 func (l *lab) seeTo(s *sweeper) {
 	l.Helper()
 	s.stirred = true
@@ -38,7 +38,7 @@ func (l *lab) sweeper() *sweeper {
 	return (&track{lab: l}).sweeper(l)
 }
 
-// running counts the runs that are on.
+// running returns the number of active runs.
 func (l *lab) running() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -51,8 +51,8 @@ func (l *lab) running() int {
 	return n
 }
 
-// A role gives way to a sweep for as many runs as may be on, and no longer than they are: a controller that is started
-// when none is has nothing left to do for it.
+// A role yields to a sweep for as many runs as may be active, and only while they are: a controller that starts after
+// that has nothing left to do for it.
 func TestScalerGivesWayToSweep(t *testing.T) {
 	l := newFullLab(t)
 	s := l.controller()
@@ -79,7 +79,7 @@ func TestScalerGivesWayToSweep(t *testing.T) {
 	}
 }
 
-// asked are the names of those that wait for room.
+// asked returns the names of those that wait for room.
 func (l *lab) asked() (names []string) {
 	l.Helper()
 	requests, err := engine.List[domain.RoomRequest](l.Context(), l)
@@ -90,7 +90,7 @@ func (l *lab) asked() (names []string) {
 	return names
 }
 
-// What a sweep asks for is taken back once none of its runs waits, whoever has asked.
+// A sweep's request is deleted once none of its runs waits, whichever controller stored it.
 func TestSweeperAsksNoMore(t *testing.T) {
 	l := newFullLab(t)
 	l.pass(l.controller(), time.Minute)
@@ -112,7 +112,7 @@ func TestSweeperAsksNoMore(t *testing.T) {
 	}
 }
 
-// Whoever waits may go away while a hook has members drained for it: that is called off, and nobody goes.
+// A request may be withdrawn while a hook drains members for it: the hook is called off, and no member goes.
 func TestHookCalledOffWithWhoWaits(t *testing.T) {
 	for name, test := range map[string]struct{ comes, goes func(l *lab) }{
 		"an apply is cancelled": {func(l *lab) { l.asks(1, 3) }, func(l *lab) { l.withdraws("urgent") }},

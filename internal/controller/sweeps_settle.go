@@ -14,17 +14,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// How much is kept of the log of a run that has ended, in bytes from the end: more of those that did not succeed.
+// Bytes kept from the end of the log of an ended run; more for one that did not succeed.
 const (
 	keptOfSuccess = 4_000
 	keptOfFailure = 16_000
 )
 
-// logsAtOnce bounds how many logs of runs that ended are read and stored at once.
+// logsAtOnce bounds how many logs of ended runs are read and stored at once.
 const logsAtOnce = 16
 
-// settle notes what has become of the runs that were started, stores it, and removes the members of those that have
-// ended.
+// settle records the results of started runs, stores them, and removes the members of those that have ended.
 func (s *sweeper) settle(ctx context.Context, observed []domain.Observed, now time.Time) error {
 	members := map[string]map[string]domain.Observed{}
 	for _, o := range observed {
@@ -56,7 +55,7 @@ func (s *sweeper) settle(ctx context.Context, observed []domain.Observed, now ti
 	return s.removeOthers(ctx, members, now)
 }
 
-// forgetGone forgets the runs that the sweep no longer has, with their logs.
+// forgetGone forgets the runs that a sweep no longer has, with their logs.
 func (s *sweeper) forgetGone(f *followedSweep) {
 	for key := range f.record.Runs() {
 		if _, stays := f.spec.Runs[key]; !stays {
@@ -67,8 +66,8 @@ func (s *sweeper) forgetGone(f *followedSweep) {
 	}
 }
 
-// remember remembers what has become of a run. A hook is told of an attempt that was cancelled, as whoever has it may
-// be somebody else.
+// remember records the state of a run. A cancelled attempt is reported to the hook, too, as somebody
+// else may have cancelled it.
 func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
 	if run.State == domain.RunCancelled && f.record.Runs()[key].Active() {
 		run = s.reported(f, key, run)
@@ -77,7 +76,7 @@ func (s *sweeper) remember(f *followedSweep, key string, run domain.Run) {
 	s.stirred = true
 }
 
-// settleRuns notes what has become of the runs of one sweep that were started.
+// settleRuns records what has become of the started runs of one sweep.
 func (s *sweeper) settleRuns(
 	ctx context.Context, f *followedSweep, members map[string]domain.Observed, lost map[string]string, beside crowd, now time.Time,
 ) error {
@@ -86,7 +85,7 @@ func (s *sweeper) settleRuns(
 		if !run.Active() {
 			continue
 		}
-		if own := f.spec.Run(key); sweep.Stale(f.document, own, run) { // its member is one that should not be there
+		if own := f.spec.Run(key); sweep.Stale(f.document, own, run) { // its member is outdated
 			s.remember(f, key, domain.Run{
 				State: domain.RunQueued, Revision: f.document.Revision, Seal: sweep.Seal(own), Assignment: run.Assignment, FinishedAt: &now, Reports: run.Reports,
 			})
@@ -97,7 +96,7 @@ func (s *sweeper) settleRuns(
 		switch {
 		case !found || o.Run != run.Batch:
 			s.remember(f, key, sweep.Lost(run, "its member vanished, and it was queued again", now))
-		case gone && o.State != domain.StateCompleted: // an engine may have ended it for that
+		case gone && o.State != domain.StateCompleted: // an engine may have ended it because of that
 			s.remember(f, key, sweep.Lost(run, why+", and it was queued again", now))
 		case o.State.Ended():
 			ended = append(ended, key)
@@ -116,7 +115,7 @@ func (s *sweeper) settleRuns(
 	return nil
 }
 
-// reported returns a run with the report of its attempt, which has ended, where there is a hook.
+// reported adds the report of an ended attempt to a run, if there is a hook.
 func (s *sweeper) reported(f *followedSweep, key string, run domain.Run) domain.Run {
 	if f.spec.OnFinish != nil {
 		report := sweep.Report(run, s.reconciler.ResultsPlace(f.spec.Name, key, run))
@@ -125,11 +124,11 @@ func (s *sweeper) reported(f *followedSweep, key string, run domain.Run) domain.
 	return run
 }
 
-// crowd is how many runs are on each device.
+// crowd is the number of runs by device.
 type crowd map[string]int
 
-// crowd returns how many runs of all sweeps are on each device. Those that have ended no longer are: of several that
-// ran out of memory at once, none had it.
+// crowd returns the number of active runs of all sweeps by device. Ended runs don't count: of several that ran out of
+// memory at once, none held any.
 func (s *sweeper) crowd(members map[string]map[string]domain.Observed) crowd {
 	c := crowd{}
 	for name, f := range s.sweeps {
@@ -146,7 +145,7 @@ func (s *sweeper) crowd(members map[string]map[string]domain.Observed) crowd {
 	return c
 }
 
-// on returns how many runs are on the devices of a run: on that of which there are most.
+// on returns how many runs share the devices of a run: the highest number of any of them.
 func (c crowd) on(run domain.Run) int {
 	most := 0
 	for _, uuid := range run.Assignment.GPUs.UUIDs() {
@@ -155,7 +154,8 @@ func (c crowd) on(run domain.Run) int {
 	return most
 }
 
-// keepLogs returns the ends of what attempts of runs wrote that have ended, and stores some of it: their members go.
+// keepLogs returns the last log lines of ended runs, and stores a part of them, as their members
+// are about to be removed.
 func (s *sweeper) keepLogs(ctx context.Context, f *followedSweep, keys []string, members map[string]domain.Observed) ([][]string, error) {
 	logs, from := make([][]string, len(keys)), s.reconciler.Engine.Snapshot()
 	group, ctx := errgroup.WithContext(ctx)
@@ -175,7 +175,7 @@ func (s *sweeper) keepLog(ctx context.Context, from engine.Telemetry, f *followe
 		return nil, nil
 	}
 	if err != nil {
-		// Whether it ran out of memory can't be told then, but that it ended can.
+		// Without the log it is unknown whether it ran out of memory, but it has ended.
 		s.log.Error("the log of a run can't be read", "run", o.Name, "error", err)
 		lines = []string{fmt.Sprintf("(its log could not be read: %v)", err)}
 	}
@@ -200,8 +200,7 @@ func (s *sweeper) keepLog(ctx context.Context, from engine.Telemetry, f *followe
 	}
 }
 
-// lastBytes returns the last lines that take no more than a number of bytes, the last one in any case, of which the
-// end.
+// lastBytes returns the last lines that fit into this many bytes; at least the last line, of which it cuts the start.
 func lastBytes(lines []string, most int) []string {
 	size := 0
 	for i, line := range slices.Backward(lines) {
@@ -229,7 +228,7 @@ func (s *sweeper) cancelFailing(f *followedSweep, now time.Time) {
 	}
 }
 
-// removeOthers removes the members of sweeps that are no run that goes on, and notes whose are still there.
+// removeOthers removes the members of sweeps that belong to no active run, and records which ones are still there.
 func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[string]domain.Observed, now time.Time) error {
 	there := map[string]bool{}
 	var remove []string
@@ -264,8 +263,7 @@ func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[strin
 	return s.reconciler.Engine.Remove(ctx, remove)
 }
 
-// tidy removes the files of runs that have gone, where it is time for that, and returns when it will be; the zero time
-// where there is nothing to remove.
+// tidy deletes the files of removed runs when due, and returns when it is due next; zero if there is nothing to delete.
 func (s *sweeper) tidy(ctx context.Context, now time.Time) (next time.Time, err error) {
 	for name, f := range s.sweeps {
 		if !f.littered || f.document.Ending {
@@ -285,7 +283,7 @@ func (s *sweeper) tidy(ctx context.Context, now time.Time) (next time.Time, err 
 	return next, nil
 }
 
-// leavingAt returns what a member takes up that goes: nothing where it has ended.
+// leavingAt returns what a member that is being removed occupies: nothing if it has ended.
 func leavingAt(o domain.Observed, run domain.Run) domain.Assignment {
 	switch {
 	case o.State.Ended():

@@ -16,15 +16,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// track is a lab whose members are runs: each ends at the look after the one at which it ran, as the first letter of
-// its key says.
+// track is a lab whose members are runs: each ends at the look after the one that saw it running, as the
+// first letter of its key says.
 type track struct {
 	*lab
-	// begun counts the starts of members by name, and won those that came after a success; most is how many ran at
-	// once.
+	// begun counts the starts of members by name, and won those after a success; most is the
+	// highest number running at once.
 	begun, won map[string]int
 	most       int
-	// attempts are the ends of members, by name.
+	// attempts counts the ends of members by name.
 	attempts map[string]int
 }
 
@@ -48,7 +48,7 @@ func newTrack(t *testing.T, changes func(s *domain.Sweep)) *track {
 	return l
 }
 
-// Start starts what is staged for a run, drops what was for an earlier one, and notes it.
+// Start starts what is staged for a run, drops what was staged for earlier ones, and counts it.
 func (l *track) Start(ctx context.Context, group string, run int) error {
 	l.mu.Lock()
 	for name, spec := range l.staged {
@@ -76,12 +76,12 @@ func (l *track) Start(ctx context.Context, group string, run int) error {
 	return err
 }
 
-// Logs tells the same of all members.
+// Logs returns the same line for all members.
 func (l *track) Logs(context.Context, string, engine.LogOptions) ([]string, error) {
 	return []string{"epoch 1"}, nil
 }
 
-// Snapshot is as the engine itself.
+// Snapshot returns the engine itself.
 func (l *track) Snapshot() engine.Engine { return l }
 
 // Usage measures nothing.
@@ -89,7 +89,7 @@ func (l *track) Usage(context.Context, time.Duration) (engine.Usage, error) {
 	return engine.Usage{}, nil
 }
 
-// finish ends all members that run.
+// finish ends all running members.
 func (l *track) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -111,12 +111,12 @@ func (l *track) finish() {
 	}
 }
 
-// sweeper returns one with what is stored, as that of a controller that has just been started.
+// sweeper returns the sweeper of a newly started controller.
 func (l *track) sweeper(e engine.Engine) *sweeper {
 	return newSweeper(reconcile.Reconciler{Engine: e, Controller: true}, slog.New(slog.DiscardHandler))
 }
 
-// summary returns how the sweep stands by what is stored.
+// summary returns the stored state of the sweep.
 func (l *track) summary() sweep.Summary {
 	l.Helper()
 	found, err := reconcile.Reconciler{Engine: l}.SweepRuns(l.Context(), "lr")
@@ -124,7 +124,7 @@ func (l *track) summary() sweep.Summary {
 	return sweep.Summarise(found.Document, found.Spec, found.Runs)
 }
 
-// check checks that all runs have come to their end, and none was started after its success.
+// check fails unless all runs have ended, and none was started after it succeeded.
 func (l *track) check() {
 	l.Helper()
 	if got, want := l.summary().String(), "8 succeeded, 4 failed"; got != want {
@@ -141,8 +141,8 @@ func (l *track) check() {
 	}
 }
 
-// A controller that dies before or after any of its changes leaves nothing undone, and nothing is done twice. Where
-// there is room for two runs, it has asked for more meanwhile, and asks no longer.
+// A controller that dies before or after any of its writes leaves nothing undone, and nothing is done twice. With room
+// for only two runs, the sweep has requested more meanwhile, and does not any longer.
 func TestSweeperDies(t *testing.T) {
 	for name, cpus := range map[string]float64{"with room": 0, "without": 40} {
 		t.Run(name, func(t *testing.T) { sweeperDies(t, cpus) })
@@ -156,7 +156,7 @@ func sweeperDies(t *testing.T, cpus float64) {
 		died := false
 		for _, after := range []bool{false, true} {
 			l := newTrack(t, func(s *domain.Sweep) { s.Resources.CPUs = cpus })
-			var mutex sync.Mutex // several logs are kept at once
+			var mutex sync.Mutex // several logs are stored at once
 			made, dead := 0, false
 			e := engine.Intercept(l, func(_ context.Context, call engine.Call, do func() error) error {
 				mutex.Lock()
@@ -207,10 +207,10 @@ func sweeperDies(t *testing.T, cpus float64) {
 	}
 }
 
-// A run that can't be rendered once its host is known is tried again after a while, and not at each look.
+// A run that can't be rendered once its host is known is retried after a while, and not at each look.
 func TestSweeperCannotRender(t *testing.T) {
 	l := newTrack(t, func(s *domain.Sweep) {
-		s.Command = []string{"train", `{{ if ne .Port 1 }}{{ address "nobody" 0 }}{{ end }}`} // an apply tries it with a port that no run gets
+		s.Command = []string{"train", `{{ if ne .Port 1 }}{{ address "nobody" 0 }}{{ end }}`} // an apply renders it with a port that no run gets
 	})
 	s := l.sweeper(l)
 	_, err := s.look(t.Context(), time.Now())
