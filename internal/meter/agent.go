@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// askAgents notes that the agents have to be asked of a window.
+// askAgents requests the usage of a window from the agents.
 func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 	over := q.Window.Or(domain.DefaultAgentWindow)
 	type key time.Duration
@@ -36,17 +36,17 @@ func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 	}
 }
 
-// measured is what agents measured of a role.
+// measured is what agents measured for a role.
 type measured struct {
 	*part
 	used        engine.Usage
 	source      domain.AgentSource
 	aggregation domain.Aggregation
-	// readyAfter is how long a member runs before what it takes of the processors counts.
+	// readyAfter is how long a member has to run before its CPU usage counts.
 	readyAfter time.Duration
 }
 
-// total is the sum of all members that run. Where it is not known of one, it is not known of all.
+// total returns the sum over all running members. It is unknown if any member's value is.
 func (m measured) total() autoscale.Measurement {
 	var sum autoscale.Measurement
 	var absent absentees
@@ -65,12 +65,11 @@ func (m measured) total() autoscale.Measurement {
 	return sum
 }
 
-// members is what each has by itself, and the mean of those that are ready.
+// members returns each member's value, and the mean of the ready ones.
 //
-// As in Kubernetes (pkg/controller/podautoscaler/replica_calculator.go, groupPods), a member that has not run for
-// readyAfter yet, a whole window unless the metric says otherwise, is not ready by what it takes of the processors:
-// that is what starting takes. Unlike there, the mean is that of such members where there are no others, for algorithms
-// other than target.
+// As in Kubernetes (pkg/controller/podautoscaler/replica_calculator.go, groupPods), a member that has run for less than
+// readyAfter, by default a whole window, is not ready as far as its CPU usage goes, which includes starting. Unlike
+// there, the mean is over such members if there are no others, for algorithms other than target.
 func (m measured) members() autoscale.Measurement {
 	all := autoscale.Measurement{Members: make(map[string]float64, len(m.running)), Unready: slices.Clip(m.unready)}
 	var ready, starting mean
@@ -100,9 +99,9 @@ func (m measured) members() autoscale.Measurement {
 	return all
 }
 
-// starts reports whether a member's value is of a time in which it was starting.
+// starts reports whether a member's value is from the time while it was starting.
 func (m measured) starts(o *domain.Observed, at time.Time) bool {
-	return m.source.OfProcessors() && o.StartedAt != nil && at.Sub(*o.StartedAt).Abs() < m.readyAfter // it started later where the clock was put back
+	return m.source.OfProcessors() && o.StartedAt != nil && at.Sub(*o.StartedAt).Abs() < m.readyAfter // negative after the clock was set back
 }
 
 // of returns the value of a member, or why there is none.
@@ -126,7 +125,7 @@ func (m measured) of(o *domain.Observed) (v value, why string) {
 	return value{}, fmt.Sprintf("%q is nothing that agents measure", m.source.Measure)
 }
 
-// plain is a measure as it is. One whose newest value is not known is not known any more.
+// plain returns a measure as it is. If its latest value is unknown, the whole measure is.
 func (m measured) plain(measure domain.Measure, member engine.MemberUsage) (value, string) {
 	picked := pick(measure, m.aggregation)
 	if picked == nil || measure.Last == nil {
@@ -135,7 +134,7 @@ func (m measured) plain(measure domain.Measure, member engine.MemberUsage) (valu
 	return value{*picked, member.SampledAt}, ""
 }
 
-// share is a measure in percent of what the role requests.
+// share returns a measure in percent of what the role requests.
 func (m measured) share(measure domain.Measure, member engine.MemberUsage, requested float64, name string) (value, string) {
 	if requested <= 0 {
 		return value{}, fmt.Sprintf("role %s requests no %s, of which it would be a share: set resources.%s", m.role, name, name)
@@ -145,8 +144,8 @@ func (m measured) share(measure domain.Measure, member engine.MemberUsage, reque
 	return v, why
 }
 
-// devices is what is used of a member's GPUs, in percent: of their time the mean of them, and of their memory all of
-// it.
+// devices returns the usage of a member's GPUs in percent: the mean of their utilisation, or the
+// share of their total memory.
 func (m measured) devices(uuids []string) (v value, why string) {
 	if len(uuids) == 0 {
 		return value{}, fmt.Sprintf("role %s has no GPUs of a pool", m.role)
@@ -170,7 +169,7 @@ func (m measured) devices(uuids []string) (v value, why string) {
 	return v, ""
 }
 
-// mean adds up values.
+// mean accumulates values for a mean.
 type mean struct {
 	sum   float64
 	count int
@@ -183,7 +182,7 @@ func (m *mean) add(v value) {
 	m.at = earliest(m.at, v.at)
 }
 
-// earliest returns the earlier of two times, of which the first may be the zero time for none.
+// earliest returns the earlier of two times; a may be zero for none.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -191,7 +190,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// absentees are members of which something is not known.
+// absentees are members without a value.
 type absentees struct {
 	count       int
 	name, first string
@@ -204,7 +203,7 @@ func (a *absentees) add(name, why string) {
 	}
 }
 
-// why says of how many members of all it is not known, and why; "" where there are none.
+// why says how many of all members have no value, and why; "" if none.
 func (a *absentees) why(all int) string {
 	if a.count == 0 {
 		return ""

@@ -11,12 +11,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// uses is what a member uses so long before noon: processors, memory, and memory of GPUs.
+// uses returns the usage of a member as of this long before noon: CPUs, memory and GPU memory.
 func uses(cpus, memory, gpuMemory float64, age time.Duration) engine.MemberUsage {
 	return engine.MemberUsage{CPUs: domain.Instant(&cpus), MemoryMiB: domain.Instant(&memory), GPUMemoryMiB: domain.Instant(&gpuMemory), SampledAt: noon.Add(-age)}
 }
 
-// in is an observed member in another state.
+// in returns an observed member in another state.
 func in(state domain.State, o domain.Observed) domain.Observed {
 	o.State = state
 	return o
@@ -145,7 +145,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// A member is ready by its processors once it has run for the window, or for as long as the metric says.
+// A member's CPU usage counts once it has run for the window, or for as long as the metric says.
 func TestReadyAfter(t *testing.T) {
 	young := running("worker", 0)
 	young.StartedAt = new(noon.Add(-17 * time.Second))
@@ -171,15 +171,15 @@ func TestReadyAfter(t *testing.T) {
 	}
 }
 
-// withoutRequests is a scene whose roles request nothing.
+// withoutRequests returns the scene with roles that request nothing.
 func withoutRequests(scene Scene) Scene {
 	document := scene.Groups["job"]
 	document.Spec.Roles = nil
 	return Scene{Groups: map[string]domain.GroupDocument{"job": document}, Members: scene.Members}
 }
 
-// What autoscale makes of a measurement is what Kubernetes would: a member that starts damps scaling out, and one that
-// is missing scaling in.
+// autoscale handles a measurement as Kubernetes would: a starting member dampens scaling out, and
+// a missing one scaling in.
 func TestTargetOfAgents(t *testing.T) {
 	young := running("worker", 1)
 	young.StartedAt = new(noon)
@@ -206,7 +206,7 @@ func TestTargetOfAgents(t *testing.T) {
 				t.Fatal(err)
 			}
 			got := read(t, New(tells(usage)), test.scene, Question{Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}})
-			// A decision before lets the present count not be the first one that was asked for.
+			// Without an earlier decision, the present count would count as the first proposal.
 			state := autoscale.State{Since: noon.Add(-time.Hour)}
 			d := a.Decide(&state, autoscale.Seen{Now: noon, Count: 2, Ready: 2, Metrics: map[string]autoscale.Measurement{"cpu": got}})
 			if d.To != test.want {

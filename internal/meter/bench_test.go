@@ -9,8 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// BenchmarkRead reads a metric of agents for each of 1,000 policies, of 10 roles in each of 100 groups, with 10 members
-// each.
+// BenchmarkRead reads an agent metric for each of 1,000 policies: 100 groups of 10 roles with 10 members each.
 func BenchmarkRead(b *testing.B) {
 	scene := Scene{Groups: map[string]domain.GroupDocument{}, Members: map[string][]domain.Observed{}}
 	usage := engine.Usage{Members: map[string]engine.MemberUsage{}}

@@ -15,11 +15,11 @@ import (
 const (
 	// commandsAtOnce bounds how many commands run at once.
 	commandsAtOnce = 8
-	// lingering is how long what a command has started may keep its output open after it has ended.
+	// lingering is how long processes that a command has started may keep its output open after it has ended.
 	lingering = time.Second
 )
 
-// askCommand notes that a command has to be run.
+// askCommand requests a run of a command.
 func (r *reading) askCommand(command []string) *errand[[]byte] {
 	type key struct{ command string }
 	return share(r, key{strings.Join(command, "\x00")}, r.lane("commands", commandsAtOnce), func(ctx context.Context) ([]byte, error) {
@@ -27,8 +27,8 @@ func (r *reading) askCommand(command []string) *errand[[]byte] {
 	})
 }
 
-// run runs a command with its standard input, and returns its standard output. When ctx is done, it is killed, with all
-// that it has started.
+// run runs a command with this standard input, and returns its standard output. Once ctx is done, the command is killed
+// with all processes that it has started.
 func run(ctx context.Context, command []string, input []byte) ([]byte, error) {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	output, complaint := &bounded.Buffer{Most: bounded.Answer}, &bounded.Tail{Most: bounded.Complaint}
@@ -48,7 +48,7 @@ func run(ctx context.Context, command []string, input []byte) ([]byte, error) {
 		}
 		return nil, fmt.Errorf("it fails with %s", ended.ProcessState)
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
-		return output.Bytes(), nil // it has ended well, whatever it has left running
+		return output.Bytes(), nil // it ended with 0, whatever it left running
 	}
 	return nil, fmt.Errorf("it can't be run: %w", err)
 }

@@ -4,5 +4,5 @@ package meter
 
 import "os/exec"
 
-// killWhole leaves it at the command itself, which is killed alone: controllers, which run commands, run on Linux.
+// killWhole does nothing, so that only the command itself is killed: controllers, which run commands, run on Linux.
 func killWhole(*exec.Cmd) {}

@@ -45,8 +45,8 @@ func TestCommandQueue(t *testing.T) {
 	}
 }
 
-// A command that is given up is ended with all that it has started. What one that has ended well has left running is
-// left alone.
+// A command that times out is ended with all processes that it has started. Processes left behind by a command that
+// ended with 0 keep running.
 func TestCommandsEnd(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	m := New(&fake{})
@@ -78,7 +78,7 @@ func TestCommandsEnd(t *testing.T) {
 	}
 }
 
-// isZombie reports whether a process has ended, and nobody has taken note of that yet.
+// isZombie reports whether a process has ended and is not yet reaped.
 func isZombie(t *testing.T, pid int) bool {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// killWhole has a command that is given up be killed with all that it has started.
+// killWhole makes a cancelled command be killed with its whole process group.
 func killWhole(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }

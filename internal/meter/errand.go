@@ -2,10 +2,10 @@ package meter
 
 import "context"
 
-// lane bounds how much of one kind, or of one server, is done at once.
+// lane is a queue: it bounds how many requests of one kind, or to one server, run at once.
 type lane chan struct{}
 
-// lane returns the lane of a name, of a width.
+// lane returns the queue with this name, creating it with this width.
 func (r *reading) lane(name string, width int) lane {
 	if r.lanes == nil {
 		r.lanes = map[string]lane{}
@@ -16,7 +16,7 @@ func (r *reading) lane(name string, width int) lane {
 	return r.lanes[name]
 }
 
-// enter waits for its turn until ctx is done. Who has entered has to leave.
+// enter waits for a slot until ctx is done. A caller that got one has to call leave.
 func (l lane) enter(ctx context.Context) error {
 	select {
 	case l <- struct{}{}:
@@ -28,7 +28,7 @@ func (l lane) enter(ctx context.Context) error {
 
 func (l lane) leave() { <-l }
 
-// errand is something that is read once, whoever asks for it.
+// errand is a request that is made once, no matter how many questions need it.
 type errand[T any] struct {
 	patience context.Context //nolint:containedctx // of the reading that it belongs to
 	done     chan struct{}
@@ -36,8 +36,8 @@ type errand[T any] struct {
 	err      error
 }
 
-// share returns the errand of a key, which is noted to be run where nobody has asked for it yet: within a lane, or at
-// once where that is nil.
+// share returns the request with a key, creating it if no question has asked for it yet. It runs within a queue,
+// or at once if in is nil.
 func share[T any](r *reading, key any, in lane, read func(context.Context) (T, error)) *errand[T] {
 	if known, ok := r.shared[key].(*errand[T]); ok {
 		return known
@@ -60,7 +60,7 @@ func share[T any](r *reading, key any, in lane, read func(context.Context) (T, e
 	return e
 }
 
-// wait returns what was read. What is not there in time is given up.
+// wait returns the result, or an error if it is late.
 func (e *errand[T]) wait() (T, error) {
 	select {
 	case <-e.done:

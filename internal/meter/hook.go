@@ -11,12 +11,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// hooks asks the addresses of hooks. Some of them take minutes, and others are not to wait for them.
+// hooks is the client for hooks. It has no limit, as some hooks take minutes and others should not wait for them.
 var hooks = newClient(0)
 
-// Call asks a hook a question, which is sent to its address, or given to its command, as JSON, and returns the answer:
-// the body, or what the command prints, 1 MiB at most. An answer that does not say that all is well (a status other
-// than 2xx, another exit code than 0), or that takes longer than the hook's limit, is an error.
+// Call sends a question to a hook as JSON, to its URL or its command's standard input. It returns the answer, the body
+// or the standard output, of at most 1 MiB. A status other than 2xx, an exit code other than 0, or an answer that takes
+// longer than the hook's limit is an error.
 func Call(ctx context.Context, hook domain.ScalingHook, question any) ([]byte, error) {
 	asked, err := json.Marshal(question)
 	if err != nil {

@@ -20,50 +20,48 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// The longest that one request of a hook may take that may be at work for long: the one that tells it something, and
-// one that asks how it gets on.
+// Timeouts of single requests to a long-running hook: the initial request and a poll.
 const (
 	longestTelling = domain.MaxHookTimeout
 	longestLook    = 30 * time.Second
 )
 
 const (
-	// longestPause bounds what a hook may ask for before it is asked again.
+	// longestPause caps the Retry-After of a hook.
 	longestPause = 10 * time.Minute
-	// longestProgress bounds, in bytes, what is kept of what a hook says of its progress, and longestLocation the
-	// address where it tells of it.
+	// longestProgress limits the stored progress of a hook in bytes, and longestLocation the URL for polling.
 	longestProgress = 200
 	longestLocation = 2000
 )
 
-// Reply is how a hook stands that may be at work for long.
+// Reply is the state of a long-running hook.
 type Reply struct {
-	// Done tells that it has come to its end, and all is well.
+	// Done means that it has finished successfully.
 	Done bool
-	// Location is the address that tells how it gets on; where it is empty, the hook is told again.
+	// Location is the URL for polling; if empty, the initial request is repeated.
 	Location string
-	// Progress is what it says of its progress: one short line.
+	// Progress is the progress that it reports, as one short line.
 	Progress string
-	// After is how long it wants to be left alone; 0 where it does not say.
+	// After is how long it asks to be left alone; 0 if it does not say.
 	After time.Duration
 }
 
-// TransientError is an error that may be over soon.
+// TransientError is an error that may pass soon.
 type TransientError struct {
 	Err error
 	// After is as in [Reply].
 	After time.Duration
 }
 
-// Error is that of the error inside.
+// Error returns the message of Err.
 func (e *TransientError) Error() string { return e.Err.Error() }
 
-// Unwrap returns the error inside.
+// Unwrap returns Err.
 func (e *TransientError) Unwrap() error { return e.Err }
 
-// Tell tells a hook of something that is identified by an ID, which it finds in the header Idempotency-Key, and returns
-// how it stands. Location is where it said last that it is to be asked how it gets on, and empty where it is to be
-// told. A command runs until it has done. An error is a [TransientError] where it makes sense to try again.
+// Tell calls a hook about a change and returns its state. The ID goes into the header Idempotency-Key. Location is the
+// URL for polling from the last reply, or empty for the initial request. A command runs until it has finished. The
+// error is a [TransientError] if a retry makes sense.
 func Tell(ctx context.Context, hook domain.ScalingHook, id, location string, told any) (Reply, error) {
 	body, err := json.Marshal(told)
 	if err != nil {
@@ -107,7 +105,7 @@ func Tell(ctx context.Context, hook domain.ScalingHook, id, location string, tol
 	return reply, nil
 }
 
-// CallOff tells a hook that is at work that it need not go on.
+// CallOff asks a hook at work to stop.
 func CallOff(ctx context.Context, location string) error {
 	ctx, cancel := context.WithTimeout(ctx, longestLook)
 	defer cancel()
@@ -119,22 +117,22 @@ func CallOff(ctx context.Context, location string) error {
 	return err
 }
 
-// exchange sends a request, and returns what the answer says.
+// exchange sends a request, and returns the state that the answer reports.
 func exchange(request *http.Request) (Reply, error) {
 	response, err := hooks.Do(request)
 	if err != nil {
 		if err = unreached(request.Context(), err); request.Context().Err() != nil {
-			return Reply{}, err // which says itself whether to try again
+			return Reply{}, err // it says itself whether to retry
 		}
 		return Reply{}, &TransientError{Err: err}
 	}
 	defer response.Body.Close()
-	// The status tells how the hook stands: what of the body is cut off, or can't be read, is not missed.
+	// The status alone decides, so a body that is truncated or unreadable is no error.
 	body, _ := io.ReadAll(io.LimitReader(response.Body, bounded.Answer))
 	return standing(response, body, time.Now())
 }
 
-// standing is what an answer says of how a hook stands.
+// standing returns the state that an answer reports.
 func standing(response *http.Response, body []byte, now time.Time) (Reply, error) {
 	var said struct {
 		Progress json.RawMessage `json:"progress"`
@@ -154,7 +152,7 @@ func standing(response *http.Response, body []byte, now time.Time) (Reply, error
 	case status >= 200 && status <= 299, looked && status == http.StatusSeeOther:
 		return Reply{Done: true}, nil
 	case looked && (status == http.StatusNotFound || status == http.StatusGone):
-		return Reply{}, nil // it knows nothing of it any more, such as one that was started again
+		return Reply{}, nil // it no longer knows the change, for example after a restart
 	case status >= 300 && status <= 399:
 		return Reply{}, fmt.Errorf("it answers %s, to %s, which is not followed: ask that address", line(response.Status), plainAddress(response.Header.Get("Location")))
 	}
@@ -172,8 +170,7 @@ func standing(response *http.Response, body []byte, now time.Time) (Reply, error
 	return Reply{}, err
 }
 
-// locationOf returns the address that a hook names, which may be relative to the one that was asked; "" where it names
-// none.
+// locationOf returns the URL that a hook names, which may be relative to the requested one; "" if it names none.
 func locationOf(asked *url.URL, named string) (string, error) {
 	if named == "" {
 		return "", nil
@@ -185,8 +182,8 @@ func locationOf(asked *url.URL, named string) (string, error) {
 	return location.String(), nil
 }
 
-// progressOf returns the progress that a hook reports, as one short line: a number is a percentage, a text stands for
-// itself, and anything else is "".
+// progressOf returns the progress that a hook reports, as one short line: a number is a percentage, a string is used as
+// it is, and anything else is "".
 func progressOf(said json.RawMessage) string {
 	var percent float64
 	if err := json.Unmarshal(said, &percent); err == nil && string(said) != "null" {
@@ -195,14 +192,14 @@ func progressOf(said json.RawMessage) string {
 	return textOf(said)
 }
 
-// textOf returns a text of a hook as one short line; "" where it is none.
+// textOf returns a string from a hook as one short line; "" for any other value.
 func textOf(said json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(said, &text) // what is no text says nothing
+	_ = json.Unmarshal(said, &text) // any other value is ignored
 	return line(text)
 }
 
-// line returns a text as one short line that a terminal may have.
+// line returns a text as one short line that is safe for a terminal.
 func line(text string) string {
 	const more = "…"
 	text = strings.TrimSpace(printable.Line(text))
@@ -216,11 +213,11 @@ func line(text string) string {
 	return text[:end] + more
 }
 
-// pauseOf returns what a header Retry-After asks for, which is a number of seconds or a time; 0 where it is neither.
+// pauseOf parses a Retry-After header, which is a number of seconds or a time; 0 for anything else.
 func pauseOf(header string, now time.Time) time.Duration {
 	pause := time.Duration(0)
 	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		pause = time.Duration(seconds) * time.Second //nolint:gosec // of 31 bits
+		pause = time.Duration(seconds) * time.Second //nolint:gosec // it has 31 bits
 	} else if at, err := http.ParseTime(header); err == nil {
 		pause = at.Sub(now)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// answered is an answer of a hook that a test gives.
+// answered is a hook's answer in a test.
 type answered struct {
 	status              int
 	location, after     string
@@ -117,7 +117,7 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// TestTellCommand: a command runs until it has done, with what it is told on its standard input.
+// TestTellCommand: a command runs until it has finished, with the change on its standard input.
 func TestTellCommand(t *testing.T) {
 	tell := func(ctx context.Context, command ...string) (Reply, error) {
 		return Tell(ctx, domain.ScalingHook{Command: command}, "change-1", "", map[string]int{"to": 2})
@@ -136,7 +136,7 @@ func TestTellCommand(t *testing.T) {
 	}
 }
 
-// TestCallOff: a hook is told by DELETE that it need not go on.
+// TestCallOff: a hook is asked to stop by DELETE.
 func TestCallOff(t *testing.T) {
 	asked := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { asked <- r.Method + " " + r.URL.String() }))
@@ -149,8 +149,8 @@ func TestCallOff(t *testing.T) {
 	}
 }
 
-// FuzzStanding shows that whatever a hook answers is one short line that a terminal may have, and names no address that
-// can't be asked.
+// FuzzStanding: whatever a hook answers becomes one short line that is safe for a terminal, and a
+// URL that can be requested.
 func FuzzStanding(f *testing.F) {
 	for _, body := range []string{"", `{"progress": 1e308}`, `{"progress": "\u202e80 %"}`, `{"detail": "x", "title": null}`, `[]`, `{"progress": "` + strings.Repeat("\u00e4", 300) + `"}`} {
 		for _, status := range []int{200, 202, 303, 404, 503} {

@@ -11,25 +11,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// requestsAtOnce bounds how many requests a server has to answer at once.
+// requestsAtOnce bounds the concurrent requests to one server.
 const requestsAtOnce = 4
 
-// newClient returns a client that asks each server so much at once; 0 sets no bound.
+// newClient returns a client with at most this many concurrent requests per server; 0 for no limit.
 func newClient(atOnce int) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, MaxConnsPerHost: atOnce, MaxIdleConnsPerHost: 1, IdleConnTimeout: time.Minute,
 			MaxResponseHeaderBytes: bounded.Headers,
 		},
-		// A redirected POST would arrive as another request.
+		// A redirected POST would become another request.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }
 
-// pageKey is a page that is read.
+// pageKey identifies a page.
 type pageKey struct{ url string }
 
-// askPage notes that an address has to be asked.
+// askPage requests a page.
 func (r *reading) askPage(address string) *errand[[]byte] {
 	return share(r, pageKey{address}, nil, func(ctx context.Context) ([]byte, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -41,7 +41,7 @@ func (r *reading) askPage(address string) *errand[[]byte] {
 	})
 }
 
-// answerTo returns the body of the answer to a request. Only answers that say that all is well count.
+// answerTo returns the body of the answer to a request. A status other than 2xx is an error.
 func answerTo(client *http.Client, request *http.Request) ([]byte, error) {
 	response, err := client.Do(request)
 	if err != nil {
@@ -63,7 +63,7 @@ func answerTo(client *http.Client, request *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// unreached says why there was no answer, without the address, of which a part may be nobody else's business.
+// unreached returns the error for a request without an answer. It leaves out the URL, which may contain secrets.
 func unreached(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -74,7 +74,7 @@ func unreached(ctx context.Context, err error) error {
 	return fmt.Errorf("it can't be asked: %w", err)
 }
 
-// plainAddress is an address without what may be secret in it.
+// plainAddress returns a URL without the parts that may be secret.
 func plainAddress(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -35,7 +35,7 @@ func TestHTTPQueue(t *testing.T) {
 		}, 0, "unexpected EOF"},
 		"no end": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"length":`)
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // so it is
+			w.(http.Flusher).Flush() //nolint:forcetypeassert // it is one
 			<-over
 		}, 0, "there was no answer within 300ms"},
 		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "it can't be asked: EOF"},

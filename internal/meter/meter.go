@@ -20,13 +20,13 @@ import (
 // DefaultLimit is how long sources may take.
 const DefaultLimit = 5 * time.Second
 
-// settling is how long an answer is waited for beyond the limit for sources to say themselves what they were waiting
-// for.
+// settling is how much longer than the limit to wait for an answer, so that a source's own error, which says
+// what it waited for, is used.
 const settling = 100 * time.Millisecond
 
-// Meter reads the metrics of a cluster's policies. All its methods may be called at the same time.
+// Meter reads the metrics of a cluster's policies. It is safe for concurrent use.
 type Meter struct {
-	// Limit is how long sources may take. It is not to be changed while one is asked.
+	// Limit is how long sources may take. It must not be changed during a read.
 	Limit time.Duration
 
 	engine Engine
@@ -34,47 +34,47 @@ type Meter struct {
 	usages usages
 
 	mu sync.Mutex
-	// windows are the values of sources that remember none themselves, by source.
+	// windows are the values of sources without a history of their own, by source.
 	windows map[string]*window
 }
 
-// Engine is what a meter asks: an [engine.Engine].
+// Engine is the part of an [engine.Engine] that a meter uses.
 type Engine interface {
 	engine.Telemetry
 	Snapshot() engine.Engine
 }
 
-// New returns a meter of the cluster of an engine, with the default limit.
+// New returns a meter for the cluster of an engine, with the default limit.
 func New(e Engine) *Meter {
 	return &Meter{Limit: DefaultLimit, engine: e, http: newClient(requestsAtOnce), usages: usages{engine: e}, windows: map[string]*window{}}
 }
 
-// Scene is what is known of a cluster at a moment.
+// Scene is what is known of a cluster at one moment.
 type Scene struct {
-	// Groups are the groups' documents, and Members what was observed of each, by the groups' names.
+	// Groups are the groups' documents, and Members are their observed members, by group.
 	Groups  map[string]domain.GroupDocument
 	Members map[string][]domain.Observed
 }
 
 // Question is a metric of a policy.
 type Question struct {
-	// Metric is what it is for, and Group and Role whose it is.
+	// Metric names the metric, and Group and Role the members that it is about.
 	Metric, Group, Role string
 
 	Source domain.ScalingSource
 	// Window and Aggregation are as in [domain.ScalingMetric].
 	Window      *domain.Duration
 	Aggregation domain.Aggregation
-	// Truth tells that true and false are numbers, too: 1 and 0.
+	// Truth means that true and false are accepted as 1 and 0.
 	Truth bool
 	// ReadyAfter is as in [domain.ScalingMetric].
 	ReadyAfter *domain.Duration
-	// StaleAfter is how old the samples of a Prometheus may be; 0 leaves that to it.
+	// StaleAfter is the maximum age of Prometheus samples; 0 for Prometheus' own default.
 	StaleAfter time.Duration
 }
 
-// Read returns the measurements of metrics at a moment, in the order of the questions. What can't be read says why, and
-// is no error of others.
+// Read returns the measurements for the questions, in their order. A value that can't be read has a reason instead,
+// and does not affect others.
 func (m *Meter) Read(ctx context.Context, now time.Time, scene Scene, questions []Question) []autoscale.Measurement {
 	measurements := make([]autoscale.Measurement, len(questions))
 	for i, answer := range m.Ask(ctx, now, scene, questions) {
@@ -83,11 +83,11 @@ func (m *Meter) Read(ctx context.Context, now time.Time, scene Scene, questions 
 	return measurements
 }
 
-// Answer waits for the measurement of a metric: until the limit at the latest, and for nothing that is another metric's
-// alone. It may be called at the same time as others.
+// Answer waits for the measurement of a metric, until the limit at the latest and independent of sources that only
+// other metrics use. It is safe for concurrent use.
 type Answer func() autoscale.Measurement
 
-// Ask has metrics read, as [Meter.Read] does, and does not wait for them.
+// Ask starts reading metrics as [Meter.Read] does, without waiting for them.
 func (m *Meter) Ask(ctx context.Context, now time.Time, scene Scene, questions []Question) []Answer {
 	slow := fmt.Errorf("there was no answer within %s", m.Limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, m.Limit, slow)
@@ -110,19 +110,19 @@ func (m *Meter) Ask(ctx context.Context, now time.Time, scene Scene, questions [
 	return answers
 }
 
-// reading is one Ask. Questions note errands, which are what has to be read for them; once all are noted, they are run,
-// and then the answers come of what they brought.
+// reading is the state of one Ask. Questions first register the requests that they need; then all requests run, and the
+// answers are made from their results.
 type reading struct {
 	meter    *Meter
 	now      time.Time
 	scene    Scene
-	patience context.Context //nolint:containedctx // of the one call that it is
+	patience context.Context //nolint:containedctx // of this one call
 
 	errands []func(context.Context)
 	shared  map[any]any
 	lanes   map[string]lane
 	servers map[string]*redisServer
-	// logs is the engine for reading logs, each of whose lists is read once.
+	// logs is an engine snapshot for reading logs, so that lists are read once.
 	logs       engine.Telemetry
 	memberLogs map[logKey]*memberLog
 
@@ -130,7 +130,7 @@ type reading struct {
 	parts map[partKey]*part
 }
 
-// ask notes what has to be read for a question, and returns what makes the measurement of it afterwards.
+// ask registers the requests for a question, and returns a function that makes its measurement from the results.
 func (r *reading) ask(q Question) Answer {
 	switch s := q.Source; {
 	case s.Agent != nil:
@@ -145,13 +145,13 @@ func (r *reading) ask(q Question) Answer {
 	return func() autoscale.Measurement { return missing("the metric has no source") }
 }
 
-// value is a value of a moment.
+// value is a value with its time.
 type value struct {
 	value float64
 	at    time.Time
 }
 
-// sample makes the measurement of a value, or of those that are remembered of the question's window.
+// sample returns the measurement of a value, or of the stored values within the question's window.
 func (r *reading) sample(q Question, read func() (value, error)) Answer {
 	return func() autoscale.Measurement {
 		v, err := read()
@@ -165,10 +165,10 @@ func (r *reading) sample(q Question, read func() (value, error)) Answer {
 	}
 }
 
-// missing is the measurement of what is not known, and why.
+// missing is the measurement of an unknown value, with the reason.
 func missing(why string) autoscale.Measurement { return autoscale.Measurement{Why: why} }
 
-// pick returns the value of a measure that an aggregation means; nil where it is not known.
+// pick returns the value of a measure for an aggregation; nil if unknown.
 func pick(m domain.Measure, a domain.Aggregation) *float64 {
 	switch a {
 	case domain.AggregateMax:

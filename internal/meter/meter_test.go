@@ -32,7 +32,7 @@ func readFile(t *testing.T, path string) string {
 // noon is when everything is read.
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// fake is an engine that only tells what members use and write.
+// fake is an engine that only reports usage and logs.
 type fake struct {
 	engine.Engine
 	usage func(ctx context.Context, window time.Duration) (engine.Usage, error)
@@ -67,12 +67,12 @@ func (f *fake) Logs(ctx context.Context, member string, options engine.LogOption
 	return f.logs(ctx, member, options)
 }
 
-// tells has an engine's agents tell always the same.
+// tells returns an engine whose agents always report this usage.
 func tells(usage engine.Usage) *fake {
 	return &fake{usage: func(context.Context, time.Duration) (engine.Usage, error) { return usage, nil }}
 }
 
-// writes has the members of an engine write lines.
+// writes returns an engine whose members have written these lines.
 func writes(lines map[string][]string) *fake {
 	return &fake{logs: func(_ context.Context, member string, _ engine.LogOptions) ([]string, error) {
 		written, found := lines[member]
@@ -83,14 +83,14 @@ func writes(lines map[string][]string) *fake {
 	}}
 }
 
-// running is a member that has run for ten minutes.
+// running returns a member that has run for ten minutes.
 func running(role string, index int) domain.Observed {
 	return domain.Observed{
 		Name: domain.MemberName("job", role, index), Group: "job", Role: role, Index: index, Host: "gpu1", Run: 2, State: domain.StateRunning, StartedAt: new(noon.Add(-10 * time.Minute)),
 	}
 }
 
-// jobOf is a scene with the group "job", whose members are these.
+// jobOf returns a scene with the group "job" of these members.
 func jobOf(members ...domain.Observed) Scene {
 	document := domain.GroupDocument{
 		Spec:   domain.Group{Roles: map[string]domain.Role{"worker": {Resources: domain.ResourceRequirements{CPUs: 4, MemoryMiB: 1024}}, "ps": {}}},
@@ -109,7 +109,7 @@ func read(t *testing.T, m *Meter, scene Scene, q Question) autoscale.Measurement
 	return m.Read(acctest.Bounded(t), noon, scene, []Question{q})[0]
 }
 
-// missed fails where a measurement is not missing for a reason.
+// missed fails unless a measurement is missing for this reason.
 func missed(t *testing.T, got autoscale.Measurement, why string) {
 	t.Helper()
 	if got.Value != 0 || !got.At.IsZero() || got.Members != nil || !strings.Contains(got.Why, why) || why == "" {
@@ -117,7 +117,7 @@ func missed(t *testing.T, got autoscale.Measurement, why string) {
 	}
 }
 
-// What is asked for several times is read once, whoever asks for it.
+// What several questions need is read once.
 func TestReadsAreShared(t *testing.T) {
 	var mu sync.Mutex
 	requests := map[string]int{}
@@ -172,8 +172,8 @@ func TestReadsAreShared(t *testing.T) {
 	}
 }
 
-// Sources that hang are missing, and hold up nobody beyond the limit: neither others nor those that come after them in
-// the same lane.
+// Values of sources that hang are missing, and delay nothing beyond the limit: neither others nor those
+// behind them in the same queue.
 func TestWhatHangsIsMissing(t *testing.T) {
 	t.Parallel()
 	over := make(chan struct{})
@@ -182,12 +182,12 @@ func TestWhatHangsIsMissing(t *testing.T) {
 	defer fine.Close()
 	defer hang.Close()
 	defer close(over)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // connects, as that is the kernel's, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts connections, but nothing answers
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	// Neither is this engine to be stopped by anything.
+	// This engine ignores cancellation.
 	e := &fake{
 		usage: func(context.Context, time.Duration) (engine.Usage, error) { <-over; return engine.Usage{}, nil },
 		logs:  func(context.Context, string, engine.LogOptions) ([]string, error) { <-over; return nil, nil },
@@ -225,7 +225,7 @@ func TestWhatHangsIsMissing(t *testing.T) {
 	}
 }
 
-// Reads at the same time, of the same sources, disturb each other in nothing.
+// Concurrent reads of the same sources don't interfere.
 func TestReadsAtTheSameTime(t *testing.T) {
 	var length atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, length.Add(1)) }))

@@ -6,22 +6,22 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// partKey names a role of a group.
+// partKey identifies a role of a group.
 type partKey struct{ group, role string }
 
-// part is a role as it is seen.
+// part is the observed state of a role.
 type part struct {
 	document domain.GroupDocument
 	role     string
-	// running are the members that do their work, and unready the names of those that are yet to, both in the order of
-	// their indexes. Members that have ended, and those that leave, are neither.
+	// running are the running members, and unready the names of those that will run, both by index. Members that have
+	// ended or are being removed are in neither.
 	running []*domain.Observed
 	unready []string
-	// unknown says why nothing is known of the role; "" where that is.
+	// unknown is why nothing is known of the role, or "".
 	unknown string
 }
 
-// part returns a role of a group.
+// part returns the state of a role of a group.
 func (r *reading) part(group, role string) *part {
 	key := partKey{group, role}
 	r.mu.Lock()

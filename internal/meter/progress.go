@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// maxLines is how many lines of a member are read of a window: the last ones.
+	// maxLines is how many of a member's last lines are read per window.
 	maxLines = 20_000
-	// logsAtOnce bounds how many logs of a host are read at once, and allLogsAtOnce how many of all hosts.
+	// logsAtOnce bounds how many logs are read at once from one host, and allLogsAtOnce from all hosts.
 	logsAtOnce    = 4
 	allLogsAtOnce = 64
 )
 
-// logKey is the part of a log that is read.
+// logKey identifies the part of a log that is read.
 type logKey struct {
 	member string
 	since  int64
 }
 
-// memberLog is a log that is read, and the patterns that it is looked through for, so that no line is kept.
+// memberLog is a log to read, with the patterns to search it for, so that no lines have to be kept.
 type memberLog struct {
 	patterns map[string]*regexp.Regexp
 	rates    *errand[map[string]rate]
 }
 
-// rate is how many steps a second were taken, or why that is not known.
+// rate is a number of steps per second, or why it is unknown.
 type rate struct {
 	value float64
 	why   string
 }
 
-// askProgress notes that the logs of the members have to be read.
+// askProgress requests the logs of the members.
 func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 	pattern, err := regexp.Compile(s.Pattern)
 	if err != nil {
@@ -100,7 +100,7 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 	}
 }
 
-// askLog notes that a member's log has to be read since a moment, and looked through for a pattern.
+// askLog requests a member's log since a time, to be searched for a pattern.
 func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Regexp) *errand[map[string]rate] {
 	if r.logs == nil {
 		r.logs, r.memberLogs = r.meter.engine.Snapshot(), map[logKey]*memberLog{}
@@ -110,7 +110,7 @@ func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Re
 	if log == nil {
 		log = &memberLog{patterns: map[string]*regexp.Regexp{}}
 		r.memberLogs[key] = log
-		elapsed := max(r.now.Sub(since), engine.ShortestWindow) // no log tells times more exactly
+		elapsed := max(r.now.Sub(since), engine.ShortestWindow) // logs have no finer timestamps
 		all := r.lane("logs", allLogsAtOnce)
 		log.rates = share(r, key, r.lane("logs of "+o.Host, logsAtOnce), func(ctx context.Context) (map[string]rate, error) {
 			if err := all.enter(ctx); err != nil {
@@ -124,7 +124,7 @@ func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Re
 	return log.rates
 }
 
-// read reads the log, and returns the rates by the patterns.
+// read reads the log, and returns the rates by pattern.
 func (l *memberLog) read(ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration) (map[string]rate, error) {
 	lines, err := readLines(ctx, logs, member, since, elapsed)
 	if err != nil {
@@ -138,7 +138,7 @@ func (l *memberLog) read(ctx context.Context, logs engine.Telemetry, member stri
 	return rates, nil
 }
 
-// readLines reads what a member has written since a moment, so long ago.
+// readLines reads what a member has written since a time; elapsed is how long ago that was.
 func readLines(ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration) ([]string, error) {
 	lines, err := logs.Logs(ctx, member, engine.LogOptions{Tail: maxLines, Since: since, Most: bounded.ProgressLog})
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
@@ -149,11 +149,11 @@ func readLines(ctx context.Context, logs engine.Telemetry, member string, since 
 
 var errTooLarge = errors.New("the numbers of its steps are too large")
 
-// rateOf returns how many steps a second were taken by the lines of a time, or why that is not known.
+// rateOf returns the steps per second from the lines of a period, or why they are unknown.
 //
-// Lines tell no times of their own, and so the rate is the number of lines a second, each of which stands for one step,
-// or for as many as the number of the step has gone on by from one line to the next, in the mean. That is exact where
-// lines come at regular times, and needs nothing to be remembered of the time before.
+// Lines have no timestamps, so the rate is the number of lines per second times the steps per line: 1, or the mean
+// increase of the step number from one line to the next. That is exact for lines at regular intervals, and needs no
+// state from earlier periods.
 func rateOf(lines []string, pattern *regexp.Regexp, elapsed time.Duration) (rate float64, why string) {
 	if len(lines) >= maxLines {
 		return 0, fmt.Sprintf("its log has %d lines or more in %s, which are too many to follow: set a shorter window", maxLines, elapsed)
@@ -176,7 +176,7 @@ func rateOf(lines []string, pattern *regexp.Regexp, elapsed time.Duration) (rate
 	return rate, ""
 }
 
-// count returns how many of some lines tell of a step, and what those have counted up to.
+// count returns how many lines report a step, and the counter of their step numbers.
 func count(lines []string, pattern *regexp.Regexp) (matched int, counter counter) {
 	groups := stepGroups(pattern)
 	for _, line := range lines {
@@ -194,17 +194,17 @@ func count(lines []string, pattern *regexp.Regexp) (matched int, counter counter
 	return matched, counter
 }
 
-// counter follows a number that counts up.
+// counter follows an increasing step number.
 type counter struct {
 	begun bool
-	// most is the largest number since it began anew, and sum what it has gone on by in so many intervals between two
-	// lines.
+	// most is the highest number since the last restart, and sum the total increase over this many
+	// intervals between lines.
 	most, sum float64
 	intervals int
 }
 
-// add takes the next number. One that has gone back to half or less has begun anew. Where it goes back by less, steps
-// are repeated, or told of by several processes: there is no progress until they are beyond where they were.
+// add takes the next number. A drop to half or less is a restart. After a smaller drop, steps are repeated or reported
+// by several processes: there is no progress until the number exceeds the highest one.
 func (c *counter) add(step float64) {
 	if !c.begun || step <= c.most/2 && step < c.most {
 		c.begun, c.most = true, step
@@ -215,8 +215,8 @@ func (c *counter) add(step float64) {
 	c.intervals++
 }
 
-// stepGroups are the indexes of the groups of a pattern that are the number of the step: a pattern of several kinds of
-// lines has several.
+// stepGroups returns the indexes of a pattern's groups for the step number. A pattern for several kinds of
+// lines has several of them.
 func stepGroups(pattern *regexp.Regexp) []int {
 	var groups []int
 	for i, name := range pattern.SubexpNames() {
@@ -227,7 +227,7 @@ func stepGroups(pattern *regexp.Regexp) []int {
 	return groups
 }
 
-// stepOf returns the number of the step that a line tells of.
+// stepOf returns the step number in a line.
 func stepOf(line string, pattern *regexp.Regexp, groups []int) (step float64, ok bool) {
 	at := pattern.FindStringSubmatchIndex(line)
 	for _, group := range groups {

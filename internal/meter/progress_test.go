@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// steps are lines that tell of so many steps.
+// steps returns lines that report these steps.
 func steps(numbers ...int) []string {
 	var lines []string
 	for _, n := range numbers {
@@ -105,7 +105,7 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// A log is read of the window, and not of the time before the member's last start.
+// A log is read for the window, but not from before the member's last start.
 func TestProgressOfAWindow(t *testing.T) {
 	young := running("worker", 1)
 	young.StartedAt = new(noon.Add(-20 * time.Second))
@@ -121,7 +121,7 @@ func TestProgressOfAWindow(t *testing.T) {
 	}
 }
 
-// One host that does not give its logs keeps nobody from those of others.
+// A host whose logs hang does not affect those of others.
 func TestProgressOfAHostThatHangs(t *testing.T) {
 	t.Parallel()
 	var members []domain.Observed
@@ -150,7 +150,7 @@ func TestProgressOfAHostThatHangs(t *testing.T) {
 	}
 }
 
-// Whatever a pattern finds in whatever log, a rate is a number, or there is a reason why there is none.
+// Whatever a pattern matches in any log, the rate is a number, or there is a reason why there is none.
 func FuzzRateOf(f *testing.F) {
 	for _, log := range []string{"step 1\nstep 2", "step 9\nstep 1\n\nstep x", "step 1e308\nstep 0\nstep 1e308", "step \xff\nstep ١"} {
 		f.Add(`step (?P<step>\S+)`, log)

@@ -8,17 +8,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
 
-// queriesAtOnce bounds how many queries a Prometheus has to answer at once.
+// queriesAtOnce bounds the concurrent queries to one Prometheus.
 const queriesAtOnce = 4
 
-// query is what a Prometheus is asked, with samples that are so old at most.
+// query is a Prometheus query with the maximum age of its samples.
 type query struct {
 	domain.PrometheusSource
 
 	oldest time.Duration
 }
 
-// askPrometheus notes a query.
+// askPrometheus requests the value of a query.
 func (r *reading) askPrometheus(q query) func() (value, error) {
 	return share(r, q, r.lane("Prometheus "+q.URL, queriesAtOnce), func(ctx context.Context) (v value, err error) {
 		v.value, v.at, err = prometheus.Settings{URL: q.URL, Timeout: r.meter.Limit}.Value(ctx, q.Query, q.oldest)

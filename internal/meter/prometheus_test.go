@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// A Prometheus is asked for what it knows, and says of when that is.
+// Prometheus returns a value with its time.
 func TestPrometheusSource(t *testing.T) {
 	at := noon.Add(-7 * time.Second)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// askQueue notes what has to be asked for the length of a queue.
+// askQueue requests the length of a queue.
 func (r *reading) askQueue(s domain.QueueSource, truth bool) func() (value, error) {
 	switch {
 	case s.HTTP != nil:
@@ -53,13 +53,13 @@ func (r *reading) askQueue(s domain.QueueSource, truth bool) func() (value, erro
 	return func() (value, error) { return value{}, errors.New("the queue has no source") }
 }
 
-// shownBytes is how much of an answer is shown that is no length.
+// shownBytes is how many bytes of an invalid answer are shown.
 const shownBytes = 100
 
-// lengthAt returns the length of a queue that is at a path of JSON, in the syntax of GJSON; the whole of it where the
-// path is empty. Where truth is asked for, true is 1, and false is 0.
+// lengthAt returns the queue length at a path of a JSON body, in GJSON syntax; the whole body for an empty path. With
+// truth, true is 1 and false is 0.
 func lengthAt(body []byte, path string, truth bool) (float64, error) {
-	if !json.Valid(body) { // GJSON expects valid JSON, and its own check has no bound for how deep that is
+	if !json.Valid(body) { // GJSON expects valid JSON, and its own check has no depth limit
 		return 0, fmt.Errorf("it is no JSON: %.*q", shownBytes, body)
 	}
 	found := gjson.ParseBytes(body)
@@ -80,7 +80,7 @@ func lengthAt(body []byte, path string, truth bool) (float64, error) {
 	return found.Num, nil
 }
 
-// printedLength returns the length of a queue that a command has printed.
+// printedLength returns the queue length that a command has printed.
 func printedLength(output []byte) (float64, error) {
 	text := bytes.TrimSpace(output)
 	found := gjson.ParseBytes(text)
@@ -90,5 +90,6 @@ func printedLength(output []byte) (float64, error) {
 	return found.Num, nil
 }
 
-// isAmount reports whether a number may be the length of a queue, a load or a latency: up to where numbers are exact.
+// isAmount reports whether a number can be a queue length, a load or a latency: not negative,
+// and within the exact range.
 func isAmount(number float64) bool { return number >= 0 && number <= 1<<53 }

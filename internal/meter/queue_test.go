@@ -63,7 +63,7 @@ func TestPrintedLength(t *testing.T) {
 	}
 }
 
-// Whatever is answered, a length is one.
+// Whatever is answered, a length is valid.
 func FuzzLengthAt(f *testing.F) {
 	for _, seed := range []string{"7", `{"a":[1,{"b":"2"}]}`, "1e999", "-0", `{"a":1.0}`, "[[[["} {
 		f.Add([]byte(seed), "a.0")
@@ -83,7 +83,7 @@ func FuzzLengthAt(f *testing.F) {
 	})
 }
 
-// parsed returns the number that a text is; -1 for none.
+// parsed returns a text as a number; -1 if it is none.
 func parsed(text string) float64 {
 	number, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -92,7 +92,7 @@ func parsed(text string) float64 {
 	return number
 }
 
-// Whatever is printed, a length is one, and means what was printed.
+// Whatever is printed, a length is valid and equals what was printed.
 func FuzzPrintedLength(f *testing.F) {
 	for _, seed := range []string{"7", "-0", " 12\n", "1_000", "+5", "\x00", "18446744073709551615"} {
 		f.Add([]byte(seed))

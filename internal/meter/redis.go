@@ -12,19 +12,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// redisServer is what has to be asked of a server: the lists by database.
+// redisServer is a server with the lists to request, by database.
 type redisServer struct {
 	address string
 	lists   map[int][]string
 }
 
-// redisList is the length of a list, or why it has none.
+// redisList is the length of a list, or an error.
 type redisList struct {
 	length int64
 	err    error
 }
 
-// askRedis notes a list of which the length has to be asked, with all others of its server.
+// askRedis requests the length of a list, together with all others on its server.
 func (r *reading) askRedis(q domain.RedisQueue) func() (int64, error) {
 	type key struct{ address string }
 	if r.servers == nil {
@@ -49,7 +49,7 @@ func (r *reading) askRedis(q domain.RedisQueue) func() (int64, error) {
 	}
 }
 
-// lengths asks for all lists at once, on one connection. A list that is not there is empty: Redis keeps no empty ones.
+// lengths requests all lists at once, on one connection. A missing list is empty, as Redis keeps no empty ones.
 func (s *redisServer) lengths(ctx context.Context) (map[domain.RedisQueue]redisList, error) {
 	var dialer net.Dialer
 	connection, err := dialer.DialContext(ctx, "tcp", s.address)
@@ -57,7 +57,7 @@ func (s *redisServer) lengths(ctx context.Context) (map[domain.RedisQueue]redisL
 		return nil, unreached(ctx, err)
 	}
 	defer connection.Close()
-	defer context.AfterFunc(ctx, func() { _ = connection.Close() })() // the client knows of no context
+	defer context.AfterFunc(ctx, func() { _ = connection.Close() })() // the client takes no context
 	lengths, err := s.ask(redis.NewConn(repliesOf(connection), 0, 0))
 	if err != nil {
 		return nil, unreached(ctx, err)
@@ -65,7 +65,7 @@ func (s *redisServer) lengths(ctx context.Context) (map[domain.RedisQueue]redisL
 	return lengths, nil
 }
 
-// ask sends all questions, and then reads all answers. An error is one of the connection.
+// ask sends all commands, and then reads all replies. The returned error is one of the connection.
 func (s *redisServer) ask(client redis.Conn) (map[domain.RedisQueue]redisList, error) {
 	databases := slices.Sorted(maps.Keys(s.lists))
 	for _, database := range databases {
@@ -87,7 +87,7 @@ func (s *redisServer) ask(client redis.Conn) (map[domain.RedisQueue]redisList, e
 		for _, key := range s.lists[database] {
 			length, err := redis.Int64(client.Receive())
 			if refused != nil {
-				err = refused // it was told of another database
+				err = refused // a failed SELECT: the length is of another database
 			}
 			if err == nil && length < 0 {
 				err = fmt.Errorf("a length of %d", length)

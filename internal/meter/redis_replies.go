@@ -9,14 +9,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// replies is a connection to a Redis that lets through what it may reply to SELECT and LLEN: lines that are a status,
-// an error, or a number. The client would take memory for a text or a list of whatever length is claimed, and follow
-// lists in lists until its stack is full.
+// replies is a connection to a Redis that only lets through replies to SELECT and LLEN: one-line statuses, errors and
+// numbers. The client would allocate memory for strings and lists of any claimed length, and recurse into nested lists
+// until the stack overflows.
 type replies struct {
 	net.Conn
 
 	lines *bufio.Reader
-	// line is what has not been read yet of the current one.
+	// line is the unread rest of the current line.
 	line []byte
 }
 
@@ -24,7 +24,7 @@ func repliesOf(c net.Conn) *replies {
 	return &replies{Conn: c, lines: bufio.NewReaderSize(c, bounded.ReplyLine)}
 }
 
-// Read reads from one line at most.
+// Read reads from at most one line.
 func (r *replies) Read(p []byte) (int, error) {
 	if len(r.line) == 0 {
 		line, err := r.lines.ReadSlice('\n')
@@ -36,7 +36,7 @@ func (r *replies) Read(p []byte) (int, error) {
 		case len(line) == 0:
 			return 0, err
 		}
-		r.line = line // an error after it comes again
+		r.line = line // the reader repeats an error
 	}
 	n := copy(p, r.line)
 	r.line = r.line[n:]

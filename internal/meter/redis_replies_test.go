@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// answering is the address of a server that answers the first that it is sent with this, whoever asks.
+// answering returns the address of a server that replies this to the first data of each client.
 func answering(t testing.TB, answer func() io.Reader) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,12 +38,12 @@ func answering(t testing.TB, answer func() io.Reader) string {
 	return listener.Addr().String()
 }
 
-// listAt is the question for the length of a list.
+// listAt returns the question for the length of a list.
 func listAt(address string) Question {
 	return Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: address, Key: "jobs"}}}}
 }
 
-// TestHostileRedis: whatever length a Redis claims, and however long it goes on, it takes next to no memory, its metric
+// TestHostileRedis: whatever length a Redis claims, and however long it goes on, it takes almost no memory, its metric
 // is missing, and others are read.
 func TestHostileRedis(t *testing.T) {
 	if !acctest.Alone(t) {
@@ -74,7 +74,7 @@ func TestHostileRedis(t *testing.T) {
 	kind := answering(t, func() io.Reader { return strings.NewReader("+OK\r\n:7\r\n") })
 	m := New(&fake{})
 	m.Limit = time.Minute
-	read(t, m, Scene{}, listAt(kind)) // what is made at first is no growth
+	read(t, m, Scene{}, listAt(kind)) // allocations of the first read are no growth
 	for name, server := range servers {
 		t.Run(name, func(t *testing.T) {
 			questions := []Question{listAt(answering(t, server.answer)), listAt(kind)}
@@ -92,7 +92,7 @@ func TestHostileRedis(t *testing.T) {
 	}
 }
 
-// Whatever is replied, the client gets a status, an error or a number, or an error of the connection.
+// Whatever is replied, the client gets a status, an error, a number, or a connection error.
 func FuzzReplies(f *testing.F) {
 	for _, text := range []string{
 		"+OK\r\n:3\r\n", "-ERR a\r\n-WRONGTYPE b\r\n", ":-5\r\n", ":\r\n", "+OK", "\r\n", "", ":99999999999999999999\r\n", "$1\r\na\r\n", "$-1\r\n", "*1\r\n*1\r\n",
@@ -105,7 +105,7 @@ func FuzzReplies(f *testing.F) {
 		defer here.Close()
 		go func() {
 			defer there.Close()
-			_, _ = there.Write(text) // until nobody reads any more
+			_, _ = there.Write(text) // until the reader has gone
 		}()
 		client := redis.NewConn(repliesOf(here), 0, 0)
 		for {

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// A real Redis tells how long its lists are, of all its databases on one connection.
+// A real Redis returns the lengths of lists in several databases on one connection.
 func TestRedisQueue(t *testing.T) {
 	address := acctest.StartRedis(t)
 	connection, err := redis.DialContext(t.Context(), "tcp", address)
@@ -72,7 +72,7 @@ func TestRedisQueue(t *testing.T) {
 			}
 		}
 	}
-	if got[200].Why != "" || got[200].Value != 0 || !got[200].At.Equal(noon) { // as Redis keeps no empty lists
+	if got[200].Why != "" || got[200].Value != 0 || !got[200].At.Equal(noon) { // Redis keeps no empty lists
 		t.Errorf("a list that is not there is %+v", got[200])
 	}
 	missed(t, got[201], "the Redis at "+address+`: list "text": WRONGTYPE`)
@@ -85,7 +85,7 @@ func TestRedisQueue(t *testing.T) {
 	missed(t, m.Read(acctest.Bounded(t), noon, Scene{}, questions)[0], `list "jobs": NOAUTH Authentication required`)
 }
 
-// What is no Redis has no lists, whatever it answers.
+// A server that is no Redis has no lists, whatever it replies.
 func TestNoRedis(t *testing.T) {
 	for name, test := range map[string]struct{ answer, why string }{
 		"HTTP":             {"HTTP/1.1 400 Bad Request\r\n\r\n", `it can't be asked: what begins with 'H' is no answer of a Redis`},

@@ -12,24 +12,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Log is what a member wrote since a moment.
+// Log is what a member has written since a time.
 type Log struct {
 	Member, Host string
 	Since        time.Time
 }
 
-// Tally is how far a member has come by its log.
+// Tally is a member's progress by its log.
 type Tally struct {
-	// Lines is how many lines tell of a step, and Steps by how many it has gone on since the first of them.
+	// Lines is how many lines report a step, and Steps the number of steps since the first of them.
 	Lines int
 	Steps float64
 	// At is when the log was read.
 	At time.Time
-	// Err says why it can't be told.
+	// Err is why the progress is unknown.
 	Err error
 }
 
-// Tallies reads logs, and returns how far their members have come by the lines that a source's pattern matches.
+// Tallies reads logs, and returns the progress of their members by the lines that match the source's pattern.
 func (m *Meter) Tallies(ctx context.Context, source domain.ProgressSource, logs []Log) map[Log]Tally {
 	tallies := make(map[Log]Tally, len(logs))
 	pattern, err := regexp.Compile(source.Pattern)

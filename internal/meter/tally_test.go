@@ -47,7 +47,7 @@ func TestTallies(t *testing.T) {
 	}
 }
 
-// A log that can't be read is no matter of others.
+// A log that can't be read does not affect others.
 func TestTalliesOfAHostThatHangs(t *testing.T) {
 	t.Parallel()
 	e := &fake{logs: func(ctx context.Context, member string, _ engine.LogOptions) ([]string, error) {

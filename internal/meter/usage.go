@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// usageFresh is how old what the agents told may be without them being asked anew: they take no more samples than
-	// that.
+	// usageFresh is how old the agents' report may be before they are asked again: they don't sample more often.
 	usageFresh = engine.ShortestWindow
-	// usagePatience bounds how long they are asked: one that hangs takes seconds, of which no Read has as many.
+	// usagePatience bounds how long they may take: a hanging one takes seconds, longer than any Read waits.
 	usagePatience = 30 * time.Second
-	// usageKept is how long what they told of a window is kept that nobody asks for.
+	// usageKept is how long the report for a window is kept that nobody asks for.
 	usageKept = time.Minute
 )
 
-// usages are what the agents told last, by window. They are asked for each window no more often than they take samples,
-// whatever the number of Reads, and no Read waits for one that hangs: until it is known that it does, what was told
-// before is taken, which says how old it is.
+// usages are the agents' last reports by window. For each window they are asked no more often than they sample,
+// however many Reads there are. No Read waits for one that hangs: the previous report, with its age, is used
+// until the new one arrives.
 type usages struct {
 	engine engine.Telemetry
 
@@ -30,18 +29,18 @@ type usages struct {
 	of map[time.Duration]*usage
 }
 
-// usage is what the agents told of a window.
+// usage is the agents' report for a window.
 type usage struct {
-	// begun is when they were asked last, and done is closed once they have answered.
+	// begun is when they were last asked, and done is closed once they have answered.
 	begun time.Time
 	done  chan struct{}
-	// told tells that they have answered before, with value or err.
+	// told is set if they have answered before, with value or err.
 	told  bool
 	value engine.Usage
 	err   error
 }
 
-// get returns what the agents tell at a moment.
+// get returns the agents' report.
 func (u *usages) get(ctx context.Context, now time.Time, window time.Duration) (engine.Usage, error) {
 	asked, done := u.asked(ctx, now, window)
 	select {
@@ -56,8 +55,8 @@ func (u *usages) get(ctx context.Context, now time.Time, window time.Duration) (
 	return asked.value, asked.err
 }
 
-// asked returns the usage of a window, of which the agents have been asked at that moment, and what is closed once they
-// have answered.
+// asked returns the usage of a window after making sure that the agents were asked, and the channel that is closed
+// once they have answered.
 func (u *usages) asked(ctx context.Context, now time.Time, window time.Duration) (*usage, <-chan struct{}) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -96,8 +95,8 @@ func closed(c chan struct{}) bool {
 	}
 }
 
-// Loads returns how many processors members keep busy, and in percent how many of their own hosts do, the means of
-// [domain.DefaultAgentWindow]: by names, without those of which it is not known.
+// Loads returns the CPUs that members use by member name, and the CPU usage of hosts in percent by host name, as means
+// over [domain.DefaultAgentWindow]. Unknown values are left out.
 func (m *Meter) Loads(ctx context.Context) (members, hosts map[string]float64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, m.Limit)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Agents are asked once a second, and no Read waits for one that hangs longer than its limit: what was told before is
-// taken, with its age, until it is known.
+// Agents are asked once a second, and no Read waits longer than its limit for one that hangs: it uses the
+// previous report, with its age.
 func TestAgentsThatHang(t *testing.T) {
 	answers := make(chan error)
 	e := &fake{usage: func(ctx context.Context, _ time.Duration) (engine.Usage, error) {
@@ -36,7 +36,7 @@ func TestAgentsThatHang(t *testing.T) {
 			t.Errorf("the agents were asked %d times, want %d", got, want)
 		}
 	}
-	settled := func() { // the answer has been taken, and the next Read asks anew
+	settled := func() { // the answer is in, and the next Read asks again
 		t.Helper()
 		acctest.Eventually(t, "the answer", func() bool {
 			m.usages.mu.Lock()
@@ -46,7 +46,7 @@ func TestAgentsThatHang(t *testing.T) {
 	}
 	missed(t, at(0), "the hosts' agents can't be asked: there was no answer within 300ms")
 	missed(t, at(10*time.Second), "no answer within 300ms")
-	asked(1) // and not once more, as the first question has no answer yet
+	asked(1) // not again, as the first request has no answer yet
 	answers <- nil
 	settled()
 	if got := at(500 * time.Millisecond); got.Value != 1 || !got.At.Equal(noon) {
@@ -63,7 +63,7 @@ func TestAgentsThatHang(t *testing.T) {
 	asked(2)
 }
 
-// Who asks goes away, and what was asked goes on for the next one.
+// When the caller goes away, its request goes on for the next one.
 func TestAgentsAreAskedForAll(t *testing.T) {
 	ended := make(chan error, 1)
 	e := &fake{usage: func(ctx context.Context, _ time.Duration) (engine.Usage, error) {

@@ -10,17 +10,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// window is what is remembered of a source. There is a value from the first one on.
+// window holds the stored values of a source. It is never empty.
 type window struct {
-	// length is that of the longest window that is asked for, and asked when it was last.
+	// length is the longest requested window, and asked the time of the last request.
 	length time.Duration
 	asked  time.Time
-	// values are the oldest first, and no more than one a second. The place of the newest was begun at a time.
+	// values are ordered by time, at most one per second. begun is when the second of the newest value began.
 	values []value
 	begun  time.Time
 }
 
-// remember adds a value to those of its source, and returns the measurement of the question's window.
+// remember adds a value to its source's window, and returns the measurement over the question's window.
 func (m *Meter) remember(q Question, v value, now time.Time) autoscale.Measurement {
 	key, err := windowKey(q)
 	if err != nil {
@@ -39,21 +39,21 @@ func (m *Meter) remember(q Question, v value, now time.Time) autoscale.Measureme
 	return w.measurement(over, q.Aggregation)
 }
 
-// windowKey tells windows apart: by what is asked for.
+// windowKey identifies windows by what is asked for.
 func windowKey(q Question) (string, error) {
 	key, err := json.Marshal(q.Source)
 	return string(key), err
 }
 
-// Window is what is remembered of the values of a source, for a meter that is to go on with it.
+// Window is the stored values of a source, for a meter that continues with them.
 type Window struct {
-	// Length is that of the longest window that was asked for.
+	// Length is the longest requested window.
 	Length domain.Duration `json:"length"`
-	// Values are the oldest first, and no more than one a second.
+	// Values are ordered by time, at most one per second.
 	Values []autoscale.At[float64] `json:"values"`
 }
 
-// Windows returns what is remembered for questions, by keys that [Meter.Restore] knows; nil where that is nothing.
+// Windows returns the stored values for these questions, with keys for [Meter.Restore]; nil if there are none.
 func (m *Meter) Windows(questions []Question) map[string]Window {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -76,7 +76,7 @@ func (m *Meter) Windows(questions []Question) map[string]Window {
 	return remembered
 }
 
-// Restore goes on with what another meter remembered, where this one remembers nothing yet.
+// Restore takes over the stored values of another meter for sources without any here.
 func (m *Meter) Restore(remembered map[string]Window, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,14 +93,14 @@ func (m *Meter) Restore(remembered map[string]Window, now time.Time) {
 	}
 }
 
-// add remembers a value. One that comes within a second of the newest place takes that: so their number is bounded,
-// however often it is asked. Where the clock was set back, all before is forgotten.
+// add stores a value. One within a second of the newest value's begin replaces it, which bounds their number. If the
+// clock was set back, all earlier values are dropped.
 func (w *window) add(v value) {
 	switch since := v.at.Sub(w.begun); {
 	case since < -domain.MinMetricWindow:
 		w.values = nil
 	case len(w.values) > 0 && since < 0:
-		return // another Read was faster
+		return // a concurrent Read was faster
 	case len(w.values) > 0 && since < domain.MinMetricWindow:
 		w.values[len(w.values)-1] = v
 		return
@@ -109,7 +109,7 @@ func (w *window) add(v value) {
 	w.values, w.begun = append(w.values, v), v.at
 }
 
-// measurement aggregates the values of a time before the newest one.
+// measurement aggregates the values of a period up to the newest one.
 func (w *window) measurement(over time.Duration, a domain.Aggregation) autoscale.Measurement {
 	newest := w.values[len(w.values)-1]
 	var values []float64
@@ -121,7 +121,7 @@ func (w *window) measurement(over time.Duration, a domain.Aggregation) autoscale
 	return autoscale.Measurement{Value: *pick(domain.MeasureOf(values), a), At: newest.at}
 }
 
-// forget drops the windows of sources that nobody has asked for so long that all in them is too old.
+// forget drops windows that nobody has asked for during their own length.
 func (m *Meter) forget(now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

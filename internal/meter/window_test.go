@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Values of a source are remembered for the window that is asked for, and for no longer. One that can't be read is
-// missing, whatever was before.
+// Values of a source are kept for the requested window and no longer. An unreadable value is missing,
+// whatever was there before.
 func TestWindows(t *testing.T) {
 	var length atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -45,7 +45,7 @@ func TestWindows(t *testing.T) {
 		{0, 10, "[10 10 10 10 10 10]"},
 		{20 * time.Second, 40, "[40 25 40 40 40 40]"},
 		{30 * time.Second, 10, "[10 20 40 40 10 25]"},
-		{30*time.Second + 500*time.Millisecond, 100, "[100 50 100 100 100 70]"}, // in the place of the one before
+		{30*time.Second + 500*time.Millisecond, 100, "[100 50 100 100 100 70]"}, // replaces the previous one
 		{40 * time.Second, -1, "[? ? ? ? ? ?]"},
 		{80 * time.Second, 8, "[8 49.333333333333336 100 100 8 8]"},
 		{time.Hour, 0, "[0 0 0 0 0 0]"},
@@ -73,7 +73,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// What is remembered is bounded, however often it is asked, and ends with the policies that ask for it.
+// Stored values are bounded, however often a source is read, and go with the policies that ask for them.
 func TestWindowsAreBounded(t *testing.T) {
 	m, now := New(&fake{}), noon
 	q := Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"a"}}}, Window: new(domain.Duration(5 * time.Minute))}
@@ -96,8 +96,7 @@ func TestWindowsAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzRestore shows that whatever was stored of a window, a meter goes on with it: it measures what is of use, and
-// remembers no more than the window.
+// FuzzRestore: a meter continues with any stored window. It uses the valid values, and keeps no more than the window.
 func FuzzRestore(f *testing.F) {
 	for _, stored := range []string{
 		"{}", `{"length":"-1m","values":[{"at":"2026-11-22T12:00:00Z","value":-1}]}`, `{"length":"1m","values":[{"at":"9999-12-31T23:59:59Z","value":1e308},{"at":"0001-01-01T00:00:00Z"}]}`,
