@@ -14,31 +14,31 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// value is what was answered of a quantity for one host, GPU or member.
+// value is the answer for a quantity of one host, GPU or member.
 type value struct {
 	domain.Measure
-	// ambiguous tells that there are several of them.
+	// ambiguous is set if several series had that name.
 	ambiguous bool
 }
 
-// answers are what a Prometheus said.
+// answers are the answers of a Prometheus.
 type answers struct {
 	hosts hosts
-	// queries are those that were asked, by quantity.
+	// queries are the queries by quantity.
 	queries map[string]string
-	// values are by quantity, and by the name of the host or member, or the UUID.
+	// values are the answers by quantity, and then by host name, member name or GPU UUID.
 	values map[string]map[string]*value
-	// machines are the hosts that have GPUs, by their UUIDs.
+	// machines maps the UUIDs of GPUs to their hosts.
 	machines map[string]string
 }
 
-// The labels by which series name members and GPUs.
+// The labels that name members and GPUs in series.
 var (
 	memberLabels = []model.LabelName{"member", "container_label_trainyard_member"}
 	gpuLabels    = []model.LabelName{"uuid", "UUID"}
 )
 
-// namesOf returns what a series of a quantity is of.
+// namesOf returns the hosts, or the member or GPU, that a series is about.
 func (a *answers) namesOf(quantity string, series model.Metric) []string {
 	labels := gpuLabels
 	switch kind, _, _ := strings.Cut(quantity, "_"); kind {
@@ -55,7 +55,7 @@ func (a *answers) namesOf(quantity string, series model.Metric) []string {
 	return nil
 }
 
-// add notes the answer for a quantity. Values that are no number are not known.
+// add adds the answer for a quantity, without NaN and infinite values.
 func (a *answers) add(quantity string, vector model.Vector) {
 	values := map[string]*value{}
 	a.values[quantity] = values
@@ -78,7 +78,7 @@ func (a *answers) add(quantity string, vector model.Vector) {
 	}
 }
 
-// add notes one statistic.
+// add adds one statistic.
 func (v *value) add(statistic string, number float64) {
 	place := &v.Last
 	switch statistic {
@@ -96,15 +96,14 @@ func (v *value) add(statistic string, number float64) {
 	*place = &number
 }
 
-// found notes on which host of the cluster a GPU is.
+// found records which host of the cluster a GPU belongs to.
 func (a *answers) found(uuid string, series model.Metric) {
 	if hosts := a.hosts.of(series); len(hosts) > 0 {
 		a.machines[uuid] = slices.Min(hosts)
 	}
 }
 
-// gpus returns the GPUs of the cluster's hosts, by UUID, with their hosts: those that Prometheus tells of, and those in
-// pools.
+// gpus maps the UUIDs of the cluster's GPUs to their hosts: those that Prometheus reports, and those in pools.
 func (a *answers) gpus(pools map[string]domain.GPUPoolDocument) map[string]string {
 	all := maps.Clone(a.machines)
 	for _, pool := range pools {
@@ -117,12 +116,12 @@ func (a *answers) gpus(pools map[string]domain.GPUPoolDocument) map[string]strin
 	return all
 }
 
-// taker takes what is known of one host, GPU or member, and notes what is not.
+// taker collects the values of one host, GPU or member, and notes which ones are missing.
 type taker struct {
 	answers          *answers
 	name             string
 	unknown, several []string
-	// unasked are those for which there is no query.
+	// unasked are the quantities without a query.
 	unasked []string
 }
 
@@ -144,7 +143,7 @@ func (t *taker) measure(quantity string) domain.Measure {
 	return v.Measure
 }
 
-// number returns a quantity that is asked for once; 0 where it is not known.
+// number returns a quantity without statistics; 0 if unknown.
 func (t *taker) number(quantity string) float64 {
 	if last := t.measure(quantity).Last; last != nil {
 		return *last
@@ -152,9 +151,9 @@ func (t *taker) number(quantity string) float64 {
 	return 0
 }
 
-// sampled returns when it was sampled last; the zero time where that is not known.
+// sampled returns the time of the last sample; zero if unknown.
 func (t *taker) sampled(quantity string) time.Time {
-	const year10000 = 253402300800 // which RFC 3339 can't tell
+	const year10000 = 253402300800 // beyond RFC 3339
 	v := t.answers.values[quantity][t.name]
 	if v == nil || v.Last == nil || *v.Last <= 0 || *v.Last >= year10000 {
 		return time.Time{}
@@ -162,7 +161,7 @@ func (t *taker) sampled(quantity string) time.Time {
 	return time.UnixMilli(int64(*v.Last * 1000))
 }
 
-// reason says what is not known, and by which queries; empty where all is.
+// reason says what is unknown, with the queries for it; empty if nothing is.
 func (t *taker) reason() string {
 	var parts []string
 	for _, quantity := range t.unknown {

@@ -18,15 +18,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Credentials are how to log in to a Prometheus: by name and password, or by a token; none where all are empty.
+// Credentials are a login to a Prometheus, by name and password or by a token. All empty means none.
 type Credentials struct {
 	Username              string
 	Password, BearerToken engine.Secret
-	// Insecure has them sent without encryption, too.
+	// Insecure allows sending them without encryption.
 	Insecure bool
 }
 
-// authorised is a transport that logs in.
+// authorised is a transport that adds the credentials.
 type authorised struct {
 	Credentials
 	next http.RoundTripper
@@ -44,12 +44,12 @@ func (a authorised) RoundTrip(request *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(request)
 }
 
-// ParseURL returns the address of a Prometheus, or an error that says what is allowed.
+// ParseURL parses the URL of a Prometheus. Its error says what is allowed.
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
-		// What can't be parsed is not shown: there may be a password in it.
+		// Do not show an invalid URL, as it may contain a password.
 		return nil, errors.New(`it is not the address of a Prometheus; http:// or https:// with a host is, such as "https://prometheus.example.com" or "http://10.0.0.5:9090/prometheus"`)
 	case u.User != nil:
 		return nil, errors.New("user and password are no part of the address, which is kept in the state: set them in the provider's block prometheus")
@@ -59,14 +59,13 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Check returns why the Prometheus must not be asked; nil if it may.
+// Check returns why this Prometheus must not be asked; nil if it may.
 func (s Settings) Check() error {
 	_, err := s.address()
 	return err
 }
 
-// address returns the address, to which the credentials may be sent: encrypted, not beyond this machine, or as asked
-// for.
+// address returns the URL if the credentials may be sent to it: over TLS, to this machine, or because Insecure is set.
 func (s Settings) address() (*url.URL, error) {
 	u, err := ParseURL(s.URL)
 	if err != nil {
@@ -87,13 +86,13 @@ type client struct {
 	timeout time.Duration
 }
 
-// narrow is a transport whose answers have a bound, also once they are unpacked.
+// narrow is a transport that limits the size of answers after decompression.
 type narrow struct {
 	next http.RoundTripper
 	most int64
 }
 
-// RoundTrip returns the answer as far as it is read.
+// RoundTrip limits how much of the answer is read.
 func (n narrow) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := n.next.RoundTrip(request)
 	if err == nil {
@@ -102,7 +101,7 @@ func (n narrow) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// newClient returns a client that reads answers of so many bytes.
+// newClient returns a client that reads answers of at most this many bytes.
 func newClient(s Settings, most int64) (client, error) {
 	u, err := s.address()
 	if err != nil {
@@ -114,7 +113,7 @@ func newClient(s Settings, most int64) (client, error) {
 	}
 	c, err := api.NewClient(api.Config{Address: s.URL, Client: &http.Client{
 		Transport: narrow{authorised{s.Credentials, transport}, most},
-		// Wherever a redirect leads, the credentials are not for it.
+		// Never follow a redirect: the credentials are not meant for its target.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}})
 	if err != nil {
@@ -125,14 +124,14 @@ func newClient(s Settings, most int64) (client, error) {
 
 // QueryError is the error of a query.
 type QueryError struct {
-	// Quantity is what the query is for, and Query is it as it was asked for.
+	// Quantity is what the query is for, and Query the query as configured.
 	Quantity, Query string
-	// Rejected tells that Prometheus understood the query, and can't answer it: another query is needed.
+	// Rejected means that Prometheus is working but can't answer the query, so that the query has to be changed.
 	Rejected bool
 	Err      error
 }
 
-// Error returns what Prometheus says.
+// Error returns what Prometheus reports.
 func (e *QueryError) Error() string {
 	if e.Rejected {
 		return fmt.Sprintf("Prometheus can't answer the query for %s, %s: %v", e.Quantity, e.Query, e.Err)
@@ -140,10 +139,10 @@ func (e *QueryError) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns the error itself.
+// Unwrap returns Err.
 func (e *QueryError) Unwrap() error { return e.Err }
 
-// ask returns the answer to the query of a quantity, which is asked in another form: wrapped.
+// ask returns the answer to the query for a quantity. wrapped is the query as sent; errors show the original one.
 func (c client) ask(ctx context.Context, quantity, query, wrapped string, at time.Time) (model.Vector, error) {
 	answer, _, _, err := c.api.Query(ctx, wrapped, at)
 	if err != nil {
@@ -159,10 +158,10 @@ func (c client) ask(ctx context.Context, quantity, query, wrapped string, at tim
 	}
 }
 
-// maxDetail is how much of an answer that is no answer of Prometheus is shown.
+// maxDetail is how many characters of an invalid answer are shown.
 const maxDetail = 200
 
-// explain says what it means that a query failed.
+// explain returns the error for a failed query.
 func (c client) explain(quantity, query string, err error) error {
 	var answered *v1.Error
 	rejected := false

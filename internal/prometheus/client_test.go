@@ -43,7 +43,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-// What is no answer of a Prometheus is an error that says what it is, and shows no credentials.
+// An invalid answer becomes an error that describes it, without credentials.
 func TestFaults(t *testing.T) {
 	const secret = "verysecret"
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -88,7 +88,7 @@ func says(status int, text string) http.HandlerFunc {
 	}
 }
 
-// A certificate that nobody vouches for is an error.
+// An untrusted certificate is an error.
 func TestTLS(t *testing.T) {
 	server := httptest.NewUnstartedServer(says(http.StatusOK, nothing))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -100,7 +100,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// nothing is the answer of a Prometheus that knows nothing.
+// nothing is the answer of a Prometheus without data.
 const nothing = `{"status":"success","data":{"resultType":"vector","result":[]}}`
 
 func TestCredentials(t *testing.T) {
@@ -128,7 +128,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// Credentials are sent where nobody on the way reads them, or where that is asked for.
+// Credentials are only sent over TLS, to this machine, or if allowed explicitly.
 func TestCredentialsStaySecret(t *testing.T) {
 	token, password := Credentials{BearerToken: "verysecret"}, Credentials{Username: "ops", Password: "verysecret"}
 	insecure := func(c Credentials) Credentials {
@@ -168,7 +168,7 @@ func TestCredentialsStaySecret(t *testing.T) {
 	}
 }
 
-// seen is a transport that answers everything with nothing, and shows it before.
+// seen is a transport that reports each request, and answers with nothing.
 type seen func(*http.Request)
 
 func (s seen) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -176,7 +176,7 @@ func (s seen) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answering(nothing).RoundTrip(r)
 }
 
-// A server that is asked by https sends nobody on to http, with or without credentials.
+// A redirect from https to http is not followed, with or without credentials.
 func TestRedirectToHTTP(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("somebody else was asked, with %q", r.Header.Get("Authorization"))
@@ -190,14 +190,14 @@ func TestRedirectToHTTP(t *testing.T) {
 	}
 }
 
-// answering is a transport that answers everything with one text.
+// answering is a transport that always answers with this text.
 type answering string
 
 func (a answering) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(a)))}, nil
 }
 
-// Whatever is answered, it is an error or something that can be shown.
+// Any answer becomes an error or printable values.
 func FuzzUsage(f *testing.F) {
 	const vector = `{"status":"success","data":{"resultType":"vector","result":[{"metric":{%s},"value":[1,%q]}]}}`
 	f.Add(nothing)
@@ -244,7 +244,7 @@ func FuzzUsage(f *testing.F) {
 	})
 }
 
-// Whatever is written as an address, it is refused, or has a host and no password.
+// Any text is refused, or is a URL with a host and without a password.
 func FuzzParseURL(f *testing.F) {
 	for _, text := range []string{"http://prometheus:9090", "https://a:b@c/d?e#f", "http://[::1]:9", "//x"} {
 		f.Add(text)

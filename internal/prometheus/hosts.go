@@ -10,19 +10,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// hostLabels are the labels by which exporters name their host, the clearest first. Those of Trainyard's own agents are
-// among them.
+// hostLabels are the labels by which exporters name their host, most specific first, including those
+// of Trainyard's own agents.
 var hostLabels = []model.LabelName{"host", "node", "nodename", "Hostname", "instance"}
 
-// hosts finds the hosts of a cluster that a series is of.
+// hosts finds the hosts of a cluster that a series is about.
 type hosts struct {
-	// known are the cluster's hosts by their names and addresses. Several may share a machine.
+	// known maps names and addresses to the cluster's hosts. Several hosts may share a machine.
 	known map[string][]string
-	// nodes are the names that machines give themselves, by the addresses at which they are scraped.
+	// nodes maps scrape addresses to the machines' own names.
 	nodes map[string]string
 }
 
-// newHosts returns what finds the hosts of a cluster, with the series of node_uname_info.
+// newHosts returns the hosts of a cluster; names are the series of node_uname_info.
 func newHosts(cluster map[string]domain.Host, names model.Vector) hosts {
 	h := hosts{known: map[string][]string{}, nodes: map[string]string{}}
 	for name, host := range cluster {
@@ -37,7 +37,7 @@ func newHosts(cluster map[string]domain.Host, names model.Vector) hosts {
 	return h
 }
 
-// of returns the names of the hosts that a series is of; none where it is of no host of the cluster.
+// of returns the names of the hosts that a series is about; none if that is no host of the cluster.
 func (h hosts) of(series model.Metric) []string {
 	for _, label := range hostLabels {
 		address := addressIn(string(series[label]))
@@ -56,8 +56,7 @@ func (h hosts) of(series model.Metric) []string {
 	return nil
 }
 
-// addressIn returns the name or IP address of the host in an address: "gpu1" of "gpu1:9100", "gpu1" and
-// "ssh://ops@gpu1".
+// addressIn returns the host name or IP address in an address: "gpu1" for "gpu1:9100", "gpu1" and "ssh://ops@gpu1".
 func addressIn(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Hostname()

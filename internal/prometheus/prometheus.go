@@ -20,34 +20,34 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// The windows of time that a Prometheus is asked for: what it remembers is its own.
+// The limits of windows for Prometheus, which keeps its own history.
 const (
 	ShortestWindow = time.Second
 	LongestWindow  = 24 * time.Hour
 )
 
-// queriesAtOnce bounds how many queries a Prometheus has to answer at once.
+// queriesAtOnce bounds the concurrent queries to a Prometheus.
 const queriesAtOnce = 4
 
-// Settings are which Prometheus is asked, and how.
+// Settings say which Prometheus to ask, and how.
 type Settings struct {
 	URL string
 	Credentials
 	// Timeout bounds all queries together.
 	Timeout time.Duration
-	// Queries take the place of ready-made ones, by quantity.
+	// Queries override the built-in ones, by quantity.
 	Queries map[string]string
 
-	transport http.RoundTripper // nil for the usual one
+	transport http.RoundTripper // nil for the default
 }
 
-// Cluster is what has to be known of a cluster: an [engine.Engine] tells it.
+// Cluster is the part of an [engine.Engine] that is used here.
 type Cluster interface {
 	engine.Store
 	Observe(ctx context.Context, group string) ([]domain.Observed, error)
 }
 
-// Usage returns what is known of what a cluster uses, over a window of time that ends now.
+// Usage returns the usage of a cluster over a window that ends now.
 func Usage(ctx context.Context, settings Settings, of Cluster, window time.Duration) (engine.Usage, error) {
 	document, err := engine.Cluster(ctx, of)
 	if err != nil {
@@ -78,7 +78,7 @@ func Usage(ctx context.Context, settings Settings, of Cluster, window time.Durat
 	return usage, nil
 }
 
-// ask asks for all quantities, as they are now.
+// ask queries all quantities as of now.
 func (s Settings) ask(ctx context.Context, cluster domain.Cluster, window time.Duration, now time.Time) (answers, error) {
 	c, err := newClient(s, bounded.Series)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s Settings) ask(ctx context.Context, cluster domain.Cluster, window time.D
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
 	step := stepOf(window)
-	at := lastStep(now, step) // so the last value is one of the window's
+	at := lastStep(now, step) // makes the last value part of the window
 	const namesOfHosts = "host_names"
 	names, err := c.ask(ctx, namesOfHosts, "node_uname_info", "node_uname_info", at)
 	if err != nil {

@@ -73,7 +73,7 @@ container_cpu_usage_seconds_total{cpu="total",container_label_trainyard_cluster=
 `, seconds, 500*seconds)
 	}},
 	{Instance: "10.0.0.1:9400", Tells: func(seconds float64) string {
-		busy := 0 // but in every other second
+		busy := 0 // busy in every other second
 		if int(seconds)%2 == 0 {
 			busy = 100
 		}
@@ -86,7 +86,7 @@ DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-1",Hostname="4f2a9c"} 60
 	}},
 }
 
-// about checks that a measure is as given, but for how exactly rates can be told.
+// about fails unless all statistics of a measure are within 25 % of a value, as rates are inexact.
 func about(t *testing.T, what string, got domain.Measure, want float64) {
 	t.Helper()
 	for statistic, value := range map[string]*float64{"last": got.Last, "mean": got.Mean, "max": got.Max, "p95": got.P95} {
@@ -103,7 +103,7 @@ func show(value *float64) string {
 	return fmt.Sprint(*value)
 }
 
-// A real Prometheus answers the ready-made queries about what exporters tell.
+// A real Prometheus answers the built-in queries from the exporters' metrics.
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: patience.Limit}
@@ -165,7 +165,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// A user's query takes the place of a ready-made one, and what is wrong with it is said.
+// A user's query overrides a built-in one, and its errors are reported.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	address := acctest.StartPrometheus(t, exporters...)

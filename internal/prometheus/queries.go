@@ -11,7 +11,7 @@ import (
 // clusterVariable stands for the name of the cluster in a query.
 const clusterVariable = "$cluster"
 
-// The quantities that are asked for once, for what there is at the moment: they don't change, or have no statistics.
+// The quantities that are queried for now only: they don't change, or have no statistics.
 const (
 	hostCPUs      = "host_cpus"
 	hostMemory    = "host_memory_mib"
@@ -22,7 +22,7 @@ const (
 	memberSampled = "member_sampled_at"
 )
 
-// The quantities that are asked for over a window.
+// The quantities that are queried over a window.
 const (
 	hostCPUsUsed     = "host_cpus_used"
 	hostMemoryUsed   = "host_memory_used_mib"
@@ -41,15 +41,15 @@ const (
 	memberSent       = "member_sent_bytes_per_second"
 )
 
-// The containers of a cluster's members as cAdvisor labels them, and the network interfaces by which a host reaches
-// others.
+// Selectors for the containers of a cluster's members as cAdvisor labels them, for network interfaces to other hosts,
+// and for the root filesystem.
 const (
 	ofMembers    = `{container_label_trainyard_cluster="` + clusterVariable + `"}`
 	toOtherHosts = `{device!~"lo|veth.*|docker.*|br-.*|virbr.*|cni.*"}`
 	onRoot       = `{mountpoint="/"}`
 )
 
-// once are the ready-made queries of the quantities that are asked for once.
+// once are the built-in queries of quantities without a window.
 var once = map[string]string{
 	hostCPUs:      `count by (instance) (node_cpu_seconds_total{mode="idle"})`,
 	hostMemory:    `max by (instance) (node_memory_MemTotal_bytes) / 1048576`,
@@ -60,10 +60,9 @@ var once = map[string]string{
 	memberSampled: `max by (container_label_trainyard_member) (timestamp(container_memory_working_set_bytes` + ofMembers + `))`,
 }
 
-// overWindow are the ready-made queries of the quantities that are asked for over a window. Those of node_exporter and
-// cAdvisor that count are turned into rates by the last two scrapes, so that they don't depend on how often is scraped.
-// A container that has ended is told of no more: "and" takes away what irate still remembers. DCGM does not tell which
-// process uses how much memory.
+// overWindow are the built-in queries of quantities over a window. Counters of node_exporter and cAdvisor become rates
+// by their last two scrapes, whatever the scrape interval. "and" drops containers that have ended, which irate would
+// still report. DCGM has no memory usage by process.
 var overWindow = map[string]string{
 	hostCPUsUsed:   `sum by (instance) (irate(node_cpu_seconds_total{mode!~"idle|iowait|steal"}[2m]))`,
 	hostMemoryUsed: `max by (instance) (node_memory_MemTotal_bytes - node_memory_MemAvailable_bytes) / 1048576`,
@@ -98,13 +97,13 @@ func Quantities() []string {
 	})
 }
 
-// Query returns the ready-made query of a quantity; empty where there is none.
+// Query returns the built-in query of a quantity; empty if there is none.
 func Query(quantity string) string { return once[quantity] + overWindow[quantity] }
 
-// statisticLabel tells the statistics of a quantity apart.
+// statisticLabel distinguishes the statistics of a quantity.
 const statisticLabel = "trainyard_statistic"
 
-// The statistics of a quantity: its last value, and those over the window.
+// The statistics of a quantity: its last value, and three over the window.
 const (
 	statisticLast = "last"
 	statisticMean = "mean"
@@ -112,7 +111,7 @@ const (
 	statisticP95  = "p95"
 )
 
-// functions are how the statistics are taken of the query at all steps of the window.
+// functions are the PromQL expressions of the statistics, over the query at all steps of the window.
 var functions = map[string]string{
 	statisticLast: "%[1]s",
 	statisticMean: "avg_over_time(%[1]s[%[2]s])",
@@ -120,27 +119,27 @@ var functions = map[string]string{
 	statisticP95:  "quantile_over_time(0.95, %[1]s[%[2]s])",
 }
 
-// statisticsOf returns one query for all statistics of a query over a window.
+// statisticsOf returns a single query for all statistics of a query over a window.
 func statisticsOf(query string, window, step time.Duration) string {
 	subquery := fmt.Sprintf("%dms:%dms", window.Milliseconds(), step.Milliseconds())
 	parts := make([]string, 0, len(functions))
 	for _, statistic := range slices.Sorted(maps.Keys(functions)) {
-		// The end of the line ends a comment, too.
+		// The newline ends a comment at the end of the query.
 		of := fmt.Sprintf(functions[statistic], "("+query+"\n)", subquery)
 		parts = append(parts, fmt.Sprintf(`label_replace(%s, %q, %q, "", "")`, of, statisticLabel, statistic))
 	}
 	return strings.Join(parts, " or ")
 }
 
-// stepOf returns the time between the values of a window that are looked at: no shorter than anybody scrapes, and no
-// longer than most do.
+// stepOf returns the interval between the values of a window: no shorter than the shortest usual scrape interval,
+// and no longer than most.
 func stepOf(window time.Duration) time.Duration {
 	const values = 60
 	return min(max((window/values).Truncate(time.Second), time.Second), 15*time.Second)
 }
 
-// lastStep returns the last moment up to now at which a window is looked at: Prometheus does that at multiples of the
-// step since 1970.
+// lastStep returns the last time up to now at which a subquery is evaluated: Prometheus uses
+// multiples of the step since 1970.
 func lastStep(now time.Time, step time.Duration) time.Time {
 	return time.UnixMilli(now.UnixMilli() / step.Milliseconds() * step.Milliseconds())
 }

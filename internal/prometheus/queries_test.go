@@ -30,7 +30,7 @@ func TestStepOf(t *testing.T) {
 	}
 }
 
-// Prometheus looks at a window at the multiples of its step since 1970, for steps that do not divide a day, too.
+// Prometheus evaluates subqueries at multiples of the step since 1970, even for steps that don't divide a day.
 func TestLastStep(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 13, 500_000_000, time.UTC)
 	for seconds := int64(1); seconds <= 15; seconds++ {
@@ -41,7 +41,7 @@ func TestLastStep(t *testing.T) {
 	}
 }
 
-// Each quantity has a name of its own, and says of what it is.
+// Each quantity has a distinct name, whose prefix says what it is about.
 func TestQuantities(t *testing.T) {
 	all := Quantities()
 	if len(all) != len(once)+len(overWindow) || len(slices.Compact(slices.Clone(all))) != len(all) {

@@ -14,21 +14,21 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// pointsAtOnce is how many values are asked for at once: Prometheus answers with 11,000 of a series at most.
+// pointsAtOnce is how many values are requested at once: Prometheus returns at most 11,000 per series.
 const pointsAtOnce = 10_000
 
-// Range is a query at moments that are a step apart, from Start up to End.
+// Range is a query at times from Start to End that are Step apart.
 type Range struct {
 	Query      string
 	Start, End time.Time
 	Step       time.Duration
 }
 
-// Points is the number of moments.
+// Points returns the number of times.
 func (r Range) Points() int { return int(r.End.Sub(r.Start)/r.Step) + 1 }
 
-// Range returns the values of a query over a range, NaN at moments that have none. Whatever range it is, the query has
-// to return one series.
+// Range returns the values of a query over a range of any length, NaN where there is none. The query
+// has to return one series.
 func (s Settings) Range(ctx context.Context, r Range) ([]float64, error) {
 	c, err := newClient(s, bounded.Series)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s Settings) Range(ctx context.Context, r Range) ([]float64, error) {
 	return nil, fmt.Errorf("the query %s returns nothing from %s to %s", r.Query, r.Start.Format(time.RFC3339), r.End.Format(time.RFC3339))
 }
 
-// askRange fills in the values from a moment on.
+// askRange fills in the values from start on.
 func (c client) askRange(ctx context.Context, r Range, start time.Time, values []float64) error {
 	for i := range values {
 		values[i] = math.NaN()
@@ -75,7 +75,7 @@ func (c client) askRange(ctx context.Context, r Range, start time.Time, values [
 		return nil
 	}
 	for _, sample := range matrix[0].Values {
-		// Times are told to the millisecond.
+		// Timestamps are in milliseconds.
 		i := int(math.Round(float64(sample.Timestamp.Time().Sub(start)) / float64(r.Step)))
 		if i >= 0 && i < len(values) {
 			values[i] = float64(sample.Value)

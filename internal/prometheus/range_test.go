@@ -10,8 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// A real Prometheus answers with more values than it does at once, each at its moment. Where there are none, that is
-// told.
+// A real Prometheus returns ranges longer than it answers at once, each value at its time.
+// Having no values is an error.
 func TestRange(t *testing.T) {
 	t.Parallel()
 	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: patience.Limit}

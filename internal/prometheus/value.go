@@ -13,11 +13,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// Value returns the value of a query at this moment, as the Prometheus has it, and that moment: a value says nothing of
-// the age of the samples that it was made of. Those of series are not older than oldest, in whole seconds, where the
-// Prometheus is new enough to be told so (2023): others go back 5 minutes, as all do where it is 0. A value computed
-// over a range of samples is as old as the range. The query has to return a scalar or exactly one series; no series, or
-// a value that is not a number, is an error.
+// Value returns the value of a query and the time of its evaluation, which says nothing about the age of the
+// samples behind it. Samples of instant selectors are no older than oldest, in whole seconds, if the Prometheus
+// supports that (since 2023); older ones look back 5 minutes, as all do if oldest is 0. A value computed over a
+// range of samples is as old as the range. The query has to return a scalar or exactly one series; no series, or
+// NaN or infinity, is an error.
 func (s Settings) Value(ctx context.Context, query string, oldest time.Duration) (value float64, at time.Time, err error) {
 	c, err := newClient(s, bounded.Answer)
 	if err != nil {

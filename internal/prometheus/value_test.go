@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// A real Prometheus answers with the one value of a query. Where there is none, or not one, that is told.
+// A real Prometheus returns the single value of a query. Having none, or several, is an error.
 func TestValue(t *testing.T) {
 	t.Parallel()
 	settings := Settings{URL: acctest.StartPrometheus(t, exporters...), Timeout: patience.Limit}
@@ -46,7 +46,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// What is no answer of a Prometheus is no value.
+// An invalid answer is no value.
 func TestNoValue(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer http.HandlerFunc
@@ -73,7 +73,7 @@ func TestNoValue(t *testing.T) {
 	}
 }
 
-// How old samples may be is Prometheus' to see to: newer ones are told so with the query.
+// Prometheus itself limits the age of samples: newer versions take it with the query.
 func TestOldestSample(t *testing.T) {
 	for oldest, want := range map[time.Duration]string{time.Minute: "1m0s", 1500 * time.Millisecond: "2s", 0: ""} {
 		var asked string
