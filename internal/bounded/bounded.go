@@ -8,50 +8,51 @@ import (
 	"io"
 )
 
-// How many bytes each source may offer.
+// Limits in bytes, by source.
 const (
-	// Answer bounds what tells one value: a page, a query of a policy, what a command prints, what a hook answers.
+	// Answer limits sources of a single value: a page, a query of a policy, the output of a
+	// command, the answer of a hook.
 	Answer = 1 << 20
-	// Series bounds what a Prometheus answers to a query about a whole cluster, or about a range of time.
+	// Series limits the answer of a Prometheus about a whole cluster or a range of time.
 	Series = 16 << 20
-	// ReplyLine bounds a line that a Redis replies.
+	// ReplyLine limits a line of a Redis reply.
 	ReplyLine = 4 << 10
-	// Headers bounds the headers of an HTTP answer or request.
+	// Headers limits the headers of an HTTP request or response.
 	Headers = 64 << 10
-	// Report bounds what the agent of one host tells: with 16 GPUs and 1,000 instances it has less.
+	// Report limits the report of one host's agent: with 16 GPUs and 1,000 instances it stays below.
 	Report = 1 << 20
-	// Reports bounds what all agents of a cluster tell.
+	// Reports limits the reports of all agents of a cluster.
 	Reports = 16 << 20
-	// History bounds what an agent reads of its predecessor's: with 1,000 instances it has some 10 MB.
+	// History limits what an agent reads of its predecessor's history: with 1,000 instances that is about 10 MB.
 	History = 64 << 20
-	// LogLine bounds a line of a log.
+	// LogLine limits a line of a log.
 	LogLine = 256 << 10
-	// Log bounds what is kept of a member's log at once.
+	// Log limits how much of a member's log is kept at once.
 	Log = 32 << 20
-	// LogPart bounds what is read of a member's log in one piece, beside its last line.
+	// LogPart limits how much of a member's log is read at once, not counting its last line.
 	LogPart = 1 << 20
-	// ProgressLog bounds what a policy reads of a member's log.
+	// ProgressLog limits how much of a member's log a policy reads.
 	ProgressLog = 4 << 20
-	// Message bounds one message of an Engine about its work on an image.
+	// Message limits one progress message of a Docker Engine about an image.
 	Message = 1 << 20
-	// Said bounds what is kept of the end of what a build said.
+	// Said limits how much of the end of a build's output is kept.
 	Said = 64 << 10
-	// Complaint bounds what is kept of the end of a program's standard error.
+	// Complaint limits how much of the end of a program's standard error is kept.
 	Complaint = 4 << 10
-	// Unpacked bounds what is unpacked of what the controller remembers.
+	// Unpacked limits the decompressed state that the controller stores.
 	Unpacked = 64 << 20
 )
 
-// Error says that there is more than is read.
+// Error means that there is more than the limit.
 type Error struct {
-	// Most is the number of bytes that are allowed.
+	// Most is the limit in bytes.
 	Most int64
 }
 
-// Error returns "more than N bytes", for callers to say of what.
+// Error returns "more than N bytes"; the caller adds of what.
 func (e *Error) Error() string { return fmt.Sprintf("more than %d bytes", e.Most) }
 
-// Reader returns a reader of at most so many bytes. Where there are more, it returns them, and then an [Error].
+// Reader returns a reader of at most this many bytes. If there are more, it returns an [Error] after them.
 func Reader(r io.Reader, most int64) io.Reader { return &reader{from: r, left: most, most: most} }
 
 type reader struct {
@@ -65,7 +66,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		return 0, r.err
 	}
 	if int64(len(p)) > r.left+1 {
-		p = p[:r.left+1] // the byte too many tells that there is more
+		p = p[:r.left+1] // one byte more shows whether there is more
 	}
 	n, err := r.from.Read(p)
 	if int64(n) > r.left {
@@ -76,7 +77,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Body is [Reader] for the body of an HTTP answer, also of one that is unpacked on the way.
+// Body is [Reader] for an HTTP body, including one that is decompressed on the way.
 func Body(body io.ReadCloser, most int64) io.ReadCloser {
 	return struct {
 		io.Reader
@@ -84,7 +85,7 @@ func Body(body io.ReadCloser, most int64) io.ReadCloser {
 	}{Reader(body, most), body}
 }
 
-// ReadAll reads all that there is, at most so many bytes. Where there are more, the error is an [Error].
+// ReadAll reads everything, up to this many bytes. If there are more, the error is an [Error].
 func ReadAll(r io.Reader, most int64) ([]byte, error) {
 	var all bytes.Buffer
 	_, err := all.ReadFrom(Reader(r, most))

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// isTooMuch fails unless an error says that there is more than so many bytes.
+// isTooMuch fails unless an error says that there is more than this many bytes.
 func isTooMuch(t *testing.T, err error, most int64) {
 	t.Helper()
 	var tooMuch *bounded.Error
@@ -42,7 +42,7 @@ func TestReadAll(t *testing.T) {
 	if _, err := bounded.ReadAll(iotest.ErrReader(broken), 10); !errors.Is(err, broken) {
 		t.Errorf("what breaks off ends with %v", err)
 	}
-	// Whoever reads on after the error gets no more.
+	// Reading on after the error returns no more data.
 	r := bounded.Reader(strings.NewReader("abc"), 1)
 	for range 3 {
 		if got, err := io.ReadAll(r); len(got) > 1 {
@@ -133,7 +133,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// Lines take no more than there is room for: long ones, many, and empty ones.
+// Lines keep to their limit: for long ones, many, and empty ones.
 func TestTooManyLines(t *testing.T) {
 	for _, line := range []string{"\n", "some\n", strings.Repeat("x", bounded.LogLine) + "\n"} {
 		l := &bounded.Lines{Most: 1 << 20}
@@ -142,7 +142,7 @@ func TestTooManyLines(t *testing.T) {
 		if n > 2<<20 {
 			t.Errorf("%d bytes of %.10q are taken", n, line)
 		}
-		// The last ones of as many as there are can be had.
+		// With Tail, the last lines of any number are available.
 		l = &bounded.Lines{Most: 1 << 20, Tail: 3}
 		if _, err := io.Copy(l, io.LimitReader(acctest.Endless(line), 10<<20)); err != nil || len(l.All()) > 4 {
 			t.Errorf("the last ones of %.10q are %d: %v", line, len(l.All()), err)

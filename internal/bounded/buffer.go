@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Buffer keeps what is written to it. A write of more than it has room for fails with an [Error].
+// Buffer keeps what is written to it. A write beyond its limit fails with an [Error].
 type Buffer struct {
-	// Most is the number of bytes that there is room for.
+	// Most is the limit in bytes.
 	Most int
 
 	kept bytes.Buffer
@@ -27,12 +27,12 @@ func (b *Buffer) Write(text []byte) (int, error) {
 // Bytes returns what was written.
 func (b *Buffer) Bytes() []byte { return b.kept.Bytes() }
 
-// Err returns the error of the write that there was no room for.
+// Err returns the error of the write that exceeded the limit.
 func (b *Buffer) Err() error { return b.err }
 
 // Tail keeps the end of what is written to it.
 type Tail struct {
-	// Most is the number of bytes that are kept.
+	// Most is how many bytes are kept.
 	Most int
 
 	kept []byte
@@ -48,12 +48,12 @@ func (t *Tail) Write(text []byte) (int, error) {
 	return written, nil
 }
 
-// String returns what is kept, without spaces around it.
+// String returns what is kept as valid UTF-8, without surrounding space.
 func (t *Tail) String() string {
 	return strings.ToValidUTF8(strings.TrimSpace(string(t.kept)), "\uFFFD")
 }
 
-// LastLine returns the last line of what is kept that is not empty.
+// LastLine returns the last line that is not empty.
 func (t *Tail) LastLine() string {
 	text := t.String()
 	return strings.TrimSpace(text[strings.LastIndexByte(text, '\n')+1:])

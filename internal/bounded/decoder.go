@@ -5,25 +5,25 @@ import (
 	"io"
 )
 
-// Decoder reads an endless stream of JSON values of bounded size.
+// Decoder reads an endless stream of JSON values of limited size.
 type Decoder struct {
 	from *portion
 	json *json.Decoder
 }
 
-// NewDecoder returns a decoder of values of at most so many bytes. The error of a longer one is an [Error].
+// NewDecoder returns a decoder of values of at most this many bytes. A longer one is an [Error].
 func NewDecoder(r io.Reader, most int64) *Decoder {
 	from := &portion{from: r, most: most}
 	return &Decoder{from, json.NewDecoder(from)}
 }
 
-// Decode reads the next value. After the last, the error is [io.EOF].
+// Decode reads the next value. After the last one it returns [io.EOF].
 func (d *Decoder) Decode(value any) error {
 	d.from.left = d.from.most
 	return d.json.Decode(value)
 }
 
-// portion is a reader of so many bytes for one value. What is read ahead belongs to the next.
+// portion is a reader with a limit per value. What is read ahead counts for the next one.
 type portion struct {
 	from       io.Reader
 	left, most int64

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// lineOverhead is what a line takes beside its bytes, so that empty ones have a bound, too.
+// lineOverhead is the memory of a line beside its bytes, which limits empty lines, too.
 const lineOverhead = 16
 
-// cutOff ends a line that was longer than [LogLine].
+// cutOff marks the end of a line that was longer than [LogLine].
 const cutOff = "…"
 
-// Lines collects the lines of what is written to it. A write fails with an [Error] where they would take too much.
+// Lines collects the lines of what is written to it. A write that exceeds the limit fails with an [Error].
 type Lines struct {
-	// Tail is the number of lines that are kept, the last ones; 0 for all.
+	// Tail is how many of the last lines are kept; 0 for all.
 	Tail int
-	// Most is the number of bytes that there is room for.
+	// Most is the limit in bytes.
 	Most int64
 
 	lines []string
 	size  int64
 	line  []byte
-	// begun tells that there is a line that has not ended, and long that not all of it is in line.
+	// begun is set while a line has not ended, and long if line only holds its start.
 	begun, long bool
 }
 
@@ -42,7 +42,7 @@ func (l *Lines) Write(text []byte) (int, error) {
 	return written, nil
 }
 
-// End ends a line that has begun.
+// End ends an unfinished line.
 func (l *Lines) End() {
 	if !l.begun {
 		return
@@ -59,7 +59,7 @@ func (l *Lines) End() {
 	}
 }
 
-// All returns the lines, the last one also where it has not ended.
+// All returns the lines, including an unfinished last one.
 func (l *Lines) All() []string {
 	l.End()
 	return l.lines

@@ -27,7 +27,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
 
-// serving is a server that answers with this, and its client's error.
+// serving returns a function that starts a server with this answer, and returns the client's error.
 func serving(ask func(t *testing.T, url string) error, write func(w http.ResponseWriter)) func(*testing.T) error {
 	return func(t *testing.T) error {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { write(w) }))
@@ -38,7 +38,7 @@ func serving(ask func(t *testing.T, url string) error, write func(w http.Respons
 
 func plain(w http.ResponseWriter) { _, _ = io.Copy(w, acctest.Offer("", " ")) }
 
-// squeezed offers it in a thousandth of the bytes.
+// squeezed answers with gzip, in a thousandth of the bytes.
 func squeezed(w http.ResponseWriter) {
 	w.Header().Set("Content-Encoding", "gzip")
 	packed := gzip.NewWriter(w)
@@ -46,7 +46,7 @@ func squeezed(w http.ResponseWriter) {
 	_ = packed.Close()
 }
 
-// measured is why a source's metric is missing.
+// measured returns why the metric of a source is missing.
 func measured(source func(url string) domain.ScalingSource) func(*testing.T, string) error {
 	return func(t *testing.T, url string) error {
 		m := meter.New(nil)
@@ -58,7 +58,7 @@ func measured(source func(url string) domain.ScalingSource) func(*testing.T, str
 
 func queue(q domain.QueueSource) domain.ScalingSource { return domain.ScalingSource{Queue: &q} }
 
-// queried is a cluster of which a Prometheus is asked.
+// queried is a cluster for Prometheus queries.
 type queried struct{ storetest.Memory }
 
 func (*queried) Observe(context.Context, string) ([]domain.Observed, error) { return nil, nil }
@@ -73,8 +73,8 @@ func newQueried(t *testing.T) *queried {
 	return of
 }
 
-// TestOutside: whatever a source outside of this program offers, it takes memory up to a bound, and says of more that
-// it is more.
+// TestOutside: whatever a source outside this program sends takes limited memory, and the error
+// says that there is more.
 func TestOutside(t *testing.T) {
 	if !acctest.Alone(t) {
 		return
@@ -123,7 +123,7 @@ func callHook(t *testing.T, url string) error {
 	return err
 }
 
-// redisServer is what comes of asking a Redis that replies this.
+// redisServer returns a function that asks a Redis with this reply, and returns the error.
 func redisServer(reply io.Reader) func(*testing.T) error {
 	return func(t *testing.T) error {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -145,7 +145,7 @@ func redisServer(reply io.Reader) func(*testing.T) error {
 	}
 }
 
-// fileLog is what comes of reading a log that a process has filled.
+// fileLog returns the error of reading a log that a process has filled.
 func fileLog(t *testing.T) error {
 	d := statedir.Dir{Root: t.TempDir(), Cluster: "lab"}
 	if err := d.Create(); err != nil {
@@ -166,7 +166,7 @@ func fileLog(t *testing.T) error {
 	return err
 }
 
-// agentSocketOffer is what comes of asking the agent of this host.
+// agentSocketOffer returns the error of asking the agent of this host.
 func agentSocketOffer(t *testing.T) error {
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	listener, err := telemetry.Listen(socket)
@@ -178,7 +178,7 @@ func agentSocketOffer(t *testing.T) error {
 	return err
 }
 
-// peers is what comes of asking agents of other hosts.
+// peers returns the error of asking agents of other hosts.
 func peers(t *testing.T) error {
 	key, err := telemetry.NewKey()
 	if err != nil {
@@ -188,7 +188,7 @@ func peers(t *testing.T) error {
 	if err := os.WriteFile(filepath.Join(folder, "agent.pem"), key, 0o600); err != nil {
 		return err
 	}
-	const address = "127.94.64.1" // where nobody else listens
+	const address = "127.94.64.1" // nothing else listens there
 	listener, err := telemetry.ListenToPeers(fmt.Sprintf("%s:%d", address, telemetry.PeerPort), folder)
 	if err != nil {
 		return err
@@ -201,7 +201,7 @@ func peers(t *testing.T) error {
 	return errors.New(reports.Failures["node1"])
 }
 
-// answerAt answers at a listener until it is done.
+// answerAt serves a listener until done is called.
 func answerAt(listener net.Listener) (done func()) {
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { plain(w) }), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }() // until it is closed

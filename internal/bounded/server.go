@@ -12,18 +12,18 @@ import (
 
 // limits are a server's timeouts, and its maximum number of connections.
 type limits struct {
-	// header and read bound what it takes until the headers, and all of a request are there. write bounds what it takes
-	// from there until the answer is out, and idle how long a connection may wait for another request.
+	// header and read limit the time to receive the headers and the whole request, and write the time from there to the
+	// end of the response. idle limits the wait for another request.
 	header, read, write, idle time.Duration
-	// connections is how many may be open. One more closes the one that has kept the server waiting the longest.
+	// connections is how many may be open. One more closes the one that has been waiting or answered the
+	// longest, see [crowd.longest].
 	connections int
 }
 
-// usual are the limits of all servers. Their clients are agents, now and then, and a Prometheus or two.
+// usual are the limits of all servers, whose clients are agents, occasionally, and a Prometheus or two.
 var usual = limits{header: 5 * time.Second, read: 10 * time.Second, write: 30 * time.Second, idle: 2 * time.Minute, connections: 64}
 
-// Serve answers requests at a listener until ctx is done. It closes slow and idle connections, and those over its
-// limit.
+// Serve serves a listener until ctx is done. It closes slow and idle connections, and those over the limit.
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	return usual.serve(ctx, listener, handler)
 }
@@ -40,24 +40,24 @@ func (l limits) serve(ctx context.Context, listener net.Listener, handler http.H
 	return nil
 }
 
-// crowd are a server's open connections. Refusing new ones at the limit would lock out a scrape behind a flood.
+// crowd are a server's open connections. At the limit it closes an old one instead of refusing new ones, so that a
+// flood can't lock out a scrape.
 type crowd struct {
 	most int
 
 	mu   sync.Mutex
 	open map[net.Conn]stay
-	// closing are those that were one too many, until the server has noticed.
+	// closing are closed connections that the server has not noticed yet.
 	closing map[net.Conn]bool
 }
 
-// stay is what a connection has been doing since a moment: having a request answered, or keeping the server waiting for
-// one.
+// stay is the state of a connection, being answered or waiting for a request, and since when.
 type stay struct {
 	answered bool
 	since    time.Time
 }
 
-// note takes notice of what a connection does, and closes one where there are too many.
+// note records a change of a connection's state, and closes a connection if there are too many.
 func (c *crowd) note(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -77,14 +77,13 @@ func (c *crowd) note(conn net.Conn, state http.ConnState) {
 	delete(c.open, excess)
 	c.closing[excess] = true
 	if secure, ok := excess.(*tls.Conn); ok {
-		excess = secure.NetConn() // to say good-bye may take seconds
+		excess = secure.NetConn() // a TLS close may take seconds
 	}
 	_ = excess.Close()
 }
 
-// longest returns the connection, other than the one that has just done something, that has been at it the longest: of
-// those that wait where these are more than half, and else of those that are answered, so that neither crowds out the
-// other.
+// longest returns the connection that has been in its state the longest, except but: among waiting ones if these are
+// more than half, or else among answered ones, so that neither kind crowds out the other.
 func (c *crowd) longest(but net.Conn) (longest net.Conn) {
 	answered := 0
 	for _, s := range c.open {

@@ -21,12 +21,12 @@ import (
 // clingers is the number of stuck connections of each kind.
 const clingers = 2000
 
-// What connections send at once, by how they do not get on, and whether they go on sending, a byte at a time.
+// What stuck connections send at first, and whether they keep sending a byte at a time.
 const (
 	silent = ""
 	idle   = "GET /short HTTP/1.1\r\nHost: x\r\n\r\n"
 	slow   = "GET /short HTTP/1.1\r\nHost: x\r\nSlow: "
-	deaf   = "GET / HTTP/1.1\r\nHost: x\r\n\r\n" // to an answer that no buffers hold
+	deaf   = "GET / HTTP/1.1\r\nHost: x\r\n\r\n" // for a response larger than all buffers
 )
 
 func answer(w http.ResponseWriter, r *http.Request) {
@@ -72,7 +72,7 @@ func (c *watchedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// start has a server answer.
+// start starts a server.
 func (l limits) start(t *testing.T) *watched {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,7 +93,7 @@ func (l limits) start(t *testing.T) *watched {
 	return w
 }
 
-// cling opens stuck connections, in turn of each kind, until the test ends.
+// cling opens stuck connections of these kinds in turn, until the test ends.
 func (w *watched) cling(t *testing.T, number int, ways ...string) {
 	t.Helper()
 	before := w.accepted.Load()
@@ -120,7 +120,7 @@ func (w *watched) cling(t *testing.T, number int, ways ...string) {
 	w.await(t, "none", func() bool { return w.accepted.Load() == before+int64(number) })
 }
 
-// await waits until connections are as they should be.
+// await waits until seen returns true.
 func (w *watched) await(t *testing.T, what string, seen func() bool) {
 	t.Helper()
 	tick, hangs := time.Tick(10*time.Millisecond), time.After(patience.Limit)
@@ -147,7 +147,7 @@ func (w *watched) scrape(t *testing.T) {
 	}
 }
 
-// enough skips a test where a process may not have so many files open.
+// enough skips a test if the process may not open this many files.
 func enough(t *testing.T, files uint64) {
 	t.Helper()
 	var limit unix.Rlimit
@@ -169,8 +169,8 @@ func TestServeClosesByTime(t *testing.T) {
 	w.scrape(t)
 }
 
-// TestServeClosesByNumber: with timeouts of an hour, no more connections stay open than allowed, and others are
-// answered.
+// TestServeClosesByNumber: with timeouts of an hour, no more connections than allowed stay open,
+// and others are answered.
 func TestServeClosesByNumber(t *testing.T) {
 	enough(t, 2*clingers+500)
 	patient := limits{header: time.Hour, read: time.Hour, write: time.Hour, idle: time.Hour, connections: usual.connections}
@@ -189,7 +189,7 @@ func TestServeClosesByNumber(t *testing.T) {
 	}
 }
 
-// TestServeEnds: a server ends with its context, open connections or not, and with its listener.
+// TestServeEnds: a server ends with its context, with or without open connections, and with its listener.
 func TestServeEnds(t *testing.T) {
 	w := usual.start(t)
 	w.cling(t, 8, silent, idle, slow, deaf)
