@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// interval is how soon logs are read again that nothing tells of.
+	// interval is how often logs are read without an event.
 	interval = time.Second
-	// lastLook bounds the last look of a follower that was interrupted.
+	// lastLook bounds the last look of an interrupted follower.
 	lastLook = 10 * time.Second
 )
 
@@ -26,12 +26,12 @@ type follower struct {
 	target
 	engine engine.Engine
 	out    io.Writer
-	// begun tells that the group was found, and places are how far the logs of its members were written.
+	// begun is set once the group was found; places are how far the members' logs have been written.
 	begun  bool
 	places map[string]engine.LogPlace
 }
 
-// look finds the group and writes what is new. The rest of a log that has no line feed comes with the end.
+// look finds the group and writes what is new. A last line without a newline is written once the group has ended.
 func (f *follower) look(ctx context.Context) (ended bool, err error) {
 	s, err := f.find(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (f *follower) find(ctx context.Context) (s scene, err error) {
 	return s, err
 }
 
-// write writes what members wrote since the last time.
+// write writes what members have written since the last time.
 func (f *follower) write(ctx context.Context, s scene, rest bool) error {
 	chosen, err := s.chosen(f.options)
 	if err != nil {
@@ -82,13 +82,13 @@ func (f *follower) write(ctx context.Context, s scene, rest bool) error {
 		if o, there := present[name]; there && !seen {
 			place = engine.LogPlace{Run: o.Run}
 		} else if !there && !seen {
-			continue // it has not come to this run yet
+			continue // not in this run yet
 		}
 		place.Rest = rest
 		for more := true; more; {
 			part, err := f.engine.Follow(ctx, name, place)
 			if errors.Is(err, engine.ErrNotFound) {
-				break // it is being started, or is gone
+				break // starting, or gone
 			}
 			if err != nil {
 				return err
@@ -109,10 +109,10 @@ func (f *follower) write(ctx context.Context, s scene, rest bool) error {
 	return nil
 }
 
-// writeError is returned where nobody reads any more.
+// writeError means that the reader of the output is gone.
 type writeError struct{ error }
 
-// run looks again and again until the group has ended, and once more where it is interrupted.
+// run looks until the group has ended, and once more if it is interrupted.
 func (f *follower) run(ctx context.Context) error {
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
@@ -122,7 +122,7 @@ func (f *follower) run(ctx context.Context) error {
 	for {
 		start := time.Now()
 		if events == nil {
-			events, _ = f.engine.Watch(watched) // without, the clock will do
+			events, _ = f.engine.Watch(watched) // without events, the clock will do
 		}
 		ended, err := f.look(ctx)
 		switch {
@@ -146,7 +146,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// passes reports whether an error may be over soon. Before its apply, there need be neither group nor cluster.
+// passes reports whether an error may pass soon. Before the apply of a plan, group and cluster may be missing.
 func (f *follower) passes(err error) bool {
 	if _, is := errors.AsType[*writeError](err); is {
 		return false
@@ -155,7 +155,7 @@ func (f *follower) passes(err error) bool {
 	return reconcile.Passes(err) || awaited && errors.Is(err, engine.ErrNotFound)
 }
 
-// interrupted looks for the last time, so that the end of a group that ended meanwhile is told.
+// interrupted looks a last time, in case the group has ended meanwhile.
 func (f *follower) interrupted(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), lastLook)

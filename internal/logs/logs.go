@@ -21,7 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// Run writes the logs that the arguments ask for. A group that failed is a [command.ExitError].
+// Run writes the logs that the arguments ask for. A failed group is a [command.ExitError].
 func Run(ctx context.Context, args []string, engines engine.Registry, in io.Reader, out io.Writer) error {
 	o, err := parse(args, engines)
 	if errors.Is(err, flag.ErrHelp) {
@@ -45,7 +45,7 @@ func Run(ctx context.Context, args []string, engines engine.Registry, in io.Read
 		named := fmt.Sprintf("group %s of cluster %s", f.group, f.target.cluster.Name)
 		_, err = io.WriteString(out, printable.Line(named)+"\n")
 	} else if _, err = f.look(ctx); isExit(err) {
-		err = nil // it is no failure of who only looks
+		err = nil // not a failure for somebody who only watches
 	}
 	if errors.Is(err, engine.ErrNotFound) {
 		return f.unknown(ctx, err)
@@ -58,7 +58,7 @@ func isExit(err error) bool {
 	return is
 }
 
-// openPlanned opens the cluster of a plan, which need not be there yet.
+// openPlanned opens the cluster of a plan, which may not exist yet.
 func (f *follower) openPlanned(engines engine.Registry, in io.Reader) (err error) {
 	if f.plan != "-" {
 		file, err := os.Open(f.plan)
@@ -80,7 +80,7 @@ func (f *follower) openPlanned(engines engine.Registry, in io.Reader) (err error
 	return err
 }
 
-// unknown says which groups there are.
+// unknown adds the existing groups to the error for a missing one.
 func (f *follower) unknown(ctx context.Context, err error) error {
 	groups, listed := engine.List[domain.GroupDocument](ctx, f.engine)
 	if listed != nil || groups[f.group].Spec.Name != "" {

@@ -23,15 +23,15 @@ done.
 
 `
 
-// options are what the arguments say.
+// options are the parsed arguments.
 type options struct {
 	cluster command.Cluster
-	// name is that of the group; empty for the only one of a plan.
+	// name is the name of the group; empty for the only one of a plan.
 	name    string
 	members []string
 	all     bool
 	follow  bool
-	// plan is the file with a plan as JSON, - for the standard input; empty for none.
+	// plan is the path of a plan as JSON, - for standard input; empty for none.
 	plan string
 }
 

@@ -12,15 +12,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// target is the group whose log is written.
+// target is the group whose logs are written.
 type target struct {
 	cluster domain.ClusterRef
 	group   string
-	// triggers are those of the run that is to come; nil for the run that there is.
+	// triggers are those of the run to wait for; nil for the present run.
 	triggers map[string]string
 }
 
-// plan is what is read of a plan, as terraform show -json prints it.
+// plan is the part of a plan that is read, as printed by terraform show -json.
 type plan struct {
 	FormatVersion   string `json:"format_version"`
 	ResourceChanges []struct {
@@ -41,8 +41,8 @@ type plan struct {
 	} `json:"resource_changes"`
 }
 
-// targetOf returns the group of a plan with this name, or the only one where that is empty. A cluster that names no
-// engine has the default one.
+// targetOf returns the group with this name in a plan, or the only one for "". engine is the default for a
+// cluster that names none.
 func targetOf(from io.Reader, group, engine string) (target, error) {
 	var p plan
 	if err := json.NewDecoder(from).Decode(&p); err != nil {

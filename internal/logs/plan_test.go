@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// group returns the change of a group, as terraform show -json prints it.
+// group returns the change of a group as terraform show -json prints it.
 func group(name, cluster, triggers string) string {
 	return `{"address":"module.a.trainyard_group.` + name + `","mode":"managed","type":"trainyard_group","change":{"actions":["update"],"after":{"name":"` +
 		name + `","cluster":` + cluster + `,"triggers":` + triggers + `}}}`

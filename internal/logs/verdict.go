@@ -10,13 +10,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// scene is a group as it was found.
+// scene is a group as found.
 type scene struct {
 	reconcile.Decision
 	observed []domain.Observed
 }
 
-// isOf reports whether the group has been applied with these triggers. Others of its own don't matter.
+// isOf reports whether the group was applied with these triggers, or more.
 func (s scene) isOf(triggers map[string]string) bool {
 	for name, value := range triggers {
 		if stored, found := s.Document.Spec.Triggers[name]; !found || stored != value {
@@ -26,8 +26,7 @@ func (s scene) isOf(triggers map[string]string) bool {
 	return true
 }
 
-// chosen returns the names of the members whose logs are written: those that are asked for, or that the group completes
-// with, or all.
+// chosen returns the members whose logs are written: those asked for, those that the completion rule names, or all.
 func (s scene) chosen(o options) ([]string, error) {
 	var all []string
 	for _, m := range s.Members {
@@ -48,7 +47,7 @@ func (s scene) chosen(o options) ([]string, error) {
 	return completing, nil
 }
 
-// verdict returns whether the group has ended, and as which error: nil where it completed.
+// verdict returns whether the group has ended, and the error; nil if it completed.
 func (s scene) verdict() (ended bool, err error) {
 	name, progress := s.Document.Spec.Name, reconcile.Progress(s.Decision, s.observed)
 	switch progress.Phase {
@@ -61,7 +60,7 @@ func (s scene) verdict() (ended bool, err error) {
 	return false, nil
 }
 
-// exitCode returns that of the first member that kept the group from completing; 0 where none has one.
+// exitCode returns the exit code of the first member that prevented completion; 0 if none has one.
 func (s scene) exitCode() int {
 	completing := s.Rule().Members
 	for _, o := range reconcile.Present(s.Decision, s.observed) {

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// found returns a group of a parameter server and two workers, of which the first is the chief, as it was found with
-// these members.
+// found returns a group of a parameter server and two workers, the first of them the chief,
+// with these observed members.
 func found(t *testing.T, when domain.When, observed ...domain.Observed) scene {
 	t.Helper()
 	one, two := 1, 2
@@ -38,7 +38,7 @@ func found(t *testing.T, when domain.When, observed ...domain.Observed) scene {
 	return s
 }
 
-// ended is a member that ended in the present run.
+// ended returns a member that ended in the present run.
 func ended(name string, code int) domain.Observed {
 	o := domain.Observed{Name: name, Run: 4, State: domain.StateCompleted, ExitCode: &code}
 	if code != 0 {
