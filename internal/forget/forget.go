@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// Run has the host in the arguments be forgotten, and says so.
+// Run makes the cluster forget the host that the arguments name, and prints that.
 func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
 	var cluster command.Cluster
 	flags := flag.NewFlagSet("forget", flag.ContinueOnError)

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// Run has the host at the endpoint in the arguments take the place of a store host that is down, and says so.
+// Run makes the host at the endpoint in the arguments replace a store host that is down, and prints that.
 func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
 	var cluster command.Cluster
 	flags := flag.NewFlagSet("promote", flag.ContinueOnError)

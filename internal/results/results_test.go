@@ -7,7 +7,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestParse: one member, and a folder that is its own or absolute.
+// TestParse: one member, and a folder that is relative to the member's own or absolute.
 func TestParse(t *testing.T) {
 	engines := engine.Registry{"process": engine.Driver{}}
 	for args, says := range map[string]string{
