@@ -9,8 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Archive has an archive written to a file, or where that is "-" to the standard output. What is in the file already is
-// not written over before all is read.
+// Archive writes an archive to a file, or to standard output if the name is "-". An existing file is only replaced once
+// the archive is complete.
 func Archive(file string, out io.Writer, write func(to io.Writer) error) error {
 	if file == "-" {
 		if to, is := out.(*os.File); is && term.IsTerminal(int(to.Fd())) {
@@ -21,8 +21,8 @@ func Archive(file string, out io.Writer, write func(to io.Writer) error) error {
 	return WriteFile(file, write)
 }
 
-// WriteFile has a file written as a whole: what is in it already is not written over before all is there, and nothing
-// is left where that fails.
+// WriteFile writes a file atomically: an existing file is only replaced once the content is complete, and a
+// failure leaves nothing behind.
 func WriteFile(file string, write func(to io.Writer) error) error {
 	partial, err := os.CreateTemp(filepath.Dir(file), ".partial-*")
 	if err != nil {

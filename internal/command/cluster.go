@@ -9,17 +9,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Cluster is what the arguments of a command say about the cluster that it is for. What is empty is left out.
+// Cluster is the cluster that the arguments of a command name. Fields may be empty.
 type Cluster struct {
 	// Engine is the name of the cluster's engine.
 	Engine string
-	// Endpoint is where the cluster is, as its engine has it.
+	// Endpoint is where the cluster is, in the engine's terms.
 	Endpoint string
-	// Name is empty for the only cluster that there is.
+	// Name is empty for the only cluster there is.
 	Name string
 }
 
-// AddFlags has a command take the flags that choose a cluster of one of the engines.
+// AddFlags adds the flags that choose a cluster of one of the engines.
 func (c *Cluster) AddFlags(flags *flag.FlagSet, engines engine.Registry) {
 	flags.StringVar(&c.Engine, "engine", engines.Default(), fmt.Sprintf("`name` of the cluster's engine: %s", strings.Join(engines.Names(), " or ")))
 	flags.StringVar(&c.Endpoint, "endpoint", "", "`where` the cluster is: "+engines.Say(func(d engine.Driver) string { return d.Endpoint })+"; the engine's default where this is left out")

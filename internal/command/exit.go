@@ -1,11 +1,11 @@
 package command
 
-// ExitError ends the program with the exit code of something that it was about.
+// ExitError ends the program with the exit code of what it was about, such as a member.
 type ExitError struct {
 	Code int
-	// Reason is said to people.
+	// Reason is the message for the user.
 	Reason string
 }
 
-// Error says the reason.
+// Error returns the reason.
 func (e *ExitError) Error() string { return e.Reason }

@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Find returns the name of the cluster that the flags choose, and its engine. One that is named need not be within
-// reach at the moment.
+// Find returns the name of the cluster that the flags choose, and its engine. A cluster that is named may be
+// unreachable at the moment.
 func (c Cluster) Find(ctx context.Context, engines engine.Registry) (string, engine.Engine, error) {
 	driver, err := engines.Driver(c.Engine)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c Cluster) Find(ctx context.Context, engines engine.Registry) (string, eng
 	return name, e, nil
 }
 
-// onlyOne returns the only cluster that there is.
+// onlyOne returns the only cluster there is, or an error.
 func (c Cluster) onlyOne(ctx context.Context, driver engine.Driver) (string, error) {
 	names, err := driver.Clusters(ctx, c.Endpoint, engine.Settings{})
 	switch {
@@ -54,7 +54,7 @@ func (c Cluster) onlyOne(ctx context.Context, driver engine.Driver) (string, err
 	return names[0], nil
 }
 
-// explained says what to do where no cluster was found.
+// explained adds what to do if no cluster was found.
 func explained(err error) error {
 	if !errors.Is(err, engine.ErrNotFound) {
 		return err

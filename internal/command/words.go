@@ -2,7 +2,7 @@ package command
 
 import "flag"
 
-// Words parses flags, which may stand anywhere, and returns the words between them.
+// Words parses flags, which may be anywhere, and returns the other arguments.
 func Words(flags *flag.FlagSet, args []string) (words []string, err error) {
 	for {
 		if err := flags.Parse(args); err != nil {
