@@ -13,8 +13,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
 )
 
-// renouncePrivileges makes sure that no program which this process becomes or starts gains privileges, as by a setuid
-// bit. Each thread decides that for itself: this one does, and becomes the program anew, whose threads all come of it.
+// renouncePrivileges makes sure that no program that this process execs or starts gains privileges, for
+// example by a setuid bit. The flag is per thread, so this thread sets it and then execs the program again,
+// whose threads all inherit it.
 func renouncePrivileges() error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// TestAgentRenouncesPrivileges: an agent in a container does, with all its threads, before it answers anybody; one that
-// may have to load the driver of GPUs does not.
+// TestAgentRenouncesPrivileges: an agent in a container renounces privileges in all threads before it answers any
+// request. One that may have to load the GPU driver does not.
 func TestAgentRenouncesPrivileges(t *testing.T) {
 	for name, test := range map[string]struct{ proc, want string }{
 		"in a container": {"/proc/.", "1"},

@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd"
 )
 
-// Engines returns all engines that a program of this version knows. A new one is a line here.
+// Engines returns all engines of a program of this version. A new engine is one line here.
 func Engines(version string) engine.Registry {
 	return engine.Registry{
 		process.Name: process.Driver(process.Program{Version: version}),

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// trustRoots has connections trust the certification authorities that Mozilla does where the system has none of its
-// own, as in a container with nothing but this program. It may be called once.
+// trustRoots adds Mozilla's certificate authorities for systems without any of their own, such as a container with only
+// this program. It must be called only once.
 func trustRoots() error {
 	roots := x509.NewCertPool()
 	for root := range bundle.Roots() {

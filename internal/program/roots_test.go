@@ -11,10 +11,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// withoutSystem has a run of these tests be one on a system without certification authorities.
+// withoutSystem marks a run of these tests on a system without certificate authorities.
 const withoutSystem = "TRAINYARD_TEST_WITHOUT_ROOTS"
 
-// TestTrustRoots runs itself on a system that trusts nobody.
+// TestTrustRoots runs itself again on a system that trusts no certificate authority.
 func TestTrustRoots(t *testing.T) {
 	if os.Getenv(withoutSystem) == "" {
 		alone := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTrustRoots$")

@@ -17,8 +17,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/node"
 )
 
-// Run runs a command until it is done, or ctx is: "supervise", by which the engines of single machines run the members
-// of a cluster, "controller", which acts for a cluster between two applies, or "agent", which measures a host.
+// Run runs a command until it has finished or ctx is done: "supervise", which runs members for the engines of single
+// machines; "relay", which serves the engine "systemd" on a host; "controller", which acts for a cluster between two
+// applies; or "agent", which measures a host.
 func Run(ctx context.Context, version string, args []string) error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	command, args := args[0], args[1:]
@@ -57,7 +58,7 @@ func Run(ctx context.Context, version string, args []string) error {
 		}
 		return controller.Run(ctx, e, options, log)
 	case "agent":
-		// Elsewhere NVIDIA's library may have to load the driver, which it does by a setuid program.
+		// On a host, NVIDIA's library may have to load the driver, for which it uses a setuid program.
 		if telemetry.InContainer() {
 			if err := renouncePrivileges(); err != nil {
 				return err
@@ -68,5 +69,5 @@ func Run(ctx context.Context, version string, args []string) error {
 	return fmt.Errorf("unknown command %q: supervise, relay, controller and agent are run on hosts, and the provider as top, autoscale and sweep, too", command)
 }
 
-// localNode connects to what this host does of its clusters on the engine "systemd", in this very process.
+// localNode connects to this host's own node of the engine "systemd", within this process.
 var localNode = node.Dial

@@ -9,10 +9,10 @@ import (
 	"runtime"
 )
 
-// Run refuses all commands: hosts run Linux.
+// Run refuses all commands, as hosts run Linux.
 func Run(_ context.Context, _ string, args []string) error {
 	return fmt.Errorf("unknown command %q on %s: the provider is run as top, autoscale and sweep here; supervise, relay, controller and agent are run on hosts, which run Linux", args[0], runtime.GOOS)
 }
 
-// localNode is nil: hosts run Linux.
+// localNode is nil, as hosts run Linux.
 var localNode func(context.Context) (net.Conn, error)

@@ -22,11 +22,11 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// mallory is another user.
+// mallory is the ID of another user.
 const mallory = 65534
 
-// TestUntrustedStateDirectory has root run each command on a cluster that another user made in a folder for everybody.
-// TestAccUntrustedStateDirectory does the same by Terraform.
+// TestUntrustedStateDirectory runs each command as root on a cluster that another user created in a world-writable
+// folder. TestAccUntrustedStateDirectory does the same with Terraform.
 func TestUntrustedStateDirectory(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make folders of other users")
@@ -89,7 +89,7 @@ func TestUntrustedStateDirectory(t *testing.T) {
 	}
 }
 
-// content returns the names, owners and contents of all that is in a folder.
+// content returns the names, owners, modes and sizes of everything in a folder.
 func content(t *testing.T, root string) string {
 	t.Helper()
 	listed, err := exec.CommandContext(t.Context(), "find", root, "-printf", `%P %U %m %s\n`).Output()
