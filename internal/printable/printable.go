@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text replaces by U+FFFD what a terminal may take for a command: control characters except line feeds and tabs, those
-// that change the direction of writing, and bytes that aren't UTF-8.
+// Text replaces everything that a terminal may interpret by U+FFFD: control characters except line feed and tab, those
+// that change the writing direction, and bytes that are not UTF-8.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && unicode.In(r, unicode.Cc, unicode.Bidi_Control) {

@@ -27,7 +27,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestTextProperties: what comes out is printed as it is, at the same width, and stays as it is.
+// TestTextProperties: the result prints as it is, keeps its width, and does not change again.
 func TestTextProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		check(t, string(rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"))+rapid.String().Draw(t, "text"))
@@ -43,7 +43,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) { check(t, text) })
 }
 
-// check fails unless [Text] and [Line] make a text fit for a terminal.
+// check fails unless [Text] and [Line] make a text safe for a terminal.
 func check(t interface{ Errorf(string, ...any) }, s string) {
 	for _, got := range []string{Text(s), Line(s)} {
 		if !utf8.ValidString(got) {
