@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// kinds says which archives there may be.
+// kinds is the error for anything but the supported archives.
 const kinds = "it is no folder, and no tar, tar.gz or zip archive: put a single file into a folder"
 
 func walkTar(file string, zipped bool, ignored rules, visit visitor) error {
@@ -76,7 +76,7 @@ func visitTar(header *tar.Header, content io.Reader, ignored rules, visit visito
 	}
 }
 
-// entryName returns the path of an entry of an archive, and false for a folder, which is there for what is in it.
+// entryName returns the path of an entry of an archive, and false for folders, which only matter for what is in them.
 func entryName(name string, isDir bool) (string, bool, error) {
 	if strings.HasPrefix(name, "/") || strings.Contains("/"+name+"/", "/../") {
 		return "", false, fmt.Errorf("%q leads out of it: paths in an archive have to be relative, without \"..\"", name)
@@ -88,12 +88,12 @@ func entryName(name string, isDir bool) (string, bool, error) {
 	return clean, true, domain.CheckFilePath(clean)
 }
 
-// maxLinkTarget is how long the target of a link may be that is the content of an entry.
+// maxLinkTarget is the maximum length of a link target that is stored as the content of an entry.
 const maxLinkTarget = 4096
 
 func walkZip(file string, ignored rules, visit visitor) error {
 	archive, err := zip.OpenReader(file)
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // that is for entryName to say
+	if err != nil && !errors.Is(err, zip.ErrInsecurePath) { // entryName reports it
 		return fmt.Errorf("%s (%w)", kinds, err)
 	}
 	defer archive.Close()
@@ -128,7 +128,7 @@ func visitZip(entry *zip.File, ignored rules, visit visitor) error {
 	}
 	defer content.Close()
 	if mode.IsRegular() {
-		return visit(domain.TreeFile{Path: name, Executable: mode&0o100 != 0, Size: int64(entry.UncompressedSize64)}, content) //nolint:gosec // it is compared with what is read
+		return visit(domain.TreeFile{Path: name, Executable: mode&0o100 != 0, Size: int64(entry.UncompressedSize64)}, content) //nolint:gosec // compared with what is read
 	}
 	target, err := io.ReadAll(io.LimitReader(content, maxLinkTarget+1))
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// folder is the files of a folder, as they were listed.
+// folder is the list of files in a folder.
 type folder struct {
 	root  string
 	files []domain.TreeFile
 }
 
-// listFolder lists the files of a folder, with their sizes, and reads none of them: one that is too large is told at
-// once.
+// listFolder lists the files of a folder with their sizes. It reads none of them, so that a folder that is too
+// large is refused at once.
 func listFolder(ctx context.Context, root string, ignored rules) (folder, error) {
 	f := folder{root: root}
 	var size int64

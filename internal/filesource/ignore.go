@@ -17,22 +17,22 @@ const (
 	ignoreFile = ".gitignore"
 )
 
-// rules are what is left out, by the rules of gitignore(5): of the patterns that match, the last one counts. What is in
-// a folder that is left out is left out, too, and is not asked about.
+// rules say what to ignore, as in gitignore(5): the last matching pattern counts. The contents of an ignored folder are
+// ignored as well, and never matched.
 type rules struct {
 	listed, excludes []pattern
 }
 
-// pattern is one line of such a list.
+// pattern is one line of an ignore file.
 type pattern struct {
-	// dir is the folder of the list.
+	// dir is the folder of the ignore file.
 	dir, glob         string
 	negated, onlyDirs bool
 }
 
 func newRules(excludes []string) rules { return rules{excludes: parsePatterns(".", excludes)} }
 
-// in returns what is left out in a folder, which may have a list of its own.
+// in returns the rules within a folder, which may have its own ignore file.
 func (r rules) in(root, dir string) (rules, error) {
 	list := filepath.Join(root, dir, ignoreFile)
 	info, err := os.Lstat(list)
@@ -50,7 +50,7 @@ func (r rules) in(root, dir string) (rules, error) {
 	return rules{slices.Concat(r.listed, patterns), r.excludes}, nil
 }
 
-// matches reports whether a file or folder is left out. What Excludes say goes before all lists.
+// matches reports whether a file or folder is ignored. Excludes take precedence over ignore files.
 func (r rules) matches(name string, isDir bool) bool {
 	for _, patterns := range [][]pattern{r.excludes, r.listed} {
 		for _, p := range slices.Backward(patterns) {
@@ -62,7 +62,7 @@ func (r rules) matches(name string, isDir bool) bool {
 	return false
 }
 
-// matchesWithin reports whether a file, or a folder that it is in, is left out.
+// matchesWithin reports whether a file, or a folder that it is in, is ignored.
 func (r rules) matchesWithin(name string) bool {
 	for at := path.Dir(name); at != "." && at != "/"; at = path.Dir(at) {
 		if r.matches(at, true) {
@@ -100,14 +100,14 @@ func parsePatterns(dir string, lines []string) (patterns []pattern) {
 		}
 		p.glob = globOf(line)
 		if !doublestar.ValidatePattern(p.glob) {
-			continue // as git has it, such a pattern matches nothing
+			continue // as in git, it matches nothing
 		}
 		patterns = append(patterns, p)
 	}
 	return patterns
 }
 
-// trimSpaces removes spaces at the end of a line, but for one behind a backslash.
+// trimSpaces removes trailing spaces, except one after a backslash.
 func trimSpaces(line string) string {
 	trimmed := strings.TrimRight(line, " ")
 	if len(trimmed) < len(line) && escaped(trimmed) {
@@ -116,13 +116,13 @@ func trimSpaces(line string) string {
 	return trimmed
 }
 
-// escaped reports whether a backslash at the end of a text is meant for what follows it.
+// escaped reports whether a text ends with a backslash that escapes the next character.
 func escaped(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
-// globOf returns a pattern as doublestar has it: anchored, without alternatives in braces, which git does not know, and
-// with something in the place of ** at the end, which matches what is in a folder, and not the folder.
+// globOf returns a pattern in the syntax of doublestar: anchored, with braces escaped, which are literal in git, and
+// with /* after a final /**, which matches the contents of a folder but not the folder.
 func globOf(line string) string {
 	anchored := strings.Contains(line, "/")
 	line = strings.TrimPrefix(line, "/")

@@ -19,7 +19,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// write writes files of a folder; a name that ends with a slash is that of an empty folder.
+// write writes files of a folder; a name with a trailing slash is an empty folder.
 func write(t testing.TB, root string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
@@ -29,7 +29,7 @@ func write(t testing.TB, root string, files map[string]string) {
 	}
 }
 
-// names are the files that are read of a folder.
+// names returns the files that are read from a folder.
 func names(t testing.TB, source Source) (names []string) {
 	t.Helper()
 	content, err := source.Read(t.Context())
@@ -40,7 +40,7 @@ func names(t testing.TB, source Source) (names []string) {
 	return names
 }
 
-// byGit are the files that git would add.
+// byGit returns the files that git would add.
 func byGit(t testing.TB, root string) (names []string) {
 	t.Helper()
 	git := func(args ...string) string {
@@ -60,13 +60,13 @@ func byGit(t testing.TB, root string) (names []string) {
 	return names
 }
 
-// within are files for patterns to choose from.
+// within are files for patterns to match.
 var within = map[string]string{
 	"a.py": "", "a.log": "", "b/a.py": "", "b/a.log": "", "b/c/a.py": "", "b/c/a.log": "", "b/c/d/e": "", "build/a.py": "", "c/b/a.py": "", "x y": "", "x ": "", "#a": "",
 	"!a": "", "{a}": "", "a,b": "", ".hidden/a": "", "kept": "",
 }
 
-// TestIgnoredAsByGit: what is left out of a folder is what git leaves out of it.
+// TestIgnoredAsByGit: the same files are ignored as in git.
 func TestIgnoredAsByGit(t *testing.T) {
 	for name, lists := range map[string]map[string]string{
 		"nothing":                {},
@@ -111,7 +111,7 @@ func TestIgnoredAsByGit(t *testing.T) {
 	}
 }
 
-// TestIgnoredAsByGitProperty shows the same for lists of any patterns of these parts.
+// TestIgnoredAsByGitProperty checks the same with patterns made of random parts.
 func TestIgnoredAsByGitProperty(t *testing.T) {
 	part := rapid.SampledFrom([]string{"a.py", "a.log", "b", "c", "d", "*", "**", "*.py", "a.*", "?", "[a-c]", "e", ".hidden"})
 	line := rapid.Custom(func(t *rapid.T) string {
@@ -142,7 +142,7 @@ func TestIgnoredAsByGitProperty(t *testing.T) {
 	})
 }
 
-// Excludes go before all lists, and are the only ones that apply to an archive.
+// Excludes take precedence over ignore files, and are all that applies to an archive.
 func TestExcludes(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, map[string]string{"a.py": "", "a.log": "", "b/a.py": "", "b/.gitignore": "!a.py\n", ".gitignore": "*.log\n"})

@@ -22,7 +22,7 @@ import (
 type Source struct {
 	// Path is a folder, or a tar, tar.gz or zip archive.
 	Path string
-	// Excludes are patterns, as in .gitignore, of what is left out.
+	// Excludes are patterns of what to ignore, as in .gitignore.
 	Excludes []string
 }
 
@@ -33,10 +33,10 @@ type Content struct {
 	path string
 }
 
-// visitor is handed a file, with its content where it has one. A file may be handed over that is not in the tree.
+// visitor is called with each file, and its content if it has one. Some of the files may not be in the tree.
 type visitor func(file domain.TreeFile, content io.Reader) error
 
-// Read reads which files there are, and their digests.
+// Read reads the list of files with their digests.
 func (s Source) Read(ctx context.Context) (Content, error) {
 	content, err := s.read(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -45,7 +45,7 @@ func (s Source) Read(ctx context.Context) (Content, error) {
 	return content, err
 }
 
-// withoutPath returns an error of the file system that doesn't repeat the path of the source.
+// withoutPath returns a file system error without the path of the source.
 func withoutPath(err error, path string) error {
 	if of, ok := errors.AsType[*fs.PathError](err); ok && of.Path == path {
 		return of.Err
@@ -81,7 +81,7 @@ func (s Source) read(ctx context.Context) (Content, error) {
 	return c, c.Tree.Check()
 }
 
-// treeOf reads all files. Of several of one path, as a tar archive may have them, the last one counts.
+// treeOf reads all files. If several have the same path, as is possible in a tar archive, the last one counts.
 func treeOf(ctx context.Context, walk func(visitor) error) (domain.FileTree, error) {
 	files, size := map[string]domain.TreeFile{}, int64(0)
 	err := walk(func(file domain.TreeFile, content io.Reader) error {
@@ -89,7 +89,7 @@ func treeOf(ctx context.Context, walk func(visitor) error) (domain.FileTree, err
 			return err
 		}
 		if content != nil {
-			if file.Size > domain.MaxTreeBytes-size { // so it says
+			if file.Size > domain.MaxTreeBytes-size { // as declared
 				return domain.TooManyBytes(size + file.Size)
 			}
 			hash := sha256.New()
@@ -118,8 +118,8 @@ func treeOf(ctx context.Context, walk func(visitor) error) (domain.FileTree, err
 	return tree, nil
 }
 
-// Tar reads the contents of the regular files as a tar archive. One that is no longer what it was is an error at its
-// end.
+// Tar reads the contents of the regular files as a tar archive. If a file has changed since, the
+// archive ends with an error.
 func (c Content) Tar() (io.ReadCloser, error) {
 	r, w := io.Pipe()
 	go func() {
@@ -168,13 +168,13 @@ func (c Content) write(w io.Writer) error {
 	return archive.Close()
 }
 
-// magic are the first bytes of archives.
+// The first bytes of archives.
 var (
 	gzipMagic = []byte{0x1f, 0x8b}
 	zipMagic  = [][]byte{[]byte("PK\x03\x04"), []byte("PK\x05\x06")}
 )
 
-// archiveWalk returns how the files of an archive are read, which is told by its first bytes.
+// archiveWalk returns a function that walks the files of an archive, whose kind it detects by the first bytes.
 func archiveWalk(path string, ignored rules) (func(visitor) error, error) {
 	file, err := os.Open(path)
 	if err != nil {

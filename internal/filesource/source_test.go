@@ -22,8 +22,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// tarOf returns a tar archive of these entries, in their order. One with content is a regular file, unless it says
-// otherwise.
+// tarOf returns a tar archive of these entries, in order. An entry with content is a regular file,
+// unless it has another type.
 func tarOf(t testing.TB, entries ...tar.Header) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -39,7 +39,7 @@ func tarOf(t testing.TB, entries ...tar.Header) []byte {
 		}
 		header.Size = int64(len(content))
 		if err := w.WriteHeader(&header); err != nil {
-			t.Skip(err) // no tar archive has such an entry
+			t.Skip(err) // no tar archive can have such an entry
 		}
 		_, err := io.WriteString(w, content)
 		must(t, err)
@@ -92,7 +92,7 @@ func read(t testing.TB, path string) Content {
 	return content
 }
 
-// TestSameFromAnything: a folder and archives of the same files are the same version, whatever else differs.
+// TestSameFromAnything: a folder and archives with the same files give the same version, whatever else differs.
 func TestSameFromAnything(t *testing.T) {
 	folder := t.TempDir()
 	write(t, folder, map[string]string{"train.py": "train.py", "bin/run": "train.py", ".git/config": "", "bin/.git": "gitdir: elsewhere"})
@@ -123,7 +123,7 @@ func TestSameFromAnything(t *testing.T) {
 	}
 }
 
-// expectContents fails unless the contents are those that the tree announces.
+// expectContents fails unless the contents match the tree.
 func expectContents(t testing.TB, c Content) {
 	t.Helper()
 	r, err := c.Tar()
@@ -233,7 +233,7 @@ func TestArchivesThatCannotBeBrought(t *testing.T) {
 	}
 }
 
-// encryptedZip returns an archive with a flag that says so, in both places where it has one.
+// encryptedZip returns an archive with an entry marked as encrypted, in both headers.
 func encryptedZip(t testing.TB) []byte {
 	t.Helper()
 	archive := zipOf(t, map[string]fs.FileMode{"a": 0o600})
@@ -243,7 +243,7 @@ func encryptedZip(t testing.TB) []byte {
 	return archive
 }
 
-// An archive of a large file is not read to its end.
+// A large file in an archive is refused by its declared size, without reading it.
 func TestLargeArchive(t *testing.T) {
 	var archive bytes.Buffer
 	must(t, tar.NewWriter(&archive).WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "data.bin", Mode: 0o600, Size: 1 << 40}))
@@ -253,7 +253,7 @@ func TestLargeArchive(t *testing.T) {
 	}
 }
 
-// What changes after it was read is not brought as something else.
+// A file that changes after it was read is an error, and not brought as something else.
 func TestChangesWhileRead(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"another content": func(path string) error { return os.WriteFile(path, []byte("b"), 0o600) },
@@ -274,8 +274,7 @@ func TestChangesWhileRead(t *testing.T) {
 	}
 }
 
-// FuzzArchive shows that any file is refused by its name, or is read as a tree that can be on a host, and as contents
-// that are those of the tree.
+// FuzzArchive: any file is refused with its name, or read as a valid tree with matching contents.
 func FuzzArchive(f *testing.F) {
 	link := tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "a/b"}
 	for _, archive := range [][]byte{
