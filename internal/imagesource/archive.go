@@ -19,18 +19,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Archive is an image in a docker-archive, as docker save writes it.
+// Archive is an image in a docker-archive, as written by docker save.
 type Archive struct {
 	// Content is the image's content digest, see [ContentDigest].
 	Content string
-	// Digest is that of the file.
+	// Digest is the digest of the file.
 	Digest string
 
 	path  string
 	image tarball.Descriptor
 }
 
-// OpenArchive reads which image is in an archive. Of several images it is the one with this reference.
+// OpenArchive reads which image is in an archive. If there are several, it is the one with this reference.
 func OpenArchive(file, ref string) (Archive, error) {
 	digest, err := digestOf(file)
 	if err != nil {
@@ -56,7 +56,7 @@ func OpenArchive(file, ref string) (Archive, error) {
 	return Archive{Content: ContentDigest(*config), Digest: digest, path: file, image: chosen}, nil
 }
 
-// choose returns the image that is meant: the only one, or that with the reference, together with its tag.
+// choose returns the only image, or the one with the reference together with its tag.
 func choose(manifest tarball.Manifest, ref string) (tarball.Descriptor, *name.Tag, error) {
 	if len(manifest) == 1 {
 		return manifest[0], nil, nil
@@ -75,7 +75,7 @@ func choose(manifest tarball.Manifest, ref string) (tarball.Descriptor, *name.Ta
 	return tarball.Descriptor{}, nil, fmt.Errorf("it holds %d images, of which none is %q: there are %q; save one image alone", len(manifest), ref, there)
 }
 
-// same reports whether two references are the same with all that may be left out.
+// same reports whether two references are equal after adding defaults.
 func same(a, b string) bool {
 	first, err := reference.ParseNormalizedNamed(a)
 	if err != nil {
@@ -85,10 +85,10 @@ func same(a, b string) bool {
 	return err == nil && reference.TagNameOnly(first).String() == reference.TagNameOnly(second).String()
 }
 
-// indexes are the files of an archive that say which images there are, and by which names.
+// indexes are the files of an archive that list its images and their names.
 var indexes = map[string]bool{"manifest.json": true, "repositories": true, "index.json": true, "oci-layout": true}
 
-// Untagged reads the archive with the one image, and without any reference: to load it changes no other.
+// Untagged reads the archive with just this image and without a reference, so that loading it changes no other image.
 func (a Archive) Untagged() (io.ReadCloser, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
@@ -155,5 +155,5 @@ func digestOf(file string) (string, error) {
 	return encoded(hash.Sum(nil)), nil
 }
 
-// encoded writes a digest as images' digests are written.
+// encoded returns a checksum as a digest of the form that images have.
 func encoded(sum []byte) string { return "sha256:" + hex.EncodeToString(sum) }

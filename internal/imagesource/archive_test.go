@@ -25,7 +25,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// archived writes images to a docker-archive, as docker save does, and returns its path and their content digests.
+// archived writes images to a docker-archive as docker save does, and returns its path and their content digests.
 func archived(t *testing.T, refs ...string) (file string, ids map[string]string) {
 	t.Helper()
 	images, ids := map[name.Reference]v1.Image{}, map[string]string{}
@@ -101,7 +101,7 @@ func TestDigestOfArchive(t *testing.T) {
 	}
 }
 
-// What is loaded has no reference, and the image is the same.
+// The loaded archive has no reference, and holds the same image.
 func TestUntagged(t *testing.T) {
 	file, ids := archived(t, "trainer:1.2", "tester:1")
 	archive, err := OpenArchive(file, "tester:1")
@@ -141,7 +141,7 @@ func TestUntagged(t *testing.T) {
 	}
 }
 
-// file is a file of a tar archive, with what of its header a build can tell.
+// file is a file of a tar archive, with the parts of its header that a build can see.
 type file struct {
 	name, content, link string
 	mode                int64
@@ -158,7 +158,7 @@ func read(t *testing.T, open func() (io.ReadCloser, error)) []byte {
 	return content
 }
 
-// entries are the files of a tar archive.
+// entries returns the files of a tar archive.
 func entries(t *testing.T, content []byte) (files []file) {
 	t.Helper()
 	archive := tar.NewReader(bytes.NewReader(content))

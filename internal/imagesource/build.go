@@ -18,7 +18,7 @@ import (
 	"github.com/moby/patternmatcher/ignorefile"
 )
 
-// ignoreFile is the file of a context that says what of it is left out.
+// ignoreFile is the ignore file of a build context.
 const ignoreFile = ".dockerignore"
 
 // Build is how an image is built.
@@ -27,13 +27,13 @@ type Build struct {
 	Context string `json:"-"`
 	// Dockerfile is its path in that folder.
 	Dockerfile string `json:"dockerfile"`
-	// Target is the stage that is built; empty for the last.
+	// Target is the stage that is built; empty for the last one.
 	Target string `json:"target,omitempty"`
 	// Args are the values of ARG instructions.
 	Args map[string]string `json:"args,omitempty"`
 }
 
-// Check returns what keeps the image from being built that can be told without reading the whole folder.
+// Check returns why the image can't be built, as far as is possible without reading the whole folder.
 func (b Build) Check() error {
 	info, err := os.Stat(b.Context)
 	if err != nil {
@@ -55,8 +55,8 @@ func (b Build) Check() error {
 	return nil
 }
 
-// Digest is the digest of all that the image is built from on this machine: the files, but for the times at which they
-// were changed, which a checkout sets anew, and the other parts of the build.
+// Digest returns the digest of everything on this machine that the image is built from: the files, without modification
+// times, as a checkout sets new ones, and the other settings of the build.
 func (b Build) Digest() (string, error) {
 	if err := b.Check(); err != nil {
 		return "", err
@@ -81,7 +81,7 @@ func (b Build) Tar() (io.ReadCloser, error) {
 	return r, nil
 }
 
-// write writes the context as a tar archive, with the given times. Its files belong to root.
+// write writes the context as a tar archive with these times, and with files owned by root.
 func (b Build) write(w io.Writer, at func(changed time.Time) time.Time) error {
 	root, err := filepath.EvalSymlinks(b.Context)
 	if err != nil {
@@ -118,14 +118,14 @@ func (b Build) write(w io.Writer, at func(changed time.Time) time.Time) error {
 	return errors.Join(err, archive.Close())
 }
 
-// leftOut is what is left out of a context. The Engine needs the Dockerfile and the list of what is left out in any
-// case, and leaves them out itself.
+// leftOut is what to leave out of a context. The Dockerfile and .dockerignore are always sent, as the Docker Engine
+// needs them; it leaves them out itself.
 type leftOut struct {
 	list, dockerfile string
 	patterns         *patternmatcher.PatternMatcher
 }
 
-// leftOut returns what is left out of the context.
+// leftOut returns what to leave out of the context.
 func (b Build) leftOut(root string) (leftOut, error) {
 	left := leftOut{list: filepath.Join(root, ignoreFile), dockerfile: filepath.Clean(b.Dockerfile)}
 	var patterns []string
@@ -140,7 +140,7 @@ func (b Build) leftOut(root string) (leftOut, error) {
 	return left, left.named(err)
 }
 
-// out reports whether a file is left out, and whether so is all that may be below it.
+// out reports whether to leave out a file, and whether everything below it can be left out as well.
 func (l leftOut) out(name string) (skip, whole bool, err error) {
 	if name == ignoreFile || name == l.dockerfile {
 		return false, false, nil
@@ -150,7 +150,7 @@ func (l leftOut) out(name string) (skip, whole bool, err error) {
 	return skip, whole, l.named(err)
 }
 
-// named returns an error that names the list.
+// named adds the name of the ignore file to an error.
 func (l leftOut) named(err error) error {
 	if err == nil {
 		return nil
@@ -158,7 +158,7 @@ func (l leftOut) named(err error) error {
 	return fmt.Errorf("%s: %w", l.list, err)
 }
 
-// addFile adds a file of any kind to a context.
+// addFile adds a file of any type to a context.
 func addFile(to *tar.Writer, file, name string, info fs.FileInfo, changed time.Time) error {
 	var link string
 	if info.Mode()&fs.ModeSymlink != 0 {
@@ -192,12 +192,12 @@ func addFile(to *tar.Writer, file, name string, info fs.FileInfo, changed time.T
 	return nil
 }
 
-// modeIn returns the permissions in an image of a file of this mode and these permissions: the same wherever an image
-// is built from, as far as possible. Windows doesn't know which files are programs: all are, as for the docker command.
+// modeIn returns the permissions in an image for a file with this mode and these permissions, as far as possible the
+// same on all systems. Windows does not know which files are executable, so all are, as with the docker command.
 func modeIn(goos string, mode fs.FileMode, permissions int64) int64 {
 	switch {
 	case mode&fs.ModeSymlink != 0:
-		return 0o777 // as on Linux, whatever macOS makes of it
+		return 0o777 // as on Linux; macOS differs
 	case goos == "windows":
 		return 0o755
 	}

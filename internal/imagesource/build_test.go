@@ -31,7 +31,7 @@ func TestContext(t *testing.T) {
 	must(t, os.Chmod(filepath.Join(root, "src/train.py"), 0o755))
 	must(t, os.Symlink("src/train.py", filepath.Join(root, "train")))
 	if os.Getuid() == 0 {
-		must(t, os.Chown(filepath.Join(root, "Dockerfile"), 1000, 1000)) // whoever owns it here, it is root's in an image
+		must(t, os.Chown(filepath.Join(root, "Dockerfile"), 1000, 1000)) // root owns it in an image
 	}
 	socket, err := net.Listen("unix", filepath.Join(root, "socket"))
 	must(t, err)

@@ -27,7 +27,7 @@ type content struct {
 	Healthcheck  *healthcheck        `json:"healthcheck,omitempty"`
 }
 
-// healthcheck leaves out StartInterval, which Engines before 25 don't report.
+// healthcheck leaves out StartInterval, which Docker Engines before 25 don't report.
 type healthcheck struct {
 	Test        []string      `json:"test,omitempty"`
 	Interval    time.Duration `json:"interval,omitempty"`
@@ -36,8 +36,8 @@ type healthcheck struct {
 	Retries     int           `json:"retries,omitempty"`
 }
 
-// ContentDigest returns an image's content digest, "sha256:" and 64 hexadecimal digits, of its layers and of what its
-// configuration says about running it. It is the same in an archive and on every host, whatever the image store.
+// ContentDigest returns an image's content digest, "sha256:" and 64 hexadecimal digits, of its layers and of the parts
+// of its configuration that decide what runs. It is the same in an archive and on every host, whatever the image store.
 func ContentDigest(image v1.ConfigFile) string {
 	c := content{
 		OS: image.OS, Architecture: image.Architecture, Layers: image.RootFS.DiffIDs,
@@ -50,7 +50,7 @@ func ContentDigest(image v1.ConfigFile) string {
 	}
 	text, err := json.Marshal(c)
 	if err != nil {
-		panic(fmt.Sprintf("encode %T: %v", c, err)) // can't happen: strings, numbers, maps and slices
+		panic(fmt.Sprintf("encode %T: %v", c, err)) // can't happen: only strings, numbers, maps and slices
 	}
 	sum := sha256.Sum256(text)
 	return encoded(sum[:])

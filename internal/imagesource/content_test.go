@@ -7,7 +7,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// TestContentDigest: it changes with everything that decides what runs, and with nothing else.
+// TestContentDigest: the digest changes with everything that decides what runs, and with nothing else.
 func TestContentDigest(t *testing.T) {
 	image := func(change func(*v1.ConfigFile)) string {
 		config := v1.ConfigFile{

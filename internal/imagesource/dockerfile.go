@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Bases returns the images of the Dockerfile's FROM and COPY --from. One whose name doesn't follow from the Dockerfile
-// and its arguments is left out.
+// Bases returns the images of the Dockerfile's FROM and COPY --from. It leaves out those whose names can't be derived
+// from the Dockerfile and its arguments.
 func (b Build) Bases() ([]string, error) {
 	content, err := os.ReadFile(filepath.Join(b.Context, b.Dockerfile))
 	if err != nil {
@@ -19,7 +19,7 @@ func (b Build) Bases() ([]string, error) {
 	return bases(string(content), b.Args), nil
 }
 
-// bases returns the images of a Dockerfile's FROM and COPY --from, each once, without its own stages.
+// bases returns the distinct images of a Dockerfile's FROM and COPY --from, without its own stages.
 func bases(dockerfile string, given map[string]string) []string {
 	args, stages, images := map[string]string{}, map[string]bool{"scratch": true}, map[string]bool{}
 	started := false
@@ -34,7 +34,7 @@ func bases(dockerfile string, given map[string]string) []string {
 		switch strings.ToUpper(words[0]) {
 		case "ARG":
 			for _, arg := range words[1:] {
-				if !started { // later ones are a stage's own
+				if !started { // later ones belong to a stage
 					declare(args, arg, given)
 				}
 			}
@@ -59,13 +59,13 @@ func bases(dockerfile string, given map[string]string) []string {
 }
 
 var (
-	// escapeDirective says at the top of a Dockerfile which character continues a line, where it is not a backslash.
+	// escapeDirective matches the directive at the top of a Dockerfile that replaces the backslash as escape character.
 	escapeDirective = regexp.MustCompile("(?im)\\A(?:#\\s*\\w+\\s*=.*\n)*?#\\s*escape\\s*=\\s*([\\\\`])\\s*$")
 	stageNumber     = regexp.MustCompile(`^[0-9]+$`)
 	variableName    = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*`)
 )
 
-// instructions returns the instructions of a Dockerfile, one a line, without comments.
+// instructions returns the instructions of a Dockerfile, one per line, without comments.
 func instructions(dockerfile string) []string {
 	dockerfile = strings.ReplaceAll(strings.TrimPrefix(dockerfile, "\ufeff"), "\r\n", "\n")
 	escape := `\`
@@ -92,7 +92,7 @@ func instructions(dockerfile string) []string {
 	return found
 }
 
-// declare takes notice of an argument, as name or name=default, whose value may be given.
+// declare adds an argument, declared as name or name=default; a given value takes precedence.
 func declare(args map[string]string, arg string, given map[string]string) {
 	name, byDefault, found := strings.Cut(arg, "=")
 	if value, set := given[name]; set {
@@ -102,7 +102,7 @@ func declare(args map[string]string, arg string, given map[string]string) {
 	}
 }
 
-// expand returns a word with the values of its variables; "" where one of them has a form that isn't known here.
+// expand returns a word with its variables expanded; "" if one has a form that is not supported here.
 func expand(word string, args map[string]string) string {
 	known := true
 	expanded := os.Expand(word, func(variable string) string {

@@ -57,7 +57,7 @@ func TestBasesOfFolder(t *testing.T) {
 	}
 }
 
-// No Dockerfile is too odd, and an image is a word of it, or of an argument.
+// Any Dockerfile is accepted, and an image is a word of it or of an argument.
 func FuzzBases(f *testing.F) {
 	for _, text := range []string{"ARG A=b\nFROM $A AS c", "# escape=`\nFROM a `\nb", "FROM ${A:-${B}}", "COPY --from=a b", "FROM a \\"} {
 		f.Add(text, "value")

@@ -16,7 +16,7 @@ import (
 
 var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
-// tarOf returns a tar archive of files, in their order.
+// tarOf returns a tar archive of files, in order.
 func tarOf(t testing.TB, files ...file) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -27,7 +27,7 @@ func tarOf(t testing.TB, files ...file) []byte {
 			header.Typeflag, header.Linkname, header.Size = tar.TypeSymlink, f.link, 0
 		}
 		if err := errors.Join(w.WriteHeader(header), writeAll(w, f)); err != nil {
-			t.Skip(err) // no tar archive has such a file
+			t.Skip(err) // no tar archive can have such a file
 		}
 	}
 	if err := w.Close(); err != nil {
@@ -44,8 +44,7 @@ func writeAll(w io.Writer, f file) error {
 	return err
 }
 
-// expectArchive fails unless a file is refused with an error that names it, or is an image that is loaded as it was
-// read.
+// expectArchive fails unless a file is refused with an error that names it, or is an image that loads as it was read.
 func expectArchive(t *testing.T, file, ref string) {
 	t.Helper()
 	archive, err := OpenArchive(file, ref)
@@ -81,7 +80,7 @@ func expectArchive(t *testing.T, file, ref string) {
 	}
 }
 
-// FuzzOpenArchive shows that any file is an archive, or is refused by its name.
+// FuzzOpenArchive: any file is a valid archive, or is refused with its name.
 func FuzzOpenArchive(f *testing.F) {
 	manifest := `[{"Config":"config.json","RepoTags":["trainer:1"],"Layers":["layer.tar"]}]`
 	f.Add([]byte("trainer"), "trainer:1")
@@ -97,7 +96,7 @@ func FuzzOpenArchive(f *testing.F) {
 	})
 }
 
-// FuzzArchiveManifest shows the same of whatever an archive says of its images.
+// FuzzArchiveManifest checks the same for any manifest.
 func FuzzArchiveManifest(f *testing.F) {
 	f.Add(`[{"Config":"config.json","RepoTags":["trainer:1"],"Layers":["layer.tar"]}]`, `{"os":"linux","rootfs":{"type":"layers","diff_ids":["sha256:`+strings.Repeat("0", 64)+`"]}}`, "layer.tar", "", "trainer:1")
 	f.Add(`[{"Config":"config.json"},{"Config":"config.json","RepoTags":["a","trainer"],"Layers":[]}]`, `{"config":{"Healthcheck":{"Interval":-1}}}`, "layer.tar", "config.json", "docker.io/library/trainer:latest")
@@ -113,8 +112,8 @@ func FuzzArchiveManifest(f *testing.F) {
 	})
 }
 
-// FuzzIgnored shows that a context has its Dockerfile and .dockerignore, whatever is left out, or that the error names
-// the file at fault.
+// FuzzIgnored: a context has its Dockerfile and .dockerignore whatever is ignored, or the error
+// names the file at fault.
 func FuzzIgnored(f *testing.F) {
 	for _, ignore := range []string{"", "*", "**", "!", "data\n!data/keep.txt\n", "[a-\n", "[z-a]\n", "*\n!src\n", "\xef\xbb\xbf# all\n/*\n", "Dockerfile*\n.dockerignore\n", strings.Repeat("a", 1<<17)} {
 		f.Add(ignore, "Dockerfile")
