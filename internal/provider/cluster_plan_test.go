@@ -22,7 +22,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// swarm is the configuration of a cluster of two hosts.
+// swarm returns the configuration of a cluster of two hosts.
 func (tf terraform) swarm(change func(m *cluster.Model)) map[string]tftypes.Value {
 	tf.t.Helper()
 	m := cluster.Model{
@@ -47,7 +47,7 @@ func (tf terraform) swarm(change func(m *cluster.Model)) map[string]tftypes.Valu
 	return attributes
 }
 
-// modelOf returns a cluster as its resource sees it.
+// modelOf returns the model for a cluster's attributes.
 func modelOf(t *testing.T, attributes map[string]tftypes.Value) (m cluster.Model) {
 	t.Helper()
 	s := cluster.Schema(t.Context(), []string{"process", "swarm"})
@@ -99,7 +99,7 @@ func TestPlanOfSwarm(t *testing.T) {
 	}
 }
 
-// expectNoChange fails unless a refresh and a plan find nothing to do.
+// expectNoChange fails unless refresh and plan find no change.
 func expectNoChange(t *testing.T, tf terraform, when string, config, state map[string]tftypes.Value) {
 	t.Helper()
 	found, diagnostics := tf.read("trainyard_cluster", state)
@@ -113,8 +113,8 @@ func expectNoChange(t *testing.T, tf terraform, when string, config, state map[s
 	}
 }
 
-// TestPlanOfNoResidents: a cluster whose controller can't be started from here is neither created nor changed. Where
-// nothing changes, it may well run.
+// TestPlanOfNoResidents: a cluster whose controller can't be started from here is neither created nor changed. If
+// nothing changes, the controller may well be running.
 func TestPlanOfNoResidents(t *testing.T) {
 	stub := &providertest.Stub{Network: &domain.Network{}}
 	tf := newTerraform(t, stub)
@@ -136,8 +136,7 @@ func TestPlanOfNoResidents(t *testing.T) {
 	}
 }
 
-// TestPlanOnEngineThatRefuses: an engine that isn't there on this operating system is refused at the attribute that
-// chooses it.
+// TestPlanOnEngineThatRefuses: an engine that this operating system lacks is refused at the attribute that selects it.
 func TestPlanOnEngineThatRefuses(t *testing.T) {
 	stub := &providertest.Stub{}
 	engines := stub.Registry()
@@ -162,7 +161,7 @@ func TestProcessHasNoEndpointAndNoNetwork(t *testing.T) {
 	}
 }
 
-// What somebody else changed of what is declared is in the plan, and what is not declared is not.
+// Changes from outside to declared attributes are in the plan, and those to others are not.
 func TestClusterDrift(t *testing.T) {
 	for name, test := range map[string]struct {
 		surveyed func(c *domain.Cluster)
@@ -210,7 +209,7 @@ func TestClusterDrift(t *testing.T) {
 	}
 }
 
-// drift changes a host as it is found.
+// drift changes a host as found.
 func drift(name string, change func(h *domain.Host)) func(c *domain.Cluster) {
 	return func(c *domain.Cluster) {
 		h := c.Hosts[name]
@@ -231,7 +230,7 @@ func same(t *testing.T, a, b tfsdk.Plan, at path.Path) bool {
 	get := func(p tfsdk.Plan) attr.Value {
 		matches, diags := p.PathMatches(t.Context(), at.Expression())
 		if diags.HasError() || len(matches) == 0 {
-			return nil // an element that is not there
+			return nil // no such element
 		}
 		var v attr.Value
 		if diags := p.GetAttribute(t.Context(), at, &v); diags.HasError() {
@@ -246,7 +245,7 @@ func same(t *testing.T, a, b tfsdk.Plan, at path.Path) bool {
 	return x.Equal(y)
 }
 
-// A plan of groups looks at the cluster as it was planned, wherever either is reached.
+// Plans of groups use the planned cluster, whichever endpoint either is reached at.
 func TestGroupsOfPlannedClusterAtAnotherEndpoint(t *testing.T) {
 	stub := &providertest.Stub{}
 	tf := newTerraform(t, stub)
@@ -262,7 +261,7 @@ func TestGroupsOfPlannedClusterAtAnotherEndpoint(t *testing.T) {
 	}
 }
 
-// Another endpoint is no other cluster, and no other group.
+// Changing the endpoint replaces neither cluster nor group.
 func TestEndpointIsChangedInPlace(t *testing.T) {
 	stub := storedWorkers(t, 1)
 	tf := newTerraform(t, stub)
@@ -287,8 +286,8 @@ func TestEndpointIsChangedInPlace(t *testing.T) {
 	}
 }
 
-// Refresh and plan look at a cluster at one endpoint, and so at one snapshot of it, though the configuration leaves the
-// endpoint out.
+// Refresh and plan use a cluster at one endpoint, and so share one snapshot, even if the
+// configuration omits the endpoint.
 func TestRefreshAndPlanReadTheSame(t *testing.T) {
 	stub := &providertest.Stub{Network: &domain.Network{}, Endpoint: "ssh://gpu1"}
 	config := newTerraform(t, stub).swarm(func(m *cluster.Model) {
@@ -307,7 +306,7 @@ func TestRefreshAndPlanReadTheSame(t *testing.T) {
 	}
 }
 
-// What the engine knows of hosts is kept from one apply to the next, though no state has it.
+// What the engine knows of hosts is kept from one apply to the next, though it is in no state.
 func TestUpdateKeepsWhatTheEngineKnows(t *testing.T) {
 	stub := &providertest.Stub{Network: &domain.Network{}}
 	tf := newTerraform(t, stub)
@@ -340,7 +339,7 @@ func TestUpdateKeepsWhatTheEngineKnows(t *testing.T) {
 	expectNoChange(t, tf, "after the update", config, state)
 }
 
-// A cluster that could not be formed, or be read, stays in the state as it was.
+// The state of a cluster that could not be formed or read stays as it was.
 func TestFailuresLeaveTheStateAsItIs(t *testing.T) {
 	unreachable := errors.Join(engine.ErrUnreachable, errors.New("ssh://gpu1"))
 	for name, fail := range map[string]func(stub *providertest.Stub){

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// Whatever keeps a plan from being made says how to destroy what there is: of all resources and data sources, and once
-// of each.
+// All errors that prevent a plan say how to destroy what there is, for every resource and data source,
+// and only once per response.
 func TestPlanErrorsSayHowToDestroy(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
 	check := func(name string, diagnostics []*tfprotov6.Diagnostic, err error) {
@@ -28,7 +28,7 @@ func TestPlanErrorsSayHowToDestroy(t *testing.T) {
 			t.Errorf("%s says:\n%s", name, &said)
 		}
 	}
-	// Nothing in these is as it should be, beginning with the engine.
+	// Every value in these is wrong, starting with the engine.
 	resources, dataSources := schemasOf(t, New("test", (&providertest.Stub{}).Registry())())
 	for name, of := range resources {
 		none, err := tfprotov6.NewDynamicValue(of.TerraformType(t.Context()), tftypes.NewValue(of.TerraformType(t.Context()), nil))

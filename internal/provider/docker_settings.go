@@ -29,7 +29,7 @@ type registryModel struct {
 	Token    *string `tfsdk:"token"`
 }
 
-// expand returns the settings as they are configured; what is left out is zero.
+// expand returns the settings as configured; omitted values are zero.
 func (m *dockerModel) expand() engine.DockerSettings {
 	if m == nil {
 		return engine.DockerSettings{}

@@ -19,7 +19,7 @@ import (
 // filesEngine is an engine whose hosts keep files.
 type filesEngine struct {
 	*providertest.Stub
-	// found are the versions on hosts, and away are hosts that are down.
+	// found are the versions on hosts, and away are the hosts that are down.
 	found   map[string]map[string][]engine.Amiss
 	away    map[string]bool
 	failure error
@@ -91,7 +91,7 @@ func (l filesLab) files(engineName string, set map[string]tftypes.Value) map[str
 	return config
 }
 
-// hosts returns what the state has of hosts.
+// hosts returns the attribute hosts of a state.
 func (l filesLab) hosts(state map[string]tftypes.Value) map[string]string {
 	l.t.Helper()
 	var values map[string]tftypes.Value
@@ -133,7 +133,7 @@ func textOf(t *testing.T, v tftypes.Value) (text string) {
 	return text
 }
 
-// The plan shows where files will be, and what of hosts will change.
+// The plan shows the path of the files, and what will change on hosts.
 func TestPlanOfFiles(t *testing.T) {
 	l := newFilesLab(t, "gpu1", "gpu2")
 	config := l.files("process", nil)
@@ -176,7 +176,7 @@ func TestPlanOfFiles(t *testing.T) {
 	unchanged("a host is away", l.refreshed(state), true)
 }
 
-// What isn't known yet defers the look at the source.
+// Unknown values defer reading the source.
 func TestPlanOfUnknownFiles(t *testing.T) {
 	l := newFilesLab(t, "gpu1")
 	planned, diagnostics := l.plan(theFiles, l.files("process", map[string]tftypes.Value{"source": tftypes.NewValue(tftypes.String, tftypes.UnknownValue)}), nil)
@@ -216,7 +216,7 @@ func TestFilesThatCannotBePlanned(t *testing.T) {
 	}
 }
 
-// What is applied is what was planned, and what an apply that failed has left on hosts is in the state.
+// What is applied is what was planned, and what a failed apply has left on hosts is in the state.
 func TestFilesThatFail(t *testing.T) {
 	l := newFilesLab(t, "gpu1", "gpu2")
 	config := l.files("process", nil)

@@ -7,11 +7,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// launchd adopts the processes that outlive their parents.
+// launchd adopts processes that outlive their parents.
 const launchd = 1
 
-// terraformGone waits until Terraform, the parent of this process, is gone, killed maybe. It returns false where it
-// can't be told.
+// terraformGone waits until Terraform, the parent process, is gone, for example killed. It returns
+// false if it can't find out.
 func terraformGone() bool {
 	parent := os.Getppid()
 	if parent == launchd {
@@ -32,7 +32,7 @@ func terraformGone() bool {
 			continue
 		}
 		if n == 1 && told[0].Flags&unix.EV_ERROR != 0 {
-			err = unix.Errno(told[0].Data) //nolint:gosec // it is one
+			err = unix.Errno(told[0].Data) //nolint:gosec // it is an errno
 		}
 		return n == 1 && err == nil || errors.Is(err, unix.ESRCH)
 	}

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terraformGone waits until Terraform is gone, killed maybe: nobody reads this process's standard output any more then.
-// Unlike the parent's process id, that can be told whenever it happens. It returns false where it can't be told.
+// terraformGone waits until Terraform is gone, for example killed: then nobody reads this process's standard
+// output any more. Unlike a change of the parent's process ID, that is noticed whenever it happened. It returns
+// false if it can't find out.
 func terraformGone() bool {
 	output := []unix.PollFd{{Fd: int32(os.Stdout.Fd())}} //nolint:gosec // it is 1
 	for {

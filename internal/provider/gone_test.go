@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// playsVariable says who a process of this test plays: Terraform, or its provider.
+// playsVariable selects the part that a process of this test plays: Terraform, or its provider.
 const playsVariable = "TRAINYARD_TEST_PLAYS"
 
 // TestTerraformGone: a provider notices that Terraform was killed, and not before.
@@ -30,7 +30,7 @@ func TestTerraformGone(t *testing.T) {
 	case "provider":
 		fmt.Println("serving")
 		fmt.Fprintf(os.Stderr, "gone: %t\n", terraformGone())
-		os.Exit(0) // whoever read what tests print is gone
+		os.Exit(0) // the reader of the test's output is gone
 	}
 	terraform := again(acctest.Bounded(t), "terraform")
 	var said bytes.Buffer
@@ -43,13 +43,13 @@ func TestTerraformGone(t *testing.T) {
 		t.Fatalf("the provider prints %q: %v", first, err)
 	}
 	fatalOn(t, terraform.Process.Kill(), nil)
-	_ = terraform.Wait() // until the provider, which has the same standard error, has ended as well
+	_ = terraform.Wait() // until the provider, which shares its standard error, has ended as well
 	if !strings.HasPrefix(said.String(), "gone: true") {
 		t.Errorf("the provider says %q", said.String())
 	}
 }
 
-// again returns this test, to be run in a process that plays somebody.
+// again returns a command that runs this test as one of the parts.
 func again(ctx context.Context, plays string) *exec.Cmd {
 	command := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestTerraformGone$") //nolint:gosec // this test
 	command.Env = append(os.Environ(), playsVariable+"="+plays)

@@ -2,13 +2,13 @@ package provider
 
 import "os"
 
-// terraformGone waits until Terraform, the parent of this process, is gone, killed maybe. It returns false where it
-// can't be told.
+// terraformGone waits until Terraform, the parent process, is gone, for example killed. It returns
+// false if it can't find out.
 func terraformGone() bool {
 	parent, err := os.FindProcess(os.Getppid())
 	if err != nil {
 		return false
 	}
-	_, err = parent.Wait() // which on Windows takes any process
+	_, err = parent.Wait() // on Windows it accepts any process
 	return err == nil
 }

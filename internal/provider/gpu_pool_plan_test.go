@@ -22,10 +22,10 @@ import (
 
 const theGPUPool = "trainyard_gpu_pool"
 
-// uuid is that of the nth GPU of a host.
+// uuid returns the UUID of the nth GPU of a host.
 func uuid(host string, n int) string { return fmt.Sprintf("GPU-%s%07d", host, n) }
 
-// gpuStub is an engine of hosts a and b, with eight V100 in a, and one A40 in b.
+// gpuStub is an engine with hosts a and b: eight V100s in a, and one A40 in b.
 func gpuStub() *providertest.Stub {
 	stub := providertest.Set(&providertest.Stub{HostGPUs: map[string]domain.HostGPUs{}}, providertest.LabOf("a", "b"))
 	var eight []domain.GPU
@@ -45,7 +45,7 @@ func (tf terraform) gpuPool(name string, set map[string]tftypes.Value) map[strin
 	return config
 }
 
-// named are devices of a pool that are named, by the host of each and their numbers there.
+// named returns the attribute devices, from the indexes of devices by host.
 func named(t *testing.T, byHost map[string][]int) map[string]tftypes.Value {
 	t.Helper()
 	uuids := map[string][]string{}
@@ -57,7 +57,7 @@ func named(t *testing.T, byHost map[string][]int) map[string]tftypes.Value {
 	return map[string]tftypes.Value{"devices": providertest.Raw(t, providertest.UUIDLists(uuids))}
 }
 
-// selected are devices of a pool that are chosen.
+// selected returns the attribute select.
 func selected(t *testing.T, m gpupool.SelectorModel) map[string]tftypes.Value {
 	t.Helper()
 	typ, ok := gpupool.Schema(t.Context(), nil).Attributes["select"].GetType().(types.ObjectType)
@@ -71,7 +71,7 @@ func selected(t *testing.T, m gpupool.SelectorModel) map[string]tftypes.Value {
 	return map[string]tftypes.Value{"select": providertest.Raw(t, v)}
 }
 
-// planPool plans a pool, which has to succeed.
+// planPool plans a pool, and fails on any diagnostic.
 func (tf terraform) planPool(config, prior map[string]tftypes.Value) map[string]tftypes.Value {
 	tf.t.Helper()
 	planned, diagnostics := tf.plan(theGPUPool, config, prior)
@@ -160,7 +160,7 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 	}
 }
 
-// A pool of a cluster that gets another host by the same plan waits for it, where the host may matter.
+// If the same plan adds a host to the cluster, a pool that may include it waits for it.
 func TestPlanOfGPUPoolForNewHost(t *testing.T) {
 	hosts := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType()
 	value, diags := types.MapValueFrom(t.Context(), elementOf(t, hosts), resourcekit.Flatten(domain.Cluster{Hosts: map[string]domain.Host{
@@ -188,7 +188,7 @@ func TestPlanOfGPUPoolForNewHost(t *testing.T) {
 	}
 }
 
-// A plan without change asks no host for its GPUs, and one with another specification does.
+// A plan without changes asks no host for its GPUs; one with another specification does.
 func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 	for name, test := range map[string]struct{ set, change map[string]tftypes.Value }{
 		"named":  {named(t, map[string][]int{"a": {4, 5}}), named(t, map[string][]int{"a": {5, 6}})},
@@ -217,7 +217,7 @@ func TestPlanOfGPUPoolWithoutChange(t *testing.T) {
 	}
 }
 
-// As long as a pool has devices in trouble each plan shows them, without a look at the hosts, which is the apply's.
+// As long as a pool has unusable devices, each plan shows them without asking the hosts, which the apply does.
 func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 	for name, set := range map[string]map[string]tftypes.Value{
 		"named": named(t, map[string][]int{"a": {4, 5}}), "chosen": selected(t, gpupool.SelectorModel{Model: new("Tesla*")}),
@@ -269,7 +269,7 @@ func TestPlanOfUnhealthyGPUPool(t *testing.T) {
 	}
 }
 
-// What makes no other pool leaves its devices as they were chosen.
+// An update that does not change the pool keeps the selected devices.
 func TestUpdateOfGPUPoolInNameOnly(t *testing.T) {
 	stub := gpuStub()
 	tf := newTerraform(t, stub)
@@ -289,7 +289,7 @@ func TestUpdateOfGPUPoolInNameOnly(t *testing.T) {
 	}
 }
 
-// Pools of one plan see each other, whichever comes first.
+// Pools of one plan know of each other, in any order.
 func TestPlanOfOverlappingGPUPools(t *testing.T) {
 	tf := newTerraform(t, gpuStub())
 	tf.planPool(tf.gpuPool("left", named(t, map[string][]int{"a": {0, 1}})), nil)
@@ -299,7 +299,7 @@ func TestPlanOfOverlappingGPUPools(t *testing.T) {
 		t.Errorf("got %q", details(diagnostics))
 	}
 
-	// A pool that is replaced, or goes, leaves its devices to others.
+	// A pool that is replaced or destroyed leaves its devices to others.
 	for name, next := range map[string]func(tf terraform) map[string]tftypes.Value{
 		"goes": func(terraform) map[string]tftypes.Value { return nil },
 		"is replaced": func(tf terraform) map[string]tftypes.Value {
@@ -316,8 +316,8 @@ func TestPlanOfOverlappingGPUPools(t *testing.T) {
 	}
 }
 
-// A group leaves GPUs to what is planned after it, though its members use them until the apply, and no agent sees by
-// which processes.
+// A group that is destroyed leaves its GPUs to what is planned after it. Its members use them until the apply, even if
+// the agent can't see by which processes.
 func TestPlanOfGPUsThatAreLeft(t *testing.T) {
 	type config = map[string]tftypes.Value
 	workers := func(tf terraform, name string, n int64) config {

@@ -34,7 +34,7 @@ func TestReadOfGPUPool(t *testing.T) {
 	}
 }
 
-// A pool that was selected among the hosts that answered says so.
+// A pool that was selected from the hosts that answered says so.
 func TestCreateOfGPUPoolWithoutAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stub := gpuStub()
@@ -52,7 +52,7 @@ func TestCreateOfGPUPoolWithoutAHost(t *testing.T) {
 	})
 }
 
-// A pool that was created without a trace in the state is adopted, and another one of its name is not.
+// A pool that was created but is missing in the state is adopted; one with another specification is not.
 func TestCreateOfGPUPoolThatExists(t *testing.T) {
 	tf := newTerraform(t, gpuStub())
 	config := tf.gpuPool("p", named(t, map[string][]int{"a": {4, 5}}))

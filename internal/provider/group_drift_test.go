@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// What somebody else changed of a member shows where it is declared, and nowhere else.
+// Changes from outside to a member show where the attribute is declared, and nowhere else.
 func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 	type at struct{ group, role group.TemplateModel }
 	declared := func() (group, role domain.Template) {
@@ -76,7 +76,7 @@ func TestFlattenShowsDriftWhereItIsDeclared(t *testing.T) {
 	}
 }
 
-// Values of secrets are in no plan and no state, and a plan without change has none for them.
+// Secret values are in no plan and no state, and are unset in a plan without changes.
 func TestSecretValuesAreInNoPlan(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	config := tf.group("g", role{replicas: 1, port: 10000})

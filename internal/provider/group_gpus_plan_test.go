@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
-// gpuGroup returns the configuration of a group of so many workers, each with a GPU of the pool p.
+// gpuGroup returns the configuration of a group of this many workers, each with a GPU of the pool p.
 func (tf terraform) gpuGroup(name string, workers int64) map[string]tftypes.Value {
 	tf.t.Helper()
 	return tf.groupOf(name, group.RoleModel{
@@ -22,7 +22,7 @@ func (tf terraform) gpuGroup(name string, workers int64) map[string]tftypes.Valu
 	})
 }
 
-// A plan shows the GPUs of members where there is nothing left to choose.
+// A plan shows the GPUs of members if there is nothing left to choose.
 func TestPlanOfGroupWithGPUs(t *testing.T) {
 	place := func(host string, n int) string { return host + " " + uuid(host, n) }
 	slots := map[string]tftypes.Value{"sharing": providertest.Text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199)}
@@ -34,7 +34,7 @@ func TestPlanOfGroupWithGPUs(t *testing.T) {
 	for name, test := range map[string]struct {
 		pool    map[string]tftypes.Value
 		workers int64
-		want    []string // the places of the workers; none where they are not known
+		want    []string // the places of the workers; none if unknown
 		refused string
 	}{
 		"all devices of a pool":          {named(t, map[string][]int{"a": {5, 4}}), 2, []string{place("a", 5), place("a", 4)}, ""},
@@ -73,7 +73,7 @@ func TestPlanOfGroupWithGPUs(t *testing.T) {
 	}
 }
 
-// A group of a pool of which the devices are not known yet is not known yet either. One that goes can't be used.
+// The members of a group are unknown while the devices of its pool are. A pool that is being destroyed can't be used.
 func TestPlanOfGroupWithOpenGPUPool(t *testing.T) {
 	stub := gpuStub()
 	tf := newTerraform(t, stub)
@@ -93,7 +93,7 @@ func TestPlanOfGroupWithOpenGPUPool(t *testing.T) {
 	}
 }
 
-// Where members with GPUs are shown, they are to be there.
+// Members with GPUs have to be where the plan shows them.
 func TestPlannedDevices(t *testing.T) {
 	placements := types.MapValueMust(types.StringType, map[string]attr.Value{
 		"job-ps-0": types.StringValue("a"), "job-worker-0": types.StringValue("a GPU-1,GPU-2"), "job-worker-1": types.StringUnknown(),

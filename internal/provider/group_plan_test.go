@@ -69,7 +69,7 @@ func TestPlanOfNewGroup(t *testing.T) {
 	}
 }
 
-// A cluster and its groups are planned in one run, and none of them is there yet.
+// A cluster and its groups are planned in one run before any of them exists.
 func TestPlanLooksAtWhatIsPlanned(t *testing.T) {
 	stub := &providertest.Stub{}
 	tf := newTerraform(t, stub)
@@ -110,7 +110,7 @@ func TestPlanDefersWhatDependsOnUnknownHosts(t *testing.T) {
 	if planned["hosts"].IsKnown() {
 		t.Errorf("got hosts %s", planned["hosts"])
 	}
-	// The stored cluster has room for 4 CPUs; what it will have is open.
+	// The stored cluster has 4 CPUs; its planned capacity is unknown.
 	group, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 1, port: 9000, cpus: 64}), nil)
 	fatalOn(t, nil, diagnostics)
 	if group["members"].IsKnown() {
@@ -150,7 +150,7 @@ func TestPlanOfDestroyFreesPorts(t *testing.T) {
 	fatalOn(t, nil, diagnostics)
 }
 
-// A tainted group is replaced by itself, also where members share no ports.
+// A tainted group is replaced by itself, even if its members share no ports.
 func TestPlanOfReplacementWithoutBusyPorts(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(providertest.Set(&providertest.Stub{}, providertest.LabOf("local")), providertest.ObservedGroup(t, false).Document))
 	config := tf.group("g", role{replicas: 2, port: 9000})
@@ -163,7 +163,7 @@ func TestPlanOfReplacementWithoutBusyPorts(t *testing.T) {
 	}
 }
 
-// readGroup reads a group from its state, and returns the new one.
+// readGroup refreshes a group's state.
 func (tf terraform) readGroup(state map[string]tftypes.Value) map[string]tftypes.Value {
 	tf.t.Helper()
 	found, diagnostics := tf.read("trainyard_group", state)
@@ -171,7 +171,7 @@ func (tf terraform) readGroup(state map[string]tftypes.Value) map[string]tftypes
 	return found
 }
 
-// storedWorkers returns an engine with a group "g" of n workers that are as desired.
+// storedWorkers returns an engine with a group "g" of n workers, all as desired.
 func storedWorkers(t *testing.T, n int) *providertest.Stub {
 	t.Helper()
 	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
@@ -190,8 +190,8 @@ func storedWorkers(t *testing.T, n int) *providertest.Stub {
 	return providertest.Set(stub, decision.Document)
 }
 
-// A plan without change makes no difference, and asks the engine a number of times that does not depend on the number
-// of members. A member that is gone makes one.
+// A plan without changes is empty, and takes the same number of engine calls for any number of members. A
+// missing member is a change.
 func TestPlanWithoutChange(t *testing.T) {
 	var calls [][]string
 	for _, n := range []int{1, 200} {
@@ -236,7 +236,7 @@ func occurrences(calls []string, call string) (n int) {
 	return n
 }
 
-// An apply that died may have left members half way: the next plan is not empty.
+// An interrupted apply may leave unfinished members, so the next plan is not empty.
 func TestPlanAfterApplyThatDied(t *testing.T) {
 	stub := storedWorkers(t, 2)
 	providertest.Change(stub, "g", func(document *domain.GroupDocument) { document.Applying = true })
@@ -288,8 +288,7 @@ func TestPreflightProblemsFailThePlan(t *testing.T) {
 	}
 }
 
-// A group that is replaced under its own name is planned as a new one: the ports that it has now are not yet those
-// that it will have.
+// A group that is replaced under its own name is planned as new: its present ports are not those that it will get.
 func TestPlanOfReplacementUnderTheSameName(t *testing.T) {
 	old := providertest.ObservedGroup(t, false).Document
 	worker := old.Spec.Roles["worker"]
@@ -320,7 +319,7 @@ func TestPlanDefersUnknownConfiguration(t *testing.T) {
 		t.Errorf("got members %s", planned["members"])
 	}
 
-	// Triggers decide nothing about where members are.
+	// Triggers don't affect placement.
 	config = tf.group("g", role{replicas: 1, port: 9000})
 	config["triggers"] = tftypes.NewValue(tftypes.Map{ElementType: tftypes.String}, tftypes.UnknownValue)
 	planned, diagnostics = tf.plan("trainyard_group", config, nil)
@@ -330,8 +329,8 @@ func TestPlanDefersUnknownConfiguration(t *testing.T) {
 	}
 }
 
-// TestPlanChecksRoomOfUnknownImages: a plan checks room for members whose image is still to be built, and counts it as
-// taken.
+// TestPlanChecksRoomOfUnknownImages: a plan checks room for members whose image has yet to be
+// built, and counts it as taken.
 func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 	unknown := tftypes.NewValue(tftypes.String, tftypes.UnknownValue)
 	for name, test := range map[string]struct {
@@ -366,13 +365,13 @@ func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 	}
 }
 
-// TestPlanOfSpreadBy: members can be spread by what is a label of some host, as planned, and what is unknown waits.
+// TestPlanOfSpreadBy: members can be spread by a label of any planned host, and unknown values defer the check.
 func TestPlanOfSpreadBy(t *testing.T) {
 	lab := providertest.LabOf("a")
 	lab.Spec.Hosts["b"] = providertest.Host("127.0.0.1", 4, 8000, map[string]string{"rack": "x", "disk": "ssd"})
 	for name, test := range map[string]struct {
 		label string
-		// cluster changes the configuration of the cluster, which is planned in the same run; nil if it is not.
+		// cluster changes the configuration of the cluster, which is then planned in the same run; nil if it is not.
 		cluster func(config map[string]tftypes.Value)
 		open    bool
 		refused string
@@ -408,7 +407,7 @@ func TestPlanOfSpreadBy(t *testing.T) {
 	}
 }
 
-// Where members go is left open as long as something is unknown that decides about it.
+// Placement is left open as long as anything that it depends on is unknown.
 func TestPlanDefersUnknownPlaces(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	config := tf.group("g", role{replicas: 2, port: 9000, cpus: 5})
@@ -469,7 +468,7 @@ func TestValidateGroup(t *testing.T) {
 	}
 }
 
-// spread are the roles of a group that are spread by a label.
+// spread returns the roles of a group whose members are spread by a label.
 func (tf terraform) spread(label string) tftypes.Value {
 	return tf.groupOf("g", group.RoleModel{Placement: &group.PlacementModel{SpreadBy: &label}, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})["roles"]
 }
@@ -488,7 +487,7 @@ func completion(t *testing.T, deadline string) tftypes.Value {
 	return tftypes.NewValue(typ, attributes)
 }
 
-// The memory of this machine as another kernel reported it makes no difference, and more memory does.
+// Memory that another kernel reported for this machine is no change, and more memory is.
 func TestPlanOfClusterKeepsMemory(t *testing.T) {
 	for stored, changes := range map[int64]bool{8000: false, 8010: false, 4000: true} {
 		tf := newTerraform(t, &providertest.Stub{})

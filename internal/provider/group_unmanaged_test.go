@@ -14,14 +14,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
-// unmanagedWorkers is the configuration of such a group.
+// unmanagedWorkers returns the configuration of a group without replicas.
 func (tf terraform) unmanagedWorkers() map[string]tftypes.Value {
 	tf.t.Helper()
 	port := int64(10000)
 	return tf.groupOf("g", group.RoleModel{Port: &port, TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})
 }
 
-// refreshGroup refreshes a group, and planGroup plans it, with what the provider keeps of it beside the state.
+// refreshGroup refreshes a group, and planGroup plans it, with the provider's private state.
 func (tf terraform) refreshGroup(state map[string]tftypes.Value) (found map[string]tftypes.Value, private []byte) {
 	tf.t.Helper()
 	resp, err := tf.server.ReadResource(tf.t.Context(), &tfprotov6.ReadResourceRequest{TypeName: "trainyard_group", CurrentState: tf.object("trainyard_group", state)})
@@ -45,7 +45,7 @@ func (tf terraform) planGroup(config, prior map[string]tftypes.Value, private []
 	return tf.attributes("trainyard_group", resp.PlannedState)
 }
 
-// looks counts how often the group was looked at, and has something happen before a look.
+// looks counts how often the group was read, and calls before ahead of each read.
 type looks struct {
 	*providertest.Stub
 	before func(look int)
@@ -60,8 +60,8 @@ func (e *looks) Intercept(ctx context.Context, call engine.Call, do func() error
 	return e.Stub.Intercept(ctx, call, do)
 }
 
-// TestPlanOfUnmanagedCounts: a count that is left out changes at any moment, and makes a difference at none; what else
-// has to be done for the group does.
+// TestPlanOfUnmanagedCounts: an omitted count may change at any time without being a change in a
+// plan; other differences are.
 func TestPlanOfUnmanagedCounts(t *testing.T) {
 	changed := func(tf terraform, change func(r *group.RoleModel)) map[string]tftypes.Value {
 		port := int64(10000)
@@ -70,13 +70,13 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 		return tf.groupOf("g", role)
 	}
 	for name, test := range map[string]struct {
-		// first happens before the refresh, looking at a look of it, of which the first is 1, and then between the
-		// refresh and the plan.
+		// first runs before the refresh, looking before each read of the refresh, numbered from 1, and then
+		// between refresh and plan.
 		first   func(t *testing.T, stub *providertest.Stub)
 		looking func(t *testing.T, stub *providertest.Stub, look int)
 		then    func(t *testing.T, stub *providertest.Stub)
 		change  func(r *group.RoleModel)
-		// members is how many the refresh finds, and open tells that the plan leaves them open.
+		// members is how many the refresh finds; open is set if the plan leaves them unknown.
 		members int
 		open    bool
 	}{
@@ -137,12 +137,12 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 			if test.then != nil {
 				test.then(t, stub)
 			}
-			tf = terraformOn(t, engine.Registry{"process": providertest.Driver(e)}) // what changes is seen by another run
+			tf = terraformOn(t, engine.Registry{"process": providertest.Driver(e)}) // changes are seen by another run
 			config := tf.unmanagedWorkers()
 			if test.change != nil {
 				config = changed(tf, test.change)
 			}
-			// Once more for the apply, by when the count may be another one again.
+			// Again during the apply, when the count may have changed once more.
 			for range 2 {
 				planned := tf.planGroup(config, state, private)
 				for _, attribute := range []string{"members", "placements", "cluster_spec"} {
@@ -162,7 +162,7 @@ func TestPlanOfUnmanagedCounts(t *testing.T) {
 	}
 }
 
-// TestPlanOfANewUnmanagedCount: a policy may be there before the group is.
+// TestPlanOfANewUnmanagedCount: a policy may exist before the group.
 func TestPlanOfANewUnmanagedCount(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	planned, diagnostics := tf.plan("trainyard_group", tf.unmanagedWorkers(), nil)

@@ -27,20 +27,20 @@ import (
 // imageEngine is an engine whose hosts keep images.
 type imageEngine struct {
 	*providertest.Stub
-	// found is what the hosts have under the name, and findErr why that can't be told.
+	// found is what the hosts have under the name, and findErr the error of reading that.
 	found   map[string]engine.Image
 	findErr error
-	// provided are the images that were to be brought, and provide brings them; without it, all hosts of the cluster
-	// have them then.
+	// provided are the images that should be brought to hosts, and provide does that; if nil, all hosts of the
+	// cluster have them afterwards.
 	provided []engine.ImageSpec
 	provide  func(engine.ImageSpec) error
 	left     map[string]string
 }
 
-// known is an image whose ID on every host is its content digest.
+// known returns an image whose ID on every host is its content digest.
 func known(content string) engine.Image { return engine.Image{ID: content, Content: content} }
 
-// imageEngineOf is the engine of a cluster of these hosts.
+// imageEngineOf returns the engine of a cluster of these hosts.
 func imageEngineOf(hosts ...string) *imageEngine {
 	lab := providertest.LabOf(hosts...)
 	lab.Spec.Engine = "swarm"
@@ -72,7 +72,7 @@ func (e *imageEngine) RemoveImage(context.Context, string, string) (map[string]s
 	return e.left, nil
 }
 
-// builtID is the ID of all that this engine builds or pulls.
+// builtID is the ID of every image that this engine builds or pulls.
 const builtID = "sha256:built"
 
 // imageLab is a run of Terraform with the image trainer:1 of the cluster lab.
@@ -99,13 +99,13 @@ func (l imageLab) image(set map[string]tftypes.Value) map[string]tftypes.Value {
 	return config
 }
 
-// archive is an image that is loaded from an archive.
+// archive returns the configuration of an image from an archive.
 func (l imageLab) archive(file string) map[string]tftypes.Value {
 	l.t.Helper()
 	return l.image(map[string]tftypes.Value{"archive": providertest.Text(file)})
 }
 
-// build is an image that is built from a folder.
+// build returns the configuration of an image built from a folder.
 func (l imageLab) build(folder string) map[string]tftypes.Value {
 	l.t.Helper()
 	return l.image(map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder})})
@@ -124,7 +124,7 @@ func (l imageLab) buildValue(m image.BuildModel) tftypes.Value {
 	return providertest.Raw(l.t, v)
 }
 
-// model returns an image as its resource sees it.
+// model returns the model for an image's attributes.
 func (l imageLab) model(attributes map[string]tftypes.Value) (m image.Model) {
 	l.t.Helper()
 	s := image.Schema(l.t.Context(), []string{"swarm"})
@@ -145,7 +145,7 @@ func (l imageLab) applied(config, prior map[string]tftypes.Value) map[string]tft
 	return state
 }
 
-// refreshed reads a state again.
+// refreshed refreshes a state.
 func (l imageLab) refreshed(state map[string]tftypes.Value) map[string]tftypes.Value {
 	l.t.Helper()
 	found, diagnostics := l.read(theImage, state)
@@ -153,7 +153,7 @@ func (l imageLab) refreshed(state map[string]tftypes.Value) map[string]tftypes.V
 	return found
 }
 
-// archiveFile writes a docker-archive of some image, and returns its path and the image's ID.
+// archiveFile writes a docker-archive of a random image, and returns its path and the image's ID.
 func archiveFile(t *testing.T, file string) (path, id string) {
 	t.Helper()
 	img, err := random.Image(64, 1)
@@ -192,7 +192,7 @@ func writeFile(t *testing.T, file, content string) {
 	}
 }
 
-// onBoth is what two hosts have.
+// onBoth returns the attribute hosts of an image that two hosts have.
 func onBoth(id string) types.Map {
 	return resourcekit.StringMap(map[string]string{"gpu1": id, "gpu2": id})
 }
@@ -274,7 +274,7 @@ func TestImagesThatCantBePlanned(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", what, details(diagnostics), test.says)
 		}
 	}
-	// A pull may name the digest.
+	// A pulled image may be named by digest.
 	resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, l.image(text("name", digest)))})
 	fatalOn(t, err, resp.Diagnostics)
 
@@ -292,7 +292,7 @@ func details(diagnostics []*tfprotov6.Diagnostic) (all []string) {
 	return all
 }
 
-// What the hosts have decides, with what the image is made from, what a plan shows.
+// The source and what the hosts have determine the plan.
 func TestPlanOfImage(t *testing.T) {
 	file, id := archiveFile(t, "")
 	other, otherID := archiveFile(t, "")
@@ -341,7 +341,7 @@ func TestPlanOfImage(t *testing.T) {
 	}
 }
 
-// A host that comes to the cluster, by the same plan, gets the image.
+// A host that joins the cluster by the same plan gets the image.
 func TestPlanOfImageForNewHost(t *testing.T) {
 	file, _ := archiveFile(t, "")
 	l := newImageLab(t, "gpu1")
@@ -356,7 +356,7 @@ func TestPlanOfImageForNewHost(t *testing.T) {
 	}
 }
 
-// On hosts of several platforms an image is what they all came from.
+// On hosts of several platforms, an image is identified by the digest that they all pulled.
 func TestImageOfSeveralPlatforms(t *testing.T) {
 	const digest = "reg.example.com/trainer@sha256:all"
 	l := newImageLab(t, "gpu1", "gpu2")
@@ -379,7 +379,7 @@ func TestImageOfSeveralPlatforms(t *testing.T) {
 	}
 }
 
-// Of a host that is down nothing is known: that is no change.
+// Unknown values of a host that is down are no change.
 func TestImageOfHostThatIsAway(t *testing.T) {
 	file, id := archiveFile(t, "")
 	for what, found := range map[string]map[string]engine.Image{

@@ -63,7 +63,7 @@ func TestImageThatChangedSinceThePlan(t *testing.T) {
 	}
 }
 
-// What an apply that failed has left on hosts is in the state, and what it has not is not.
+// What a failed apply has brought to hosts is in the state, and nothing else is.
 func TestImageThatFails(t *testing.T) {
 	file, id := archiveFile(t, "")
 	other, otherID := archiveFile(t, "")

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
-// withoutTokens is an engine that hosts can't join by themselves.
+// withoutTokens is an engine that issues no join tokens.
 type withoutTokens struct{ providertest.Stubbed }
 
 func TestJoinToken(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
-// filled returns a value of a type in which nothing is null, and numbers that need not be whole are 1 / 3.
+// filled returns a value of a type without nulls, in which numbers that may be fractions are 1/3.
 func filled(t *testing.T, of attr.Type) tftypes.Value {
 	t.Helper()
 	as := of.TerraformType(t.Context())
@@ -48,7 +48,7 @@ func filled(t *testing.T, of attr.Type) tftypes.Value {
 	case as.Is(tftypes.Bool):
 		return tftypes.NewValue(as, true)
 	case as.Is(tftypes.String):
-		return tftypes.NewValue(as, "2026-01-31T12:00:00Z") // also a time, where one is needed
+		return tftypes.NewValue(as, "2026-01-31T12:00:00Z") // where a time is needed, too
 	}
 	t.Fatalf("there is no value of type %s", of)
 	return tftypes.Value{}
@@ -77,7 +77,7 @@ func schemasOf(t *testing.T, p provider.Provider) (resources, dataSources map[st
 	return resources, dataSources
 }
 
-// filledValue is a value of a type in which nothing is null, as Terraform sends it.
+// filledValue returns the filled value of a type as Terraform sends it.
 func filledValue(t *testing.T, of attr.Type) *tfprotov6.DynamicValue {
 	t.Helper()
 	v := filled(t, of)
@@ -88,7 +88,7 @@ func filledValue(t *testing.T, of attr.Type) *tfprotov6.DynamicValue {
 	return &encoded
 }
 
-// All that has numbers is read as create, update, delete and refresh read it: by the model that is behind its schema.
+// Every resource and data source with numbers can be read into its model, as create, update, delete and refresh do.
 func TestNumbersOfExpressionsAreRead(t *testing.T) {
 	p := New("test", (&providertest.Stub{}).Registry())()
 	tf := newTerraform(t, &providertest.Stub{})
@@ -154,7 +154,7 @@ func TestNumbersOfExpressionsAreRead(t *testing.T) {
 	}
 }
 
-// A host's CPUs are an expression's result in the plan and the state, and another plan finds nothing to change.
+// A host's CPUs from an expression are kept in plan and state, and another plan finds no change.
 func TestNumbersOfExpressionsAreKept(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
 	of, ok := cluster.Schema(t.Context(), nil).Attributes["hosts"].GetType().(attr.TypeWithElementType)
@@ -193,7 +193,7 @@ func TestNumbersOfExpressionsAreKept(t *testing.T) {
 	}
 }
 
-// A fraction where a whole number is needed is the user's error, and is said to be one.
+// A fraction for a whole number is reported as an error of the user.
 func TestFractionsOfWholeNumbers(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
 	config := tf.group("g", role{replicas: 7777})

@@ -44,18 +44,18 @@ func (tf terraform) policy(changes ...func(*policy.Model)) map[string]tftypes.Va
 	return maps.Clone(attributes)
 }
 
-// atLeast is the least count of a policy.
+// atLeast sets the min of a policy.
 func atLeast(n int64) func(*policy.Model) {
 	return func(m *policy.Model) { m.Min = &n }
 }
 
-// uncountedWorkers returns the configuration of the group "g", whose number of workers is a policy's.
+// uncountedWorkers returns the configuration of the group "g", whose number of workers is left to a policy.
 func (tf terraform) uncountedWorkers() map[string]tftypes.Value {
 	tf.t.Helper()
 	return tf.groupOf("g", group.RoleModel{Port: new(int64(10000)), TemplateModel: group.TemplateModel{Command: []string{"/bin/true"}}})
 }
 
-// scaledStub is an engine with the group "g", of so many workers that nobody has counted, all of which run.
+// scaledStub returns an engine with the group "g" of this many running workers without replicas.
 func scaledStub(t *testing.T, workers int) *providertest.Stub {
 	t.Helper()
 	stub := storedWorkers(t, 1)
@@ -68,7 +68,7 @@ func scaledStub(t *testing.T, workers int) *providertest.Stub {
 	return stub
 }
 
-// planPolicy plans a policy, which has to succeed.
+// planPolicy plans a policy, and fails on any diagnostic.
 func (tf terraform) planPolicy(config, prior map[string]tftypes.Value) map[string]tftypes.Value {
 	tf.t.Helper()
 	planned, diagnostics := tf.plan(thePolicy, config, prior)
@@ -84,7 +84,7 @@ func (tf terraform) applyPolicy(config map[string]tftypes.Value) map[string]tfty
 	return state
 }
 
-// refuses fails unless the only diagnostic is an error that says this.
+// refuses fails unless the only diagnostic is an error that contains this text.
 func refuses(t *testing.T, what string, diagnostics []*tfprotov6.Diagnostic, says string) {
 	t.Helper()
 	if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityError || !strings.Contains(details(diagnostics)[0], says) {
@@ -92,7 +92,7 @@ func refuses(t *testing.T, what string, diagnostics []*tfprotov6.Diagnostic, say
 	}
 }
 
-// A policy is checked against its group, whether that is stored or planned in the same run.
+// A policy is checked against its group, stored or planned in the same run.
 func TestPlanOfAutoscalingPolicy(t *testing.T) {
 	unknown := func(v tftypes.Value) tftypes.Value { return tftypes.NewValue(v.Type(), tftypes.UnknownValue) }
 	three := role{replicas: 3, port: 10000}
@@ -101,7 +101,7 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 		before func(tf terraform)
 		stub   func(e *providertest.Stub)
 		policy func(*policy.Model)
-		open   string // an attribute that is not known yet
+		open   string // an unknown attribute
 		says   string
 		warns  string
 	}{
@@ -186,8 +186,8 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 	}
 }
 
-// A plan without change is empty, whatever the count has come to be, and takes as many calls for one member as for
-// many.
+// A plan without changes is empty whatever the count is by now, and takes the same number of calls
+// for any number of members.
 func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 	var calls [][]string
 	for _, workers := range []int{1, 200} {
@@ -222,8 +222,8 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 	}
 }
 
-// A plan warns of the guards that have never had a value, and not of those that the policy has no longer, or as this
-// plan has it.
+// A plan warns of guards that have never had a value, but not of those that the policy no longer has,
+// or that the plan changes.
 func TestPlanWarnsOfUntoldGuards(t *testing.T) {
 	asking := func(path string) func(*policy.Model) {
 		return func(m *policy.Model) {
@@ -237,7 +237,7 @@ func TestPlanWarnsOfUntoldGuards(t *testing.T) {
 	untold := domain.UntoldGuardsDocument{Policy: "g/worker", Guards: []domain.UntoldGuard{
 		{Name: domain.GuardBusyHTTP, What: "activeapps.# of http://spark:8080/json/", Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "it answers 404"},
 	}}
-	providertest.Set(stub, untold) // of a policy that was there before
+	providertest.Set(stub, untold) // of an earlier policy
 	state := tf.applyPolicy(config)
 	for name, test := range map[string]struct {
 		config map[string]tftypes.Value
@@ -263,8 +263,8 @@ func TestPlanWarnsOfUntoldGuards(t *testing.T) {
 	refuses(t, "what can't be read", diagnostics, "disk full")
 }
 
-// What is not there as it should be is stored by an update: a policy whose end came to no end, one that is gone, and
-// one whose group is made anew, and takes it along.
+// An update stores what is missing or unfinished: a policy whose removal was interrupted, a deleted one, and one whose
+// group is replaced and takes it along.
 func TestPlanOfAutoscalingPolicyThatIsNotThere(t *testing.T) {
 	for name, change := range map[string]func(tf terraform, e *providertest.Stub){
 		"it ends": func(_ terraform, e *providertest.Stub) {
@@ -294,7 +294,7 @@ func TestPlanOfAutoscalingPolicyThatIsNotThere(t *testing.T) {
 	}
 }
 
-// A role has one policy: another one of the same configuration, or of another, is refused at plan.
+// A role has one policy: another one, in the same configuration or outside, is refused at plan.
 func TestPlanOfTwoAutoscalingPolicies(t *testing.T) {
 	const twice = `Two policies for one role: role: another resource of this configuration is the autoscaling policy for role "worker" of group "g" already`
 	const exists = `role "worker" of group "g" in cluster "lab" already has an autoscaling policy, with another specification, and a role has one at most; change that one, or import it: terraform import <address> lab/g/worker`
@@ -324,7 +324,7 @@ func TestPlanOfTwoAutoscalingPolicies(t *testing.T) {
 	tf = newTerraform(t, stub)
 	tf.planPolicy(tf.policy(), nil) // it is adopted
 
-	// Policies for other roles, groups and clusters are none of this one's.
+	// Policies for other roles, groups and clusters don't count.
 	stub = scaledStub(t, 2)
 	other := providertest.Documents[domain.GroupDocument](stub)["g"]
 	other.Spec.Name = "h"
@@ -334,12 +334,12 @@ func TestPlanOfTwoAutoscalingPolicies(t *testing.T) {
 	tf.planPolicy(tf.policy(func(m *policy.Model) { m.Group = types.StringValue("h") }), nil)
 }
 
-// A policy that is replaced, or moved to another address, is no second one.
+// A policy that is replaced, or moved to another address, is not a second one.
 func TestPlanOfReplacedAutoscalingPolicy(t *testing.T) {
 	stub := scaledStub(t, 2)
 	state := newTerraform(t, stub).applyPolicy(newTerraform(t, stub).policy())
 
-	// Terraform plans a replacement twice: with the state, and then with none, and with what the first plan noted.
+	// Terraform plans a replacement twice: with the state, and then without, but with the first plan's private state.
 	tf := newTerraform(t, stub)
 	config := tf.policy(atLeast(2))
 	proposed := maps.Clone(config)
@@ -353,19 +353,19 @@ func TestPlanOfReplacedAutoscalingPolicy(t *testing.T) {
 	})
 	fatalOn(t, err, second.Diagnostics)
 
-	// One that is tainted is read, and planned as a new one.
+	// A tainted one is read, and planned as new.
 	tf = newTerraform(t, stub)
 	_, diagnostics := tf.read(thePolicy, state)
 	fatalOn(t, nil, diagnostics)
 	tf.planPolicy(config, nil)
 
-	// One goes, and another one comes in its place.
+	// One is destroyed, and another one takes its place.
 	tf = newTerraform(t, stub)
 	_, diagnostics = tf.plan(thePolicy, nil, state)
 	fatalOn(t, nil, diagnostics)
 	tf.planPolicy(config, nil)
 
-	// It is for another role from now on, and another one for its former one.
+	// It moves to another role, and another one takes its former role.
 	tf = newTerraform(t, stub)
 	other := providertest.Documents[domain.GroupDocument](stub)["g"]
 	other.Spec.Name = "h"
@@ -375,8 +375,8 @@ func TestPlanOfReplacedAutoscalingPolicy(t *testing.T) {
 	tf.planPolicy(config, nil)
 }
 
-// A group whose plan has replicas for a role with a policy is refused where the policy is in the plan, and told of one
-// that may not be.
+// A group that declares replicas for a role with a policy is refused if the policy is in the plan, and gets a
+// warning if it may not be.
 func TestPlanOfCountedGroupWithAutoscalingPolicy(t *testing.T) {
 	const both = `roles["worker"].replicas: role "worker" of group "g" has roles["worker"].replicas = 3, and an autoscaling policy with min = 1 and max = 9`
 	counted := func(tf terraform, prior map[string]tftypes.Value) []*tfprotov6.Diagnostic {
@@ -432,7 +432,7 @@ func TestReadOfAutoscalingPolicy(t *testing.T) {
 		}
 	}
 
-	// What somebody else has applied is shown, and the plan goes back to what is declared.
+	// Changes from outside are shown, and the plan reverts them.
 	stub := scaledStub(t, 2)
 	tf := newTerraform(t, stub)
 	config := tf.policy()
@@ -465,7 +465,7 @@ func TestCreateAndDeleteOfAutoscalingPolicy(t *testing.T) {
 		t.Errorf("adopted: got %v (%v)", adopted, details(diagnostics))
 	}
 
-	// Another run was quicker than this one's apply.
+	// Another run has created one before this apply.
 	planned := newTerraform(t, scaledStub(t, 2)).planPolicy(tf.policy(atLeast(2)), nil)
 	none, diagnostics := tf.apply(thePolicy, tf.policy(atLeast(2)), nil, planned)
 	if none != nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy exists already" || !strings.Contains(diagnostics[0].Detail, "terraform import <address> lab/g/worker") {

@@ -9,11 +9,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// printableServer makes another server's diagnostics safe to print: they quote members, agents and hosts. The other one
-// isn't embedded, so that the compiler finds calls that a later version of the protocol adds.
+// printableServer makes diagnostics of another server safe to print, as they quote members, agents and hosts. It does
+// not embed the other server, so that the compiler reports calls that a later version of the protocol adds.
 type printableServer struct{ next tfprotov6.ProviderServer }
 
-// printed returns an answer whose diagnostics, or whose function's error, can be printed.
+// printed returns an answer whose diagnostics, or function error, are safe to print.
 func printed[T any](answer *T, err error) (*T, error) {
 	if answer == nil {
 		return nil, err

@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// What members, agents and hosts write reaches diagnostics, whichever call it is, as text that can be printed.
+// Text from members, agents and hosts is safe to print in the diagnostics of every call.
 func TestDiagnosticsArePrintable(t *testing.T) {
 	planGroupOf := func(r role) func(tf terraform) []*tfprotov6.Diagnostic {
 		return func(tf terraform) []*tfprotov6.Diagnostic {

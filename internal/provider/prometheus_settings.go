@@ -25,7 +25,7 @@ func (m prometheusLoginModel) expand() prometheus.Credentials {
 	}
 }
 
-// prometheusAttribute is how to log in to the Prometheus servers that data sources ask.
+// prometheusAttribute is the credentials for the Prometheus servers that data sources query.
 func prometheusAttribute() schema.Attribute {
 	return schema.MapNestedAttribute{
 		MarkdownDescription: "Credentials for the Prometheus servers that `trainyard_utilisation` and `trainyard_policy_backtest` query, by host, with the port if their `url` has one, such as `prometheus.example.com:9090`. " +

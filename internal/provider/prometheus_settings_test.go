@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// Credentials are for the host that they are given for, and go by https, or where they may be read.
+// Credentials only go to the host that they are for, over https, or unencrypted if that is allowed.
 func TestExpandPrometheus(t *testing.T) {
 	token := "verysecret"
 	logins := map[string]prometheus.Credentials{

@@ -35,10 +35,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/utilisation"
 )
 
-// stateDirVariable is the environment variable by which the engine finds its clusters where state_dir is left out.
+// stateDirVariable is the environment variable for the default of state_dir.
 const stateDirVariable = "TRAINYARD_STATE_DIR"
 
-// New returns a function that makes providers of this version, which run clusters on these engines.
+// New returns a constructor for providers of this version with these engines.
 func New(version string, engines engine.Registry) func() provider.Provider {
 	return func() provider.Provider {
 		return &trainyardProvider{version: version, engines: engines}
@@ -126,7 +126,7 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 	resp.ResourceData, resp.DataSourceData, resp.EphemeralResourceData = s, s, s
 }
 
-// unknownCredentials says what to do about credentials that are not known yet.
+// unknownCredentials says what to do about unknown credentials.
 const unknownCredentials = "What reaches the hosts has to be known before anything is planned, as their live state is part of every plan: write it down, take it from a variable, or from an ephemeral resource. " +
 	"Where it comes from another resource, apply that one first (-target)."
 

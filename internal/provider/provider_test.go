@@ -40,7 +40,7 @@ func configured(t *testing.T, set map[string]tftypes.Value) provider.ConfigureRe
 	return resp
 }
 
-// blockValue returns a block of the provider's configuration as Terraform hands it over.
+// blockValue returns a block of the provider's configuration as Terraform passes it.
 func blockValue(t *testing.T, block schema.Attribute, model any) tftypes.Value {
 	t.Helper()
 	typ, ok := block.GetType().(types.ObjectType)

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
-// TestPlanWithoutResidents: a plan warns if a resident that it needs doesn't run: why, what to do, and what doesn't
-// work.
+// TestPlanWithoutResidents: a plan warns if a controller or agent that it needs is not running: why, what to
+// do, and what does not work.
 func TestPlanWithoutResidents(t *testing.T) {
 	failing := domain.Resident{State: domain.ResidentFailing, Host: "a", Error: "no socket", Advice: "Set socket."}
 	running := domain.Resident{State: domain.ResidentRunning}
@@ -37,7 +37,7 @@ func TestPlanWithoutResidents(t *testing.T) {
 		found domain.Residents
 		plan  func(tf terraform, stub *providertest.Stub) []*tfprotov6.Diagnostic
 		at    string
-		says  []string // nothing if there is no warning
+		says  []string // empty for no warning
 	}{
 		"a cluster":                      {stub: func() *providertest.Stub { return &providertest.Stub{} }, found: down, plan: plain, says: []string{`Controller or agents of cluster "lab" not running`, controller, agent}},
 		"a cluster with all":             {stub: func() *providertest.Stub { return &providertest.Stub{} }, found: domain.Residents{Controller: running}, plan: plain},

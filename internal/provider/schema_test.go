@@ -22,7 +22,7 @@ func fatalOn(t *testing.T, err error, diagnostics []*tfprotov6.Diagnostic) {
 	}
 }
 
-// The framework validates the implementation of each schema when it is asked for all of them.
+// The framework validates the implementation of each schema when all are requested.
 func TestSchemasAreValidAndDescribed(t *testing.T) {
 	server := NewServer("test", engine.Registry{"process": {}})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
@@ -60,7 +60,7 @@ func TestSchemasAreValidAndDescribed(t *testing.T) {
 	}
 }
 
-// Whatever is a secret is marked as one, so that Terraform does not show it, and is in no state.
+// Every secret is marked as sensitive, and is in no state.
 func TestSecretsAreMarked(t *testing.T) {
 	server := NewServer("test", engine.Registry{"process": {}})
 	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
@@ -84,7 +84,7 @@ func TestSecretsAreMarked(t *testing.T) {
 	}
 }
 
-// collect adds attributes by their names, those within others by the names of both.
+// collect adds attributes by name, with nested ones under both names.
 func collect(all map[string]*tfprotov6.SchemaAttribute, at string, attributes []*tfprotov6.SchemaAttribute) {
 	for _, a := range attributes {
 		name := at + "." + a.Name

@@ -17,11 +17,11 @@ import (
 // address is the provider's address in the registry.
 const address = "registry.terraform.io/trainyard/trainyard"
 
-// gcPercent lets the heap of a provider, which lives for seconds, grow further before it is collected: it makes the
+// gcPercent lets the heap of a provider, which lives for seconds, grow further before it is collected. That makes the
 // plan of a group of 1,000 members a fifth faster.
 const gcPercent = 400
 
-// Serve answers Terraform until it is done, or gone. With keep it waits for a debugger to be attached instead.
+// Serve serves Terraform until that is done or gone. With keep, it waits for a debugger instead.
 func Serve(version string, engines engine.Registry, keep bool) error {
 	debug.SetGCPercent(gcPercent)
 	quietUnlessAsked()
@@ -39,15 +39,14 @@ func Serve(version string, engines engine.Registry, keep bool) error {
 	return tf6server.Serve(address, func() tfprotov6.ProviderServer { return NewServer(version, engines) }, options...)
 }
 
-// NewServer returns a server for a provider of this version, which runs clusters on these engines.
+// NewServer returns a server for a provider of this version with these engines.
 func NewServer(version string, engines engine.Registry) tfprotov6.ProviderServer {
 	p := New(version, engines)()
 	return printableServer{warningServer{packed.NewServer(context.Background(), p, providerserver.NewProtocol6(p)())}}
 }
 
-// quietUnlessAsked turns the framework's own log off where Terraform was not asked for any log. It would write several
-// lines for each value in a state, which Terraform parses to drop them: a quarter of the time of a plan of 1,000
-// members.
+// quietUnlessAsked turns off the framework's log unless Terraform was asked for a log. It writes several lines for each
+// value in a state, which Terraform parses only to drop them: a quarter of the time of a plan of 1,000 members.
 func quietUnlessAsked() {
 	for _, variable := range os.Environ() {
 		if strings.HasPrefix(variable, "TF_LOG") && !strings.HasSuffix(variable, "=") {
@@ -55,6 +54,6 @@ func quietUnlessAsked() {
 		}
 	}
 	for _, variable := range []string{"TF_LOG_SDK", "TF_LOG_SDK_FRAMEWORK", "TF_LOG_SDK_PROTO"} {
-		_ = os.Setenv(variable, "off") // it fails for malformed names only
+		_ = os.Setenv(variable, "off") // it only fails for malformed names
 	}
 }

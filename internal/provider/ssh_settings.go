@@ -22,7 +22,7 @@ type sshModel struct {
 	JumpHost        *string  `tfsdk:"jump_host"`
 }
 
-// expand returns the credentials as they are configured; what is left out is zero.
+// expand returns the credentials as configured; omitted values are zero.
 func (m *sshModel) expand() engine.SSHCredentials {
 	if m == nil {
 		return engine.SSHCredentials{}

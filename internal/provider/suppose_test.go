@@ -25,7 +25,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/sweep"
 )
 
-// validate returns what is said of a configuration, one line each.
+// validate returns the diagnostics of a configuration, one line each.
 func (tf terraform) validate(name string, config tftypes.Value) []string {
 	tf.t.Helper()
 	resp, err := tf.server.ValidateResourceConfig(tf.t.Context(), &tfprotov6.ValidateResourceConfigRequest{
@@ -37,7 +37,7 @@ func (tf terraform) validate(name string, config tftypes.Value) []string {
 	}
 	var said []string
 	for _, d := range resp.Diagnostics {
-		// The framework itself misses the required attributes of an element that is not known.
+		// The framework itself reports missing required attributes within an unknown element.
 		if d.Summary != "Missing Configuration for Required Attribute" {
 			said = append(said, d.Summary+": "+d.Detail)
 		}
@@ -45,7 +45,7 @@ func (tf terraform) validate(name string, config tftypes.Value) []string {
 	return said
 }
 
-// configurationOf returns a model as the configuration that it is, without what is computed.
+// configurationOf returns a model as a configuration, without computed attributes.
 func configurationOf(t *testing.T, s schema.Schema, model any) tftypes.Value {
 	t.Helper()
 	ctx := context.Background()
@@ -65,7 +65,7 @@ func configurationOf(t *testing.T, s schema.Schema, model any) tftypes.Value {
 	return unpacked(t, s, config)
 }
 
-// unpacked returns a resource as Terraform has it.
+// unpacked returns a resource as Terraform sees it.
 func unpacked(t *testing.T, s schema.Schema, resource tftypes.Value) tftypes.Value {
 	t.Helper()
 	var attributes map[string]tftypes.Value
@@ -86,7 +86,7 @@ func unpacked(t *testing.T, s schema.Schema, resource tftypes.Value) tftypes.Val
 	return tftypes.NewValue(tftypes.Object{AttributeTypes: is}, attributes)
 }
 
-// validGroups are groups without a fault, in which the rules about several attributes find as much as they can.
+// validGroups are valid groups that involve as many rules about several attributes as possible.
 func validGroups(t *testing.T) map[string]group.Model {
 	text := types.StringValue
 	groupOf := func(framework string, roles map[string]group.RoleModel) group.Model {
@@ -145,7 +145,7 @@ func validGroups(t *testing.T) map[string]group.Model {
 	return map[string]group.Model{"full": full, "served": served, "launched": launched, "farm": farm, "overridden": overridden, "chief": chief}
 }
 
-// validPolicies are policies without a fault, in which the rules about several attributes find as much as they can.
+// validPolicies are valid policies that involve as many rules about several attributes as possible.
 func validPolicies() map[string]policy.Model {
 	text := types.StringValue
 	whole := policytest.Small()
@@ -172,7 +172,7 @@ func validPolicies() map[string]policy.Model {
 	return map[string]policy.Model{"full": policytest.Full(), "small": policytest.Small(), "whole": whole, "asleep": asleep, "daily": daily}
 }
 
-// validPools are GPU pools without a fault.
+// validPools are valid GPU pools.
 func validPools(t *testing.T) map[string]gpupool.Model {
 	pool := func(byHost map[string][]string) gpupool.Model {
 		return gpupool.Model{
@@ -187,7 +187,7 @@ func validPools(t *testing.T) map[string]gpupool.Model {
 	return map[string]gpupool.Model{"named": named, "selected": selected}
 }
 
-// validSweeps are sweeps without a fault, in which the rules about several attributes find as much as they can.
+// validSweeps are valid sweeps that involve as many rules about several attributes as possible.
 func validSweeps(t *testing.T) map[string]sweep.Model {
 	text := types.StringValue
 	small := sweep.Model{
@@ -210,7 +210,7 @@ func validSweeps(t *testing.T) map[string]sweep.Model {
 	return map[string]sweep.Model{"small": small, "full": full}
 }
 
-// validConfigurations are those of all resources that have rules about several attributes.
+// validConfigurations are those of all resources with rules about several attributes.
 func validConfigurations(t *testing.T) map[string]map[string]tftypes.Value {
 	t.Helper()
 	engines := []string{"process", "swarm"}
@@ -238,7 +238,7 @@ func validConfigurations(t *testing.T) map[string]map[string]tftypes.Value {
 	return all
 }
 
-// places returns the paths of all values in a configuration, but for those of nothing.
+// places returns the paths of all values in a configuration that are not null.
 func places(t *testing.T, config tftypes.Value) []string {
 	t.Helper()
 	var found []string
@@ -255,7 +255,7 @@ func places(t *testing.T, config tftypes.Value) []string {
 	return found
 }
 
-// without returns a configuration of which some is not known.
+// without returns a configuration with these values unknown.
 func without(t providertest.Require, config tftypes.Value, unknown ...string) tftypes.Value {
 	open, err := tftypes.Transform(config, func(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 		if slices.Contains(unknown, at.String()) {
@@ -269,8 +269,8 @@ func without(t providertest.Require, config tftypes.Value, unknown ...string) tf
 	return open
 }
 
-// What is not known is no fault: nothing is found in a valid configuration, whatever of it is open, one by one and
-// several at once.
+// Unknown values are no problem: a valid configuration stays valid with any of its values unknown,
+// alone or several at once.
 func TestUnknownValuesAreNoProblem(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
 	for resource, configurations := range validConfigurations(t) {
@@ -299,7 +299,7 @@ func TestUnknownValuesAreNoProblem(t *testing.T) {
 	}
 }
 
-// What is known is checked, whatever else is not.
+// Known values are checked, whatever else is unknown.
 func TestKnownValuesAreChecked(t *testing.T) {
 	tf := newTerraform(t, &providertest.Stub{})
 	groups, policies, pools := validGroups(t), validPolicies(), validPools(t)

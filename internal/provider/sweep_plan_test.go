@@ -39,7 +39,7 @@ func (tf terraform) sweep(changes ...func(*sweep.Model)) map[string]tftypes.Valu
 	return attributes
 }
 
-// planSweep plans a sweep, which has to succeed.
+// planSweep plans a sweep, and fails on any diagnostic.
 func (tf terraform) planSweep(config, prior map[string]tftypes.Value) map[string]tftypes.Value {
 	tf.t.Helper()
 	planned, diagnostics := tf.plan(theSweep, config, prior)
@@ -55,7 +55,7 @@ func (tf terraform) applySweep(config map[string]tftypes.Value) map[string]tftyp
 	return state
 }
 
-// ran has runs of the stored sweep "lr" be remembered as they are now.
+// ran sets the state of runs of the stored sweep "lr".
 func ran(stub *providertest.Stub, runs map[string]domain.Run) {
 	doc := providertest.Documents[domain.SweepDocument](stub)["lr"]
 	spec, _ := core.Join(doc, providertest.Documents[domain.SweepRuns](stub))
@@ -115,7 +115,7 @@ func TestPlanOfNewSweep(t *testing.T) {
 	}
 }
 
-// What depends on what is known only during the apply waits for that.
+// Checks that depend on unknown values are deferred.
 func TestPlanOfSweepThatIsDeferred(t *testing.T) {
 	huge := func(m *sweep.Model) { m.Resources = &group.ResourcesModel{CPUs: types.Float64Value(64)} }
 	for name, test := range map[string]struct {
@@ -150,7 +150,7 @@ func TestPlanOfSweepThatIsDeferred(t *testing.T) {
 			tf.planSweep(config, nil)
 		})
 	}
-	// Devices that are open are no reason to refuse runs that ask for them.
+	// Unknown devices are no reason to refuse runs that ask for some.
 	tf := newTerraform(t, gpuStub())
 	config := tf.gpuPool("p", nil)
 	config["devices"] = tftypes.NewValue(config["devices"].Type(), tftypes.UnknownValue)
@@ -158,7 +158,7 @@ func TestPlanOfSweepThatIsDeferred(t *testing.T) {
 	tf.planSweep(tf.sweep(func(m *sweep.Model) { m.GPUs = &group.RoleGPUsModel{Pool: "p"} }), nil)
 }
 
-// A plan without change makes no difference, and the number of runs makes none to the number of engine calls.
+// A plan without changes is empty, and takes the same number of engine calls for any number of runs.
 func TestPlanOfSweepWithoutChange(t *testing.T) {
 	var calls [][]string
 	for _, n := range []int{1, 500} {
@@ -185,7 +185,7 @@ func TestPlanOfSweepWithoutChange(t *testing.T) {
 	}
 }
 
-// A plan without change costs as much for a thousand runs as for one, but for their bytes.
+// A plan without changes allocates no more for a thousand runs than for one, except for their bytes.
 func TestPlanOfSweepWalksNoRuns(t *testing.T) {
 	var allocations []float64
 	for _, n := range []int{1, 1000} {
@@ -211,20 +211,20 @@ func manyRuns(n int) map[string]map[string]string {
 	return runs
 }
 
-// addRuns adds runs to a sweep, or changes them.
+// addRuns adds or changes runs of a sweep.
 func addRuns(m *sweep.Model, runs map[string]map[string]string) {
 	all, _ := m.Runs.Unpack()
 	maps.Copy(all, runs)
 	m.Runs = packed.Of(all)
 }
 
-// A plan tells how many runs start anew.
+// A plan says how many runs start again.
 func TestPlanOfSweepTellsReruns(t *testing.T) {
 	image := func(m *sweep.Model) { m.Command = []string{"/bin/false"} }
 	failed := func(m *sweep.Model) { m.Rerun = types.StringValue("failed") }
 	for name, test := range map[string]struct {
 		stored, change func(*sweep.Model)
-		says           []string // nothing if there is no warning
+		says           []string // empty for no warning
 	}{
 		"another program": {change: image, says: []string{`Sweep "lr": 3 runs start anew`, "3 of its 4 runs have been started before"}},
 		"another program, where the failed are rerun": {stored: failed, change: func(m *sweep.Model) {
@@ -266,7 +266,7 @@ func TestPlanOfSweepTellsReruns(t *testing.T) {
 	}
 }
 
-// Groups and sweeps of one plan have names of their own, and do without what a sweep leaves.
+// Groups and sweeps of one plan can't share a name, and may use what a destroyed sweep leaves.
 func TestPlanOfGroupBesideSweep(t *testing.T) {
 	workers := func(tf terraform, name string) map[string]tftypes.Value {
 		return tf.group(name, role{replicas: 1, port: 9000, cpus: 3})
@@ -301,7 +301,7 @@ func TestPlanOfGroupBesideSweep(t *testing.T) {
 	}
 }
 
-// A sweep leaves GPUs to a group that is planned after it, though its runs use them until the apply.
+// A destroyed sweep leaves its GPUs to a group that is planned after it, though its runs use them until the apply.
 func TestPlanOfGPUsThatSweepLeaves(t *testing.T) {
 	for name, leaves := range map[string]bool{"it goes on": false, "it goes": true} {
 		stub := gpuStub()
@@ -324,7 +324,7 @@ func TestPlanOfGPUsThatSweepLeaves(t *testing.T) {
 	}
 }
 
-// A sweep takes no name of a group that is planned, and takes that of one that goes.
+// A sweep can't take the name of a planned group, but that of one that is destroyed.
 func TestPlanOfSweepBesideGroup(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	_, diagnostics := tf.plan("trainyard_group", tf.group("lr", role{replicas: 1}), nil)

@@ -41,7 +41,7 @@ func TestReadOfSweep(t *testing.T) {
 	}
 }
 
-// A sweep that was created without a trace in the state is adopted, and another one of its name is not.
+// A sweep that was created but is missing in the state is adopted; one with another specification is not.
 func TestCreateOfSweepThatExists(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	config := tf.sweep()
@@ -57,8 +57,8 @@ func TestCreateOfSweepThatExists(t *testing.T) {
 	}
 }
 
-// A sweep that somebody else changes between the write and the read is an error that says so, and is in the state as it
-// was applied.
+// A sweep that somebody else changes between the write and the read is an error that says so, and is
+// in the state as applied.
 func TestPutOfSweepThatIsChanged(t *testing.T) {
 	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
 	tf := newTerraform(t, stub)
@@ -79,7 +79,7 @@ func TestPutOfSweepThatIsChanged(t *testing.T) {
 	}
 }
 
-// What was stored is in the state, whatever failed after that.
+// A stored sweep is in the state, whatever fails after that.
 func TestPutOfSweepThatFails(t *testing.T) {
 	down := errors.New("no room on the disk")
 	for name, test := range map[string]struct {
@@ -101,7 +101,7 @@ func TestPutOfSweepThatFails(t *testing.T) {
 	}
 }
 
-// A sweep that a destroy left half way is shown, destroyed, or made anew by the next apply.
+// A sweep whose destroy was interrupted is shown, destroyed, or created anew by the next apply.
 func TestSweepThatIsHalfDestroyed(t *testing.T) {
 	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
 	tf := newTerraform(t, stub)
@@ -148,7 +148,7 @@ func TestDeleteOfWhatSweepUses(t *testing.T) {
 	}
 }
 
-// The data source tells what queued runs wait for, as the cluster is now.
+// The data source says what queued runs wait for on the present cluster.
 func TestReadOfSweepData(t *testing.T) {
 	stub := providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))
 	tf := newTerraform(t, stub)
@@ -192,7 +192,7 @@ func TestReadOfSweepData(t *testing.T) {
 	}
 }
 
-// A sweep is imported by its ID, and then is as it is stored.
+// A sweep is imported by its ID, as it is stored.
 func TestImportOfSweep(t *testing.T) {
 	tf := newTerraform(t, providertest.Set(&providertest.Stub{}, providertest.LabOf("local")))
 	config := tf.sweep()

@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
-// terraform plans resources as Terraform does, one after the other in one run.
+// terraform plans resources as Terraform does, one after another in one run.
 type terraform struct {
 	t       *testing.T
 	server  tfprotov6.ProviderServer
@@ -38,14 +38,14 @@ func terraformOn(t *testing.T, engines engine.Registry) terraform {
 	return terraform{t, server, schemas.ResourceSchemas}
 }
 
-// encode encodes a value as Terraform does, which has maps in the order of their keys.
+// encode encodes a value as Terraform does, which sorts maps by key.
 func encode(t *testing.T, s *tfprotov6.Schema, v tftypes.Value) *tfprotov6.DynamicValue {
 	t.Helper()
 	encoded, err := tfprotov6.NewDynamicValue(s.ValueType(), v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signature, err := s.ValueType().MarshalJSON() //nolint:staticcheck // there is no other way from its types to Terraform's own
+	signature, err := s.ValueType().MarshalJSON() //nolint:staticcheck // the only way from its types to Terraform's own
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func encode(t *testing.T, s *tfprotov6.Schema, v tftypes.Value) *tfprotov6.Dynam
 	return &encoded
 }
 
-// plan plans a resource, and returns the planned attributes. A config of nil plans its destruction, a prior of nil its
+// plan plans a resource, and returns the planned attributes. A nil config plans its destruction, a nil prior its
 // creation. Computed attributes of the prior state are proposed, as Terraform does.
 func (tf terraform) plan(name string, config, prior map[string]tftypes.Value) (planned map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
@@ -86,13 +86,13 @@ func (tf terraform) plan(name string, config, prior map[string]tftypes.Value) (p
 	return tf.attributes(name, resp.PlannedState), resp.Diagnostics
 }
 
-// applyCluster carries out what was planned of a cluster, and returns the new state.
+// applyCluster applies the plan of a cluster, and returns the new state.
 func (tf terraform) applyCluster(config, prior, planned map[string]tftypes.Value) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
 	return tf.apply("trainyard_cluster", config, prior, planned)
 }
 
-// apply carries out what was planned of a resource, and returns the new state.
+// apply applies the plan of a resource, and returns the new state.
 func (tf terraform) apply(name string, config, prior, planned map[string]tftypes.Value) (state map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
 	resp, err := tf.server.ApplyResourceChange(tf.t.Context(), &tfprotov6.ApplyResourceChangeRequest{
@@ -104,7 +104,7 @@ func (tf terraform) apply(name string, config, prior, planned map[string]tftypes
 	return tf.attributes(name, resp.NewState), resp.Diagnostics
 }
 
-// read refreshes a state; nil is one that is gone.
+// read refreshes a state; found is nil if it is gone.
 func (tf terraform) read(name string, state map[string]tftypes.Value) (found map[string]tftypes.Value, diagnostics []*tfprotov6.Diagnostic) {
 	tf.t.Helper()
 	resp, err := tf.server.ReadResource(tf.t.Context(), &tfprotov6.ReadResourceRequest{TypeName: name, CurrentState: tf.object(name, state)})
@@ -114,7 +114,7 @@ func (tf terraform) read(name string, state map[string]tftypes.Value) (found map
 	return tf.attributes(name, resp.NewState), resp.Diagnostics
 }
 
-// object encodes a resource; nil is one that is not there.
+// object encodes a resource; nil for one that does not exist.
 func (tf terraform) object(name string, attributes map[string]tftypes.Value) *tfprotov6.DynamicValue {
 	tf.t.Helper()
 	s := tf.schemas[name]
@@ -140,7 +140,7 @@ func (tf terraform) attributes(name string, encoded *tfprotov6.DynamicValue) (at
 	return attributes
 }
 
-// config returns a configuration in which all but these attributes are null.
+// config returns a configuration with only these attributes set.
 func (tf terraform) config(name string, set map[string]tftypes.Value) map[string]tftypes.Value {
 	tf.t.Helper()
 	all := nullsOf(tf.schemas[name])
@@ -148,7 +148,7 @@ func (tf terraform) config(name string, set map[string]tftypes.Value) map[string
 	return all
 }
 
-// nullsOf returns the attributes of a schema, all of them null.
+// nullsOf returns the attributes of a schema, all null.
 func nullsOf(s *tfprotov6.Schema) map[string]tftypes.Value {
 	all := map[string]tftypes.Value{}
 	for _, a := range s.Block.Attributes {
@@ -157,7 +157,7 @@ func nullsOf(s *tfprotov6.Schema) map[string]tftypes.Value {
 	return all
 }
 
-// role is what the tests say about the role "worker" of a group.
+// role is what tests set for the role "worker" of a group.
 type role struct {
 	replicas, port int64 // a port of 0 is left out
 	cpus           float64
@@ -194,7 +194,7 @@ func (tf terraform) groupOf(name string, m group.RoleModel) map[string]tftypes.V
 	})
 }
 
-// labReference refers to the cluster "lab" of the default engine at an endpoint, or nil.
+// labReference refers to the cluster "lab" of the default engine, at an endpoint or nil.
 func labReference(endpoint any) tftypes.Value {
 	typ := tftypes.Object{AttributeTypes: map[string]tftypes.Type{"name": tftypes.String, "engine": tftypes.String, "endpoint": tftypes.String}}
 	return tftypes.NewValue(typ, map[string]tftypes.Value{

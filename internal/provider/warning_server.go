@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// warningServer shows what the calls of an apply have to say though they did what they were asked for.
+// warningServer adds the warnings of engine calls that succeeded to the diagnostics of an apply.
 type warningServer struct{ tfprotov6.ProviderServer }
 
 // ApplyResourceChange adds the warnings to the diagnostics.

@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// applying is a server whose applies warn of something.
+// applying is a server whose applies report a warning.
 type applying struct{ tfprotov6.ProviderServer }
 
 func (applying) ApplyResourceChange(
@@ -19,7 +19,7 @@ func (applying) ApplyResourceChange(
 	return &tfprotov6.ApplyResourceChangeResponse{}, nil
 }
 
-// TestApplyWarns: what an engine warns of is a diagnostic of the apply, and safe to print.
+// TestApplyWarns: an engine's warning is a diagnostic of the apply, and safe to print.
 func TestApplyWarns(t *testing.T) {
 	answer, err := printableServer{warningServer{applying{}}}.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{})
 	if err != nil {

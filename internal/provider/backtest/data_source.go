@@ -23,16 +23,16 @@ func (d *policyBacktestDataSource) Schema(_ context.Context, _ datasource.Schema
 	resp.Schema = Schema()
 }
 
-// ValidateConfig checks each of policy, trace and model that is known.
+// ValidateConfig checks policy, trace and model, each if it is known.
 func (d *policyBacktestDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
-	// known reads an attribute that is known in all its parts. What does not fit into a model is told by the
-	// attribute's own validators.
+	// known reads an attribute if all parts of it are known. The attribute's own validators report values
+	// that don't fit the model.
 	known := func(attribute string, target any, others ...string) bool {
 		return resourcekit.SettledAttributes(req.Config.Raw, others...) && !req.Config.GetAttribute(ctx, path.Root(attribute), target).HasError()
 	}
 	var config Model
 	if known("policy", &config.Policy, "trace", "model") {
-		var diags diag.Diagnostics // as above
+		var diags diag.Diagnostics // reported by validators as well
 		if policy := config.Policy.expand(&diags); !diags.HasError() {
 			resourcekit.AddProblems(&resp.Diagnostics, config.Policy.problems(policy))
 		}
@@ -47,7 +47,7 @@ func (d *policyBacktestDataSource) ValidateConfig(ctx context.Context, req datas
 	}
 }
 
-// Read checks all of it once more, for what is wrong with policy and trace together. Warnings were given before.
+// Read checks everything again, for errors that involve both policy and trace. Warnings were reported before.
 func (d *policyBacktestDataSource) Read(ctx context.Context, req datasource.ReadRequest, resp *datasource.ReadResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	var config Model

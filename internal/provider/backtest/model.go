@@ -23,13 +23,13 @@ import (
 const (
 	// mostSteps is how many changes are shown.
 	mostSteps = 1000
-	// mostDecisions bounds how long a backtest takes: those of two years, one every five seconds, or as many others.
+	// mostDecisions limits the duration of a backtest: as many decisions as two years have at one every five seconds.
 	mostDecisions = 2 * 365 * 24 * 3600 / 5
-	// longestTrace bounds the time that a trace covers.
+	// longestTrace limits the time that a trace covers.
 	longestTrace = 100 * 365 * 24 * time.Hour
 )
 
-// Summaries of what is wrong with a backtest.
+// Summaries of the problems of a backtest.
 const (
 	invalidPolicy = "Invalid policy"
 	invalidTrace  = "Invalid trace"
@@ -52,7 +52,7 @@ type Model struct {
 	SVG                     types.String       `tfsdk:"svg"`
 }
 
-// policyModel is a policy whose metrics are signals of a model.
+// policyModel is a policy whose metrics are signals of the simulated members.
 type policyModel struct {
 	policy.ScalingModel
 
@@ -65,17 +65,17 @@ type metricModel struct {
 	Signal *string `tfsdk:"signal"`
 }
 
-// algorithm is the metric's, which is empty where it has none.
+// algorithm returns the metric's algorithm, empty if it has none.
 func (m metricModel) algorithm() policy.ScalingAlgorithmModel { return resourcekit.Value(m.Algorithm) }
 
-// traceModel is a load over time, by one of its attributes.
+// traceModel is a load over time, given by one of its attributes.
 type traceModel struct {
 	CSV        *string               `tfsdk:"csv"`
 	Load       *loadModel            `tfsdk:"load"`
 	Prometheus *tracePrometheusModel `tfsdk:"prometheus"`
 }
 
-// tracePrometheusModel is a range of what a Prometheus remembers.
+// tracePrometheusModel is a range of a Prometheus query.
 type tracePrometheusModel struct {
 	URL     string       `tfsdk:"url"`
 	Query   string       `tfsdk:"query"`
@@ -91,11 +91,11 @@ type loadModel struct {
 	Values []types.Float64 `tfsdk:"values"`
 }
 
-// memberModel is what a member does with a load.
+// memberModel is how a member handles load.
 type memberModel struct {
 	Capacity types.Float64 `tfsdk:"capacity"`
 	Startup  types.String  `tfsdk:"startup"`
-	// ChangeTime and ChangeLossPercent are those of [autoscale.ChangeCost].
+	// ChangeTime and ChangeLossPercent are as in [autoscale.ChangeCost].
 	ChangeTime        types.String  `tfsdk:"change_time"`
 	ChangeLossPercent types.Float64 `tfsdk:"change_loss_percent"`
 }
@@ -107,7 +107,7 @@ type scalingStepModel struct {
 	Reason string            `tfsdk:"reason"`
 }
 
-// expand returns what is tested, with what is wrong with it. A trace that is a Prometheus' is read.
+// expand returns what to test, and its problems. It reads a trace from Prometheus unless there are other problems.
 func (m Model) expand(ctx context.Context, logins map[string]prometheus.Credentials, diags *diag.Diagnostics) (domain.AutoscalingPolicy, autoscale.Trace, autoscale.Model, domain.Problems) {
 	policy := m.Policy.expand(diags)
 	problems := m.Policy.problems(policy)
@@ -133,14 +133,14 @@ func (m Model) expand(ctx context.Context, logins map[string]prometheus.Credenti
 	return policy, trace, model, problems
 }
 
-// expand returns the policy, of a role that is there for the backtest only.
+// expand returns the policy, for a role that only exists in the backtest.
 func (m policyModel) expand(diags *diag.Diagnostics) domain.AutoscalingPolicy {
 	policy := domain.AutoscalingPolicy{Cluster: "backtest", Group: "backtest", Role: "backtest"}
 	resourcekit.Expand(&policy, m, diags)
 	return policy
 }
 
-// signals returns what the metrics show.
+// signals returns the signal of each metric.
 func (m policyModel) signals() map[string]autoscale.Signal {
 	signals := m.ownSignals()
 	for _, metric := range m.Metrics {
@@ -156,7 +156,7 @@ func (m policyModel) signals() map[string]autoscale.Signal {
 	return signals
 }
 
-// ownSignals returns what the metrics show by what they say themselves.
+// ownSignals returns the signal of each metric by its own attributes.
 func (m policyModel) ownSignals() map[string]autoscale.Signal {
 	return resourcekit.ConvertMap(m.Metrics, func(metric metricModel) autoscale.Signal {
 		otherwise := autoscale.SignalUtilisation
@@ -172,7 +172,7 @@ func (m policyModel) ownSignals() map[string]autoscale.Signal {
 	})
 }
 
-// problems returns what is wrong with the policy, and what can't be tested of it.
+// problems returns the problems of the policy, and what of it can't be tested.
 func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 	var problems domain.Problems
 	for _, name := range slices.Sorted(maps.Keys(m.Metrics)) {
@@ -203,8 +203,8 @@ func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 	return problems
 }
 
-// expand returns the trace, with what is wrong with it. One of a Prometheus has no values yet, which
-// [tracePrometheusModel.read] reads.
+// expand returns the trace, and its problems. A trace from Prometheus has no values yet, see
+// [tracePrometheusModel.read].
 func (m traceModel) expand() (autoscale.Trace, domain.Problems) {
 	at, given := domain.Path{"trace"}, 0
 	for _, there := range []bool{m.CSV != nil, m.Load != nil, m.Prometheus != nil} {
@@ -237,7 +237,7 @@ func (m traceModel) expand() (autoscale.Trace, domain.Problems) {
 	return trace, problems
 }
 
-// tooManyYears returns what is wrong with a trace that covers more time than can be reckoned with.
+// tooManyYears returns the problem of a trace that is too long to compute with.
 func tooManyYears(trace autoscale.Trace) domain.Problems {
 	var problems domain.Problems
 	if covered := trace.Step.Hours() * float64(len(trace.Load)); covered > longestTrace.Hours() {
@@ -267,7 +267,7 @@ func (m loadModel) expand(at domain.Path) (autoscale.Trace, domain.Problems) {
 	return trace, problems
 }
 
-// traceTime returns a time of a trace.
+// traceTime parses a time of a trace.
 func traceTime(ps *domain.Problems, at domain.Path, text string) time.Time {
 	moment, err := time.Parse(time.RFC3339, text)
 	if err != nil {
@@ -276,7 +276,7 @@ func traceTime(ps *domain.Problems, at domain.Path, text string) time.Time {
 	return moment
 }
 
-// traceStep returns the time between two values of a trace.
+// traceStep parses the time between two values of a trace.
 func traceStep(ps *domain.Problems, at domain.Path, text string) time.Duration {
 	step, err := time.ParseDuration(text)
 	if err != nil || step <= 0 {
@@ -285,7 +285,7 @@ func traceStep(ps *domain.Problems, at domain.Path, text string) time.Duration {
 	return step
 }
 
-// expand returns the range that a Prometheus is asked for, with what is wrong with it.
+// expand returns the range to query, and its problems.
 func (m tracePrometheusModel) expand(at domain.Path) (prometheus.Range, domain.Problems) {
 	var problems domain.Problems
 	asked := prometheus.Range{
@@ -303,7 +303,7 @@ func (m tracePrometheusModel) expand(at domain.Path) (prometheus.Range, domain.P
 	return asked, problems
 }
 
-// read returns the trace of a range that is valid.
+// read returns the trace of a valid range.
 func (m tracePrometheusModel) read(ctx context.Context, logins map[string]prometheus.Credentials) (autoscale.Trace, error) {
 	asked, _ := m.expand(nil)
 	settings, err := (&resourcekit.PrometheusModel{URL: m.URL, Timeout: m.Timeout}).Expand(logins)
@@ -317,7 +317,7 @@ func (m tracePrometheusModel) read(ctx context.Context, logins map[string]promet
 	return autoscale.NewTrace(asked.Start, asked.Step, values)
 }
 
-// expand returns the model of members whose metrics show this, with what is wrong with it.
+// expand returns the model of members whose metrics have these signals, and its problems.
 func (m memberModel) expand(signals map[string]autoscale.Signal) (autoscale.Model, domain.Problems) {
 	at := domain.Path{"model"}
 	var problems domain.Problems
@@ -340,7 +340,7 @@ func (m memberModel) expand(signals map[string]autoscale.Signal) (autoscale.Mode
 	return autoscale.Model{Capacity: capacity, Startup: startup, Change: change, Signals: signals}, problems
 }
 
-// tooLong returns what is wrong with a trace that takes too many decisions of a policy.
+// tooLong returns the problem of a trace that takes too many decisions of the policy.
 func tooLong(policy domain.AutoscalingPolicy, trace autoscale.Trace) domain.Problems {
 	var problems domain.Problems
 	if decisions := trace.Step.Seconds() * float64(len(trace.Load)) / policy.Every().Seconds(); decisions > mostDecisions {
@@ -350,7 +350,7 @@ func tooLong(policy domain.AutoscalingPolicy, trace autoscale.Trace) domain.Prob
 	return problems
 }
 
-// flatten completes the model with what the policy made of the trace.
+// flatten completes the model with the course of the backtest.
 func (m *Model) flatten(course autoscale.Course, trace autoscale.Trace, model autoscale.Model) {
 	m.Steps = []scalingStepModel{}
 	for _, s := range course.Steps[max(0, len(course.Steps)-mostSteps):] {

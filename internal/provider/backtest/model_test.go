@@ -22,13 +22,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
-// hpa is a policy as of the Horizontal Pod Autoscaler.
+// hpa is a policy like that of a Horizontal Pod Autoscaler.
 func hpa() policyModel {
 	target := policy.ScalingMetricModel{Algorithm: &policy.ScalingAlgorithmModel{Target: &policy.TargetModel{Value: providertest.Inexact(50)}}}
 	return policyModel{ScalingModel: policy.ScalingModel{Min: new(int64(1)), Max: new(int64(10))}, Metrics: map[string]metricModel{"cpu": {ScalingMetricModel: target}}}
 }
 
-// The model has all attributes of the schema, and what it expands to is what was configured.
+// The model has all attributes of the schema, and expands to what was configured.
 func TestPolicyBacktestModel(t *testing.T) {
 	m := Model{
 		Policy: hpa(),
@@ -66,7 +66,7 @@ func TestPolicyBacktestModel(t *testing.T) {
 	}
 }
 
-// The newest steps are shown, and how many there were before.
+// The newest steps are shown, and the number of those left out.
 func TestStepsAreBounded(t *testing.T) {
 	for name, test := range map[string]struct{ steps, changes, shown, leftOut int }{
 		"few":                {3, 2, 3, 0},
@@ -88,7 +88,7 @@ func TestStepsAreBounded(t *testing.T) {
 	}
 }
 
-// A forecast that is told no lead looks as far ahead as members take to start.
+// A forecast without a lead looks as far ahead as members take to start.
 func TestBacktestLearnsTheLead(t *testing.T) {
 	for given, want := range map[types.String]time.Duration{types.StringNull(): 90 * time.Second, types.StringValue("3m"): 3 * time.Minute} {
 		m := Model{Policy: hpa(), Trace: traceModel{Load: &loadModel{"2026-01-31T12:00:00Z", "1m", []types.Float64{providertest.Inexact(1)}}}, Model: memberModel{Capacity: providertest.Inexact(50), Startup: types.StringValue("90s")}}
@@ -103,7 +103,7 @@ func TestBacktestLearnsTheLead(t *testing.T) {
 	}
 }
 
-// What a metric shows follows from its algorithm, unless it is said.
+// A metric's signal follows from its algorithm unless it is set.
 func TestSignals(t *testing.T) {
 	metric := func(algorithm policy.ScalingAlgorithmModel, signal *string) metricModel {
 		return metricModel{policy.ScalingMetricModel{Algorithm: &algorithm}, signal}
@@ -163,7 +163,7 @@ func TestPolicyBacktestProblems(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		change func(*Model)
-		// want is the path and the beginning of the detail; "" for no problem.
+		// want is the path and the start of the detail; "" for no problem.
 		want string
 	}{
 		"right":                   {func(*Model) {}, ""},
@@ -239,8 +239,8 @@ func TestPolicyBacktestProblems(t *testing.T) {
 	}
 }
 
-// TestObservedSignals: a metric that a learned algorithm observes shows what its feature is made of, unless it says
-// otherwise.
+// TestObservedSignals: the signal of a metric that a learned algorithm observes follows from the
+// feature, unless it is set.
 func TestObservedSignals(t *testing.T) {
 	observed := policy.LearnedModel{Per: new("total"), Observes: types.MapValueMust(types.StringType, map[string]attr.Value{
 		"cpu": types.StringValue("cpu"), "p99": types.StringValue("latency"), "lag_growth": types.StringValue("lag"), "reassigning": types.StringValue("moves"), "skew": types.StringValue("skew"),

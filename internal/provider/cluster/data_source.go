@@ -37,7 +37,7 @@ type dataModel struct {
 	Agents     map[string]agentResidentModel `tfsdk:"agents"`
 }
 
-// controllerModel is the state of a cluster's controller, agentResidentModel that of a host's agent.
+// controllerModel is the state of a cluster's controller, and agentResidentModel that of a host's agent.
 type controllerModel struct {
 	State string  `tfsdk:"state"`
 	Host  *string `tfsdk:"host"`
@@ -251,7 +251,7 @@ func (d *clusterDataSource) Read(ctx context.Context, req datasource.ReadRequest
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// residentError returns why a resident isn't running; nil if it runs or is starting.
+// residentError returns why a controller or agent is not running; nil if it runs or is starting.
 func residentError(r domain.Resident) *string {
 	if r.Error == "" {
 		return nil

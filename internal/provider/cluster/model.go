@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// Model is trainyard_cluster as Terraform keeps it.
+// Model is the model of trainyard_cluster.
 type Model struct {
 	ID       types.String         `tfsdk:"id"`
 	Name     types.String         `tfsdk:"name"`
@@ -26,7 +26,7 @@ type Model struct {
 	Timeouts timeouts.Value       `tfsdk:"timeouts"`
 }
 
-// HostModel is a host as Terraform keeps it.
+// HostModel is a host.
 type HostModel struct {
 	Address          *string           `tfsdk:"address"`
 	Labels           map[string]string `tfsdk:"labels"`
@@ -61,18 +61,18 @@ type identity struct {
 	Name types.String `tfsdk:"name"`
 }
 
-// key returns what reaches the cluster.
+// key returns the reference to the cluster.
 func (m Model) key() domain.ClusterRef { return resourcekit.KeyOf(m.Name, m.Engine, m.Endpoint) }
 
-// expand returns the cluster as it is specified; what is left out is zero.
+// expand returns the cluster as specified; omitted values are zero.
 func (m Model) expand(diags *diag.Diagnostics) domain.Cluster {
 	cluster := domain.Cluster{Engine: resourcekit.DefaultEngine}
 	resourcekit.Expand(&cluster, m, diags)
-	cluster.ID = "" // Terraform's is the name
+	cluster.ID = "" // in Terraform it is the name
 	return cluster
 }
 
-// completed returns the cluster as it is specified, with something in the place of what is left to the engine.
+// completed returns the cluster as specified, with placeholders for what is left to the engine.
 func (m Model) completed(diags *diag.Diagnostics) domain.Cluster {
 	cluster := m.expand(diags)
 	if len(cluster.Hosts) == 0 {
@@ -91,7 +91,7 @@ func (m Model) completed(diags *diag.Diagnostics) domain.Cluster {
 	return cluster
 }
 
-// managers returns the addresses of the managers among the hosts, in the order of the hosts' names.
+// managers returns the addresses of the managers, in the order of their host names.
 func managers(hosts map[string]domain.Host) []string {
 	var addresses []string
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
@@ -102,7 +102,7 @@ func managers(hosts map[string]domain.Host) []string {
 	return addresses
 }
 
-// over returns the network as it is specified, with what is left out as it is stored.
+// over returns the network as specified, with omitted values taken from the stored one.
 func (m *NetworkModel) over(stored *domain.Network) *domain.Network {
 	if m == nil {
 		return stored
@@ -120,7 +120,7 @@ func (m *NetworkModel) over(stored *domain.Network) *domain.Network {
 	return &network
 }
 
-// Meaning returns how hosts are measured.
+// Meaning returns the domain's agent settings.
 func (m *agentModel) Meaning() any {
 	if m == nil {
 		return nil
@@ -128,7 +128,7 @@ func (m *agentModel) Meaning() any {
 	return domain.Agent{Disabled: m.Enabled != nil && !*m.Enabled, Image: resourcekit.Value(m.Image), MetricsPort: int(resourcekit.Value(m.MetricsPort))}
 }
 
-// Spelled returns how hosts are measured, in the same words where it is the same.
+// Spelled returns agent settings, in the present spelling if that means the same.
 func (m *agentModel) Spelled(meaning any) any {
 	agent, _ := meaning.(domain.Agent)
 	if m.Meaning() == meaning {
@@ -153,7 +153,7 @@ func flattenNetwork(network *domain.Network, open types.String) *NetworkModel {
 	return &NetworkModel{Subnet: subnet, Encrypted: &network.Encrypted, Attachable: &network.Attachable}
 }
 
-// keepKnown hands over to hosts what the engine knows of the stored ones of the same names.
+// keepKnown copies what the engine knows of stored hosts to the hosts of the same names.
 func keepKnown(hosts, stored map[string]domain.Host) {
 	for name, host := range hosts {
 		host.ID, host.Joined = stored[name].ID, stored[name].Joined
@@ -161,16 +161,15 @@ func keepKnown(hosts, stored map[string]domain.Host) {
 	}
 }
 
-// memoryTolerance is the part of a machine's memory by which what the kernel reports varies with its version and
-// its settings: that is no change of the machine.
+// memoryTolerance is by how much the reported memory of a machine may vary with kernel versions and settings without
+// being a change, as a share.
 const memoryTolerance = 0.02
 
 func similar(a, b int64) bool {
 	return math.Abs(float64(a-b)) <= memoryTolerance*float64(max(a, b))
 }
 
-// keepMemory leaves the memory of hosts as it is stored, where the configuration does not say it and the machine's
-// own is about the same.
+// keepMemory keeps the stored memory of hosts for which none is configured and whose machine reports about the same.
 func keepMemory(completed, stored map[string]domain.Host, config map[string]HostModel) {
 	for name, host := range completed {
 		before, found := stored[name]
@@ -181,8 +180,8 @@ func keepMemory(completed, stored map[string]domain.Host, config map[string]Host
 	}
 }
 
-// sameCluster reports whether a stored cluster is what is specified. How it is reached does not matter, nor what the
-// engine knows of it, nor a network that the specification leaves open.
+// sameCluster reports whether a stored cluster equals the specification. The endpoint, what only the engine knows, and
+// a network that is left open don't count.
 func sameCluster(stored, spec domain.Cluster) bool {
 	if resourcekit.IDOf(stored.Ref()) != resourcekit.IDOf(spec.Ref()) || len(stored.Hosts) != len(spec.Hosts) || !sameNetwork(stored.Network, spec.Network) {
 		return false

@@ -57,8 +57,8 @@ func TestHostsGoThereAndBack(t *testing.T) {
 	}
 }
 
-// TestAgentGoesThereAndBack: what is written about agents keeps its words while it means what is stored, and what
-// others changed is shown.
+// TestAgentGoesThereAndBack: agent settings keep their spelling if they mean what is stored, and
+// changes from outside are shown.
 func TestAgentGoesThereAndBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		written *agentModel

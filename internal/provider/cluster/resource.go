@@ -21,7 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// defaultTimeout bounds each operation on a cluster: hosts join or leave, and one controller is started or ended.
+// defaultTimeout limits each operation on a cluster: hosts join or leave, and the controller is started or stopped.
 const defaultTimeout = 10 * time.Minute
 
 // clusterResource is trainyard_cluster.
@@ -39,22 +39,22 @@ func (r *clusterResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-// ValidateConfig checks a cluster as far as it is known, and can be told without its hosts.
+// ValidateConfig checks a cluster as far as possible without its hosts and with unknown values.
 func (r *clusterResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(cluster Model, malformed *diag.Diagnostics) domain.Problems {
 		return cluster.completed(malformed).Validate()
 	})
 }
 
-// ModifyPlan fills in what the configuration leaves to the engine, and remembers the cluster for the plans of its
-// groups.
+// ModifyPlan fills in what the configuration leaves to the engine, and stores the planned cluster for
+// the plans of its groups.
 func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.Session == nil || !resourcekit.SettledAttributes(req.Plan.Raw, "id", "endpoint", "hosts", "network", "timeouts") {
 		return
 	}
 	if !resourcekit.SettledAttributes(req.Config.Raw, "id", "timeouts") {
-		// The hosts are not known yet; the name and the engine are, and so is that the cluster will change.
+		// The hosts are unknown yet, but it is known that this cluster will change.
 		var name, engineName types.String
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("name"), &name)...)
 		resp.Diagnostics.Append(req.Plan.GetAttribute(ctx, path.Root("engine"), &engineName)...)
@@ -78,7 +78,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 		known = req.Private
 	}
 	at := cluster.Ref()
-	at.Endpoint = cmp.Or(at.Endpoint, stored.Endpoint) // as the refresh has reached it
+	at.Endpoint = cmp.Or(at.Endpoint, stored.Endpoint) // as the refresh reached it
 	cluster, ok := r.complete(ctx, at, cluster, known, &resp.Diagnostics)
 	if !ok {
 		return
@@ -96,7 +96,7 @@ func (r *clusterResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 }
 
-// checkResidents reports why the residents of a cluster could not be started, where that is so.
+// checkResidents reports why the controller or agents of a cluster could not be started.
 func (r *clusterResource) checkResidents(at domain.ClusterRef, diags *diag.Diagnostics) {
 	reconciler, err := r.Session.Plan(at)
 	if err != nil {
@@ -106,8 +106,7 @@ func (r *clusterResource) checkResidents(at domain.ClusterRef, diags *diag.Diagn
 	resourcekit.AddProblems(diags, reconciler.Engine.Traits().CheckResidents(domain.Path{"engine"}))
 }
 
-// stored returns the cluster in the state; it is empty where there is none, and where that is another than the planned
-// one.
+// stored returns the cluster in the state; empty if there is none, or if it is not the planned one.
 func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned domain.Cluster, diags *diag.Diagnostics) domain.Cluster {
 	if state.Raw.IsNull() {
 		return domain.Cluster{}
@@ -121,8 +120,8 @@ func (r *clusterResource) stored(ctx context.Context, state tfsdk.State, planned
 	return stored
 }
 
-// complete has the engine fill in the cluster, and checks the result. The private state of one that is there tells
-// which one it is.
+// complete lets the engine fill in the cluster, and checks the result. The private state says which
+// cluster an existing one is.
 func (r *clusterResource) complete(ctx context.Context, at domain.ClusterRef, cluster domain.Cluster, known resourcekit.PrivateState, diags *diag.Diagnostics) (domain.Cluster, bool) {
 	r.Session.Know(cluster)
 	reconciler, err := r.Session.Plan(at)
@@ -205,8 +204,8 @@ func (r *clusterResource) Update(ctx context.Context, req resource.UpdateRequest
 	})
 }
 
-// put makes the hosts be the planned cluster, stores it on top of the document that base returns, and makes its
-// controller run. The state is that of a read after the write.
+// put changes the hosts to the planned cluster, stores it based on the document that base returns, and starts its
+// controller. The state comes from a read after the write.
 func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan Model, to record,
 	diags *diag.Diagnostics, base func(context.Context, engine.Engine) (domain.ClusterDocument, bool)) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -233,7 +232,7 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan M
 		resourcekit.AddError(diags, fmt.Sprintf("Unable to store cluster %q", spec.Name), err)
 		return
 	}
-	// From here on the cluster is there, and in the state, whatever comes next.
+	// From here on the cluster exists and is in the state, whatever fails next.
 	to.set(ctx, plan, document.Spec, diags)
 	found, err := survey(ctx, reconciler.Engine)
 	if err != nil {
@@ -255,11 +254,11 @@ func (r *clusterResource) put(ctx context.Context, timeout time.Duration, plan M
 	}
 }
 
-// residentsFailed is what the error of an apply adds if residents don't run.
+// residentsFailed is added to the error of an apply after which the controller or agents don't run.
 const residentsFailed = "What runs keeps running, and the cluster is in the state; its engine keeps trying. " +
 	"A cluster that was just created is tainted: run terraform untaint first, or the next apply replaces it."
 
-// survey returns the stored cluster as it is found, or [engine.ErrNotFound] where none is stored.
+// survey returns the stored cluster as found on the hosts, or [engine.ErrNotFound] if none is stored.
 func survey(ctx context.Context, eng engine.Engine) (domain.Cluster, error) {
 	document, err := engine.Cluster(ctx, eng)
 	if err != nil {
@@ -267,20 +266,20 @@ func survey(ctx context.Context, eng engine.Engine) (domain.Cluster, error) {
 	}
 	found, err := eng.Survey(ctx, document.Spec)
 	if errors.Is(err, engine.ErrNotFound) {
-		// This is not to be taken for a cluster that is not there.
+		// This must not be taken for a missing cluster.
 		return domain.Cluster{}, errors.New("the cluster is stored, but its hosts could not be looked at: " + err.Error())
 	}
 	return found, err
 }
 
-// record is what Terraform keeps of a cluster.
+// record is where Terraform keeps a cluster.
 type record struct {
 	state    *tfsdk.State
 	identity *tfsdk.ResourceIdentity
 	private  resourcekit.PrivateState
 }
 
-// set has it hold a cluster, in the spelling of prior.
+// set stores a cluster, in the spelling of prior.
 func (to record) set(ctx context.Context, prior Model, cluster domain.Cluster, diags *diag.Diagnostics) {
 	model := resourcekit.Flatten(cluster, prior)
 	model.ID, model.Network = model.Name, flattenNetwork(cluster.Network, types.StringNull())
@@ -310,7 +309,7 @@ func (r *clusterResource) Read(ctx context.Context, req resource.ReadRequest, re
 	switch {
 	case errors.Is(err, engine.ErrNotFound):
 		resp.State.RemoveResource(ctx)
-		// Terraform before 1.12 keeps no identity, and the framework insists on one even for what is gone.
+		// The framework requires an identity even for a resource that is gone, and Terraform before 1.12 keeps none.
 		resp.Diagnostics.Append(resp.Identity.Set(ctx, identity{Name: prior.Name})...)
 	case err != nil:
 		resourcekit.AddError(&resp.Diagnostics, fmt.Sprintf("Unable to read cluster %q", prior.Name.ValueString()), err)
@@ -363,8 +362,8 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	r.Session.Plans.DropCluster(resourcekit.IDOf(state.key()))
 }
 
-// ImportState takes the cluster's name, as ID, after an address or not, or as identity. The engine is the one that has
-// a document of it.
+// ImportState takes the cluster's name as ID, with or without an address before it, or as identity. The engine is the
+// one that has a document of the cluster.
 func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	endpoint, name := resourcekit.CutEndpoint(req.ID)
 	if req.ID == "" && req.Identity != nil {

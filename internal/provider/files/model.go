@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// defaultTimeout bounds each operation on files.
+// defaultTimeout limits each operation on files.
 const defaultTimeout = 30 * time.Minute
 
 // Model is trainyard_files.
@@ -33,23 +33,23 @@ type Model struct {
 	Timeouts  timeouts.Value               `tfsdk:"timeouts"`
 }
 
-// InCluster is the cluster that it belongs to.
+// InCluster returns the cluster that it belongs to.
 func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
 
-// Limits are the timeouts that are declared.
+// Limits returns the configured timeouts.
 func (m Model) Limits() timeouts.Value { return m.Timeouts }
 
-// IdentityData is the resource's identity.
+// IdentityData returns the resource's identity.
 func (m Model) IdentityData() any { return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name} }
 
-// Title names it in an error.
+// Title names the resource in errors.
 func (m Model) Title() string { return fmt.Sprintf("files %q", m.Name.ValueString()) }
 
 func (m Model) address() resourcekit.ItemAddress {
 	return resourcekit.ItemAddress{Cluster: resourcekit.IDOf(m.Cluster.Key()), Name: m.Name.ValueString()}
 }
 
-// expand returns what a configuration specifies.
+// expand returns the files that a configuration specifies.
 func (m Model) expand(diags *diag.Diagnostics) (spec domain.Files) {
 	resourcekit.Expand(&spec, m, diags)
 	return spec
@@ -59,7 +59,7 @@ func sourceOf(spec domain.Files) filesource.Source {
 	return filesource.Source{Path: spec.Source, Excludes: spec.Excludes}
 }
 
-// flatten returns files as they were found, in the spelling of prior; timeouts are prior's.
+// flatten returns files as found, in the spelling and with the timeouts of prior.
 func flatten(found reconcile.Files, prior Model) Model {
 	doc := found.Document
 	m := resourcekit.Flatten(doc.Spec, prior)
@@ -69,7 +69,8 @@ func flatten(found reconcile.Files, prior Model) Model {
 	return m
 }
 
-// hostsOf returns what hosts have of a version: its digest, or what is amiss. Of a host that is away it is what it had.
+// hostsOf returns what each host has of a version: its digest, or what is wrong. A host that is
+// down keeps its last value.
 func hostsOf(found reconcile.Files, prior Model) types.Map {
 	hosts, before := map[string]string{}, resourcekit.TextsIn(prior.Hosts)
 	for host, has := range found.Hosts {
@@ -88,7 +89,7 @@ func hostsOf(found reconcile.Files, prior Model) types.Map {
 	return resourcekit.StringMap(hosts)
 }
 
-// describe says what is amiss, such as "altered: train.py; missing: lib/data.py".
+// describe says what is wrong with a version, such as "altered: train.py; missing: lib/data.py".
 func describe(amiss []engine.Amiss) string {
 	var altered, missing, parts []string
 	for _, file := range amiss {

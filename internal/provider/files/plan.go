@@ -18,15 +18,15 @@ import (
 // computed are the attributes that are no part of a configuration.
 var computed = []string{"id", "path", "digest", "size_bytes", "hosts", "timeouts"}
 
-// ValidateConfig checks files as far as they are known, and can be told without their source: that one need not be
-// where a configuration is validated.
+// ValidateConfig checks files as far as possible without their source, which may not exist where a configuration is
+// validated, and with unknown values.
 func (r *filesResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(m Model, malformed *diag.Diagnostics) domain.Problems {
 		return m.expand(malformed).Validate()
 	})
 }
 
-// ModifyPlan reads the source, which decides where the files will be.
+// ModifyPlan reads the source, which determines the path of the files.
 func (r *filesResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.Session == nil {
@@ -52,7 +52,7 @@ func (r *filesResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 }
 
-// decide fills in what is computed of planned files. Prior is nil for new ones.
+// decide fills in the computed attributes of planned files. Prior is nil for new ones.
 func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags *diag.Diagnostics) {
 	reconciler, err := r.Session.Plan(planned.Cluster.Key())
 	if err != nil {

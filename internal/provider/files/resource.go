@@ -31,8 +31,8 @@ func (r *filesResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-// put brings planned files to all hosts, and returns their state, as it is read after the write. Once their document is
-// stored, they are in the state, whatever fails then.
+// put brings planned files to all hosts, and returns the state from a read after the write. Once their document is
+// stored they are in the state, whatever fails after that.
 func (r *filesResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
 	defer r.Session.Plans.DropFiles(plan.address())
 	spec := plan.expand(w.Diags)
@@ -56,7 +56,7 @@ func (r *filesResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	}
 	adopted, failure := reconciler.PutFiles(ctx, spec, engine.FilesSpec{Tree: content.Tree, Content: content.Tar}, w.Created)
 	if _, locked := errors.AsType[*engine.LockedError](failure); locked {
-		return nil, failure // what is there may be of another run
+		return nil, failure // another run may have created them
 	}
 	if adopted {
 		w.Diags.AddWarning("Files adopted", fmt.Sprintf("Cluster %q had files %q already, as they are specified here. They are managed by this resource from now on.", spec.Cluster, spec.Name))
@@ -86,7 +86,7 @@ func (r *filesResource) remove(ctx context.Context, reconciler reconcile.Reconci
 	return reconciler.DeleteFiles(ctx, state.Cluster.Key().Name, state.Name.ValueString())
 }
 
-// ImportState takes <cluster>/<name>, as ID or in parts as identity.
+// ImportState takes <cluster>/<name> as ID, or its parts as identity.
 func (r *filesResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resourcekit.Importable{Kind: "files", Form: "files, which is <cluster>/<name>, such as lab/code", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
 }

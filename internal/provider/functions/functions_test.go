@@ -9,7 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// call runs a function and returns its result, or its error.
+// call runs a function and returns its result or its error.
 func call(t *testing.T, f function.Function, unknown attr.Value, arguments ...attr.Value) (attr.Value, *function.FuncError) {
 	t.Helper()
 	resp := function.RunResponse{Result: function.NewResultData(unknown)}
@@ -17,7 +17,7 @@ func call(t *testing.T, f function.Function, unknown attr.Value, arguments ...at
 	return resp.Result.Value(), resp.Error
 }
 
-// wantError checks that an error is about an argument and says a part of it.
+// wantError fails unless an error is about this argument and contains this text.
 func wantError(t *testing.T, err *function.FuncError, argument int64, part string) {
 	t.Helper()
 	if err == nil || err.FunctionArgument == nil || *err.FunctionArgument != argument || !strings.Contains(err.Text, part) {

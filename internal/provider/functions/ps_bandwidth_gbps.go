@@ -16,7 +16,7 @@ func (psBandwidth) Metadata(_ context.Context, _ function.MetadataRequest, resp 
 	resp.Name = "ps_bandwidth_gbps"
 }
 
-// psBandwidthParameters are the function's parameters in their order.
+// psBandwidthParameters are the function's parameters, in order.
 var psBandwidthParameters = []struct{ name, description string }{
 	{"parameters", "Number of model parameters."},
 	{"bytes", "Size of a parameter in bytes, such as 4 for 32-bit floating point."},

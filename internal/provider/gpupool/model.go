@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// defaultTimeout bounds each operation on a GPU pool.
+// defaultTimeout limits each operation on a GPU pool.
 const defaultTimeout = 5 * time.Minute
 
 // Model is trainyard_gpu_pool.
@@ -34,7 +34,7 @@ type Model struct {
 	Timeouts         timeouts.Value               `tfsdk:"timeouts"`
 }
 
-// SelectorModel is how the devices of a pool are chosen.
+// SelectorModel is how the devices of a pool are selected.
 type SelectorModel struct {
 	Model      *string           `tfsdk:"model"`
 	MemoryMiB  *int64            `tfsdk:"memory_mib"`
@@ -43,30 +43,30 @@ type SelectorModel struct {
 	MaxPerHost *int64            `tfsdk:"max_per_host"`
 }
 
-// InCluster is the cluster that it belongs to.
+// InCluster returns the cluster that it belongs to.
 func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
 
-// Limits are the timeouts that are declared.
+// Limits returns the configured timeouts.
 func (m Model) Limits() timeouts.Value { return m.Timeouts }
 
-// IdentityData is the resource's identity.
+// IdentityData returns the resource's identity.
 func (m Model) IdentityData() any { return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name} }
 
-// Title names it in an error.
+// Title names the resource in errors.
 func (m Model) Title() string { return fmt.Sprintf("GPU pool %q", m.Name.ValueString()) }
 
-// DevicesType is the type of lists of UUIDs.
+// DevicesType is the type of a host's list of UUIDs.
 var DevicesType = types.ListType{ElemType: types.StringType}
 
-// expand returns the pool that a configuration specifies. Defaults are filled in, so that it is stored as it is read
-// back.
+// expand returns the pool that a configuration specifies, with defaults filled in so that it is
+// stored as it is read back.
 func (m Model) expand(diags *diag.Diagnostics) domain.GPUPool {
 	pool := domain.GPUPool{Sharing: domain.Exclusive, Strategy: domain.Spread, OnForeignProcess: domain.ForeignAvoid}
 	resourcekit.Expand(&pool, m, diags)
 	return pool
 }
 
-// specified returns the pool that a plan or a state specifies: the devices that were chosen are no part of that.
+// specified returns the pool that a plan or a state specifies, without the selected devices.
 func (m Model) specified(diags *diag.Diagnostics) domain.GPUPool {
 	pool := m.expand(diags)
 	if pool.Select != nil {
@@ -75,7 +75,7 @@ func (m Model) specified(diags *diag.Diagnostics) domain.GPUPool {
 	return pool
 }
 
-// shown returns the devices that a plan shows as chosen; nil where it does not.
+// shown returns the selected devices that a plan shows; nil if it shows none.
 func (m Model) shown() map[string][]string {
 	if m.Select == nil || m.Devices.IsUnknown() {
 		return nil
@@ -83,10 +83,10 @@ func (m Model) shown() map[string][]string {
 	return resourcekit.ListsIn(m.Devices)
 }
 
-// flatten returns a pool as it is stored, in the spelling of prior; timeouts are prior's.
+// flatten returns a pool as stored, in the spelling and with the timeouts of prior.
 func flatten(document domain.GPUPoolDocument, prior Model) Model {
 	spec := document.Spec
-	spec.Devices = nil // those that were found are shown
+	spec.Devices = nil // the devices found are shown instead
 	m := resourcekit.Flatten(spec, prior)
 	m.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
 	m.Devices, m.Slots, m.DeviceSlots = foundDevices(document)
@@ -94,7 +94,7 @@ func flatten(document domain.GPUPoolDocument, prior Model) Model {
 	return m
 }
 
-// foundDevices returns what a pool shows of its devices.
+// foundDevices returns the attributes for the devices of a pool.
 func foundDevices(document domain.GPUPoolDocument) (devices types.Map, slots types.Int64, deviceSlots types.Map) {
 	byHost, byDevice := map[string]attr.Value{}, map[string]attr.Value{}
 	for host, found := range document.Devices {

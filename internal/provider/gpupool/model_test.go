@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// drawGPUPool draws the state of a pool, with the document that is stored of it.
+// drawGPUPool draws the state of a pool, and the document stored for it.
 func drawGPUPool(t *rapid.T) (Model, domain.GPUPoolDocument) {
 	number := providertest.Optional(rapid.Int64Range(0, 2000))
 	m := Model{
@@ -55,7 +55,7 @@ func drawGPUPool(t *rapid.T) (Model, domain.GPUPoolDocument) {
 	return m, document
 }
 
-// What is stored of a pool reads back as it was configured; after an import it means the same.
+// A stored pool reads back as configured, and after an import it means the same.
 func TestGPUPoolRoundTrip(t *testing.T) {
 	s := Schema(t.Context(), []string{"process", "swarm"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -86,7 +86,7 @@ func TestGPUPoolRoundTrip(t *testing.T) {
 	})
 }
 
-// An A40 of 46,068 MiB has 37 slots of 1,199 MiB.
+// An A40 with 46,068 MiB has 37 slots of 1,199 MiB.
 func TestSlotsOfGPUPool(t *testing.T) {
 	document := domain.GPUPoolDocument{
 		Spec:    domain.GPUPool{Sharing: domain.Slots, MemoryMiBPerSlot: 1199},

@@ -22,20 +22,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// beyondPoolName are the attributes of a GPU pool but for those that say which one it is.
+// beyondPoolName are the attributes of a GPU pool except those that identify it.
 var beyondPoolName = []string{
 	"id", "devices", "select", "sharing", "memory_mib_per_slot", "reserve_percent", "strategy", "on_foreign_process", "slots", "device_slots", "unhealthy", "timeouts",
 }
 
-// ValidateConfig checks a pool as far as it is known, and can be told without its cluster.
+// ValidateConfig checks a pool as far as possible without its cluster and with unknown values.
 func (r *gpuPoolResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(pool Model, malformed *diag.Diagnostics) domain.Problems {
 		return pool.expand(malformed).Validate()
 	})
 }
 
-// ModifyPlan finds the devices of the planned pool. What can't be is an error now, and not in the middle of an apply.
-// Where the hosts are not known yet, or are to become part of the cluster, the devices are known after the apply.
+// ModifyPlan finds the devices of the planned pool, so that errors show up at plan and not in the middle of an apply.
+// If hosts are unknown or have yet to join the cluster, the devices are known after the apply.
 func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
@@ -93,8 +93,8 @@ func (r *gpuPoolResource) ModifyPlan(ctx context.Context, req resource.ModifyPla
 	}
 }
 
-// planUnhealthy has the plan of a pool with devices in trouble show them, and the apply look at them again. The state
-// decides, not what is found by now: the plan that is made once more during the apply has to come out the same.
+// planUnhealthy makes a plan show that a pool has unusable devices, and the apply examine them again. It goes by the
+// state and not by what is found now, as the second plan during the apply has to come out the same.
 func planUnhealthy(ctx context.Context, state tfsdk.State, resp *resource.ModifyPlanResponse) {
 	var unhealthy types.Map
 	resp.Diagnostics.Append(state.GetAttribute(ctx, path.Root("unhealthy"), &unhealthy)...)
@@ -103,7 +103,7 @@ func planUnhealthy(ctx context.Context, state tfsdk.State, resp *resource.Modify
 	}
 }
 
-// warnUnhealthy says which devices of a pool can't be used, and what to do.
+// warnUnhealthy warns of a pool's unusable devices, and says what to do.
 func warnUnhealthy(diags *diag.Diagnostics, pool domain.GPUPoolDocument) {
 	unhealthy := pool.Unhealthy()
 	if len(unhealthy) == 0 {
@@ -118,7 +118,7 @@ func warnUnhealthy(diags *diag.Diagnostics, pool domain.GPUPoolDocument) {
 			"Repair them, or leave them out of the pool.", pool.Spec.Name, strings.Join(said, "; ")))
 }
 
-// warnWithoutAgents warns about hosts of a pool whose agents don't run: nobody watches their GPUs.
+// warnWithoutAgents warns of hosts of a pool whose agents don't run, as nobody watches their GPUs.
 func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.ClusterRef, pool domain.GPUPoolDocument, diags *diag.Diagnostics) {
 	concerning := func(found domain.Residents) []string {
 		if pool.Spec.Select != nil {
@@ -132,8 +132,8 @@ func (r *gpuPoolResource) warnWithoutAgents(ctx context.Context, key domain.Clus
 	}, diags)
 }
 
-// decide finds the devices of a pool of a cluster as it will be when the pool's turn comes in the apply. One that is
-// stored as specified keeps its devices, and no host is asked.
+// decide finds the devices of a pool on the cluster as it will be at that point of the apply. A pool stored with the
+// same specification keeps its devices, and no host is asked.
 func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spec domain.GPUPool, created bool, diags *diag.Diagnostics) (resourcekit.PlannedPool, error) {
 	reconciler, err := r.Session.Plan(key)
 	if err != nil {
@@ -171,10 +171,10 @@ func (r *gpuPoolResource) decide(ctx context.Context, key domain.ClusterRef, spe
 	}
 	document, problems := reconcile.ResolvePool(view, spec)
 	resourcekit.AddProblems(diags, problems)
-	return resourcekit.PlannedPool{Document: document, Settled: len(problems) == 0}, nil // hosts of which a warning says that they are not known may be by then
+	return resourcekit.PlannedPool{Document: document, Settled: len(problems) == 0}, nil // hosts in warnings may answer by then
 }
 
-// awaitsHost reports whether a pool may have devices of a host that is to become part of the cluster.
+// awaitsHost reports whether a pool may have devices of a host that has yet to join the cluster.
 func awaitsHost(view reconcile.PoolView, spec domain.GPUPool) bool {
 	for name, host := range view.Hosts {
 		if _, joined := view.GPUs[name]; joined {

@@ -27,7 +27,7 @@ func (r *gpuPoolResource) Schema(ctx context.Context, _ resource.SchemaRequest, 
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-// put makes a pool be as planned, and returns its state, as it is read after the write.
+// put applies a pool as planned, and returns the state from a read after the write.
 func (r *gpuPoolResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
 	document, err := r.write(ctx, plan, w)
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *gpuPoolResource) put(ctx context.Context, plan Model, w resourcekit.Wri
 	return &state, nil
 }
 
-// write makes a pool be as planned, and returns its document, as it is read after the write.
+// write applies a pool as planned, and returns the document from a read after the write.
 func (r *gpuPoolResource) write(ctx context.Context, plan Model, w resourcekit.Write) (domain.GPUPoolDocument, error) {
 	key, spec := plan.Cluster.Key(), plan.specified(w.Diags)
 	defer r.Session.Plans.DropPool(resourcekit.IDOf(key), spec.Name)
@@ -50,7 +50,7 @@ func (r *gpuPoolResource) write(ctx context.Context, plan Model, w resourcekit.W
 	}
 	if existing, err := reconciler.Pool(ctx, spec.Name); err == nil && !w.Created && existing.Spec.Equal(spec) {
 		if len(existing.Trouble) == 0 {
-			return existing, nil // what was chosen stays chosen
+			return existing, nil // selected devices stay selected
 		}
 		if _, err := reconciler.KeepPools(ctx); err != nil {
 			return domain.GPUPoolDocument{}, err
@@ -82,7 +82,7 @@ func (r *gpuPoolResource) remove(ctx context.Context, reconciler reconcile.Recon
 	return nil
 }
 
-// ImportState takes <cluster>/<pool>, as ID or in parts as identity.
+// ImportState takes <cluster>/<pool> as ID, or its parts as identity.
 func (r *gpuPoolResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resourcekit.Importable{Kind: "GPU pool", Form: "a GPU pool, which is <cluster>/<pool>, such as lab/v100", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
 }

@@ -19,7 +19,7 @@ type gpusDataSource struct{ resourcekit.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &gpusDataSource{}
 
-// Model is trainyard_gpus as Terraform keeps it.
+// Model is the model of trainyard_gpus.
 type Model struct {
 	Cluster resourcekit.ClusterRead  `tfsdk:"cluster"`
 	Hosts   map[string]hostGPUsModel `tfsdk:"hosts"`

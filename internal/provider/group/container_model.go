@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// ContainerModel is what is particular to members that are containers.
+// ContainerModel is the settings of members that are containers.
 type ContainerModel struct {
 	PullPolicy  *string                    `tfsdk:"pull_policy"`
 	User        *string                    `tfsdk:"user"`
@@ -26,7 +26,7 @@ type ContainerModel struct {
 	Secrets     map[string]SecretFileModel `tfsdk:"secrets"`
 }
 
-// UlimitModel is a limit of a process.
+// UlimitModel is a resource limit of processes.
 type UlimitModel struct {
 	Soft int64 `tfsdk:"soft"`
 	Hard int64 `tfsdk:"hard"`
@@ -54,7 +54,7 @@ type PortModel struct {
 	Protocol  *string `tfsdk:"protocol"`
 }
 
-// ConfigFileModel is a file with a configuration.
+// ConfigFileModel is a configuration file.
 type ConfigFileModel struct {
 	Content string       `tfsdk:"content"`
 	Target  *string      `tfsdk:"target"`
@@ -63,22 +63,21 @@ type ConfigFileModel struct {
 
 // SecretFileModel is a file with a secret.
 type SecretFileModel struct {
-	// Value is in the configuration only: in plans and states it is null.
+	// Value is only in the configuration: it is null in plans and states.
 	Value   types.String `tfsdk:"value"`
 	Version string       `tfsdk:"version"`
 	Target  *string      `tfsdk:"target"`
 	Mode    types.String `tfsdk:"mode"`
 }
 
-// secretValues returns the values of the secrets that the members of each role have. They are in the configuration
-// alone.
+// secretValues returns the secret values of each role's members, which are only in the configuration.
 func secretValues(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) domain.SecretValues {
 	var group Model
 	diags.Append(config.Get(ctx, &group)...)
 	return group.secrets()
 }
 
-// secrets returns the values of the secrets of each role that has any: its own, or else the group's.
+// secrets returns the secret values of each role with any: its own, or else the group's.
 func (m Model) secrets() domain.SecretValues {
 	values := domain.SecretValues{}
 	for name, role := range m.Roles {

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// tableOf draws a map that is nil, empty or filled.
+// tableOf draws a nil, empty or filled map.
 func tableOf[V any](draw func(t *rapid.T) V) *rapid.Generator[map[string]V] {
 	return rapid.OneOf(rapid.Just(map[string]V(nil)), rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), rapid.Custom(draw), 0, 2))
 }

@@ -14,11 +14,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// maxSecretBytes leaves some room: Swarm takes fewer than 512,000 bytes.
+// maxSecretBytes leaves some room below Swarm's limit of 512,000 bytes.
 const maxSecretBytes = 500_000
 
-// containerAttribute is what only engines that run containers can do for members. The precedence says which of two
-// counts.
+// containerAttribute is the settings that only engines with containers have. Precedence describes
+// which of two settings counts.
 func containerAttribute(precedence string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: strings.TrimSpace("Settings of the members' containers, on `swarm`, and on `systemd` for members with an `image`. Members without one on `systemd` get only `user`, `stop_signal`, `ulimits`, `configs` and `secrets`. Omitted attributes take the engine's defaults. " + precedence),

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// What is particular to the members of a role.
+// Descriptions of settings of a role's members.
 const (
 	roleGPUs = "GPUs that each member gets from a GPU pool, all on one host. A member keeps them through restarts and updates, and finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. " +
 		"Members of roles without `gpus` see no GPUs. Interchangeable members (workers of `spark` and `ray`) that have GPUs are placed one by one, like all other members."
@@ -20,7 +20,7 @@ const (
 	roleStrategies = "`spread` (evenly over the hosts), `pack` (onto as few hosts as possible) or `one_per_host` (no two members of the role on one host)."
 )
 
-// ResourcesAttribute says what each member requests of its host, by what one is called.
+// ResourcesAttribute is what each member requests from its host; member is what the description calls one.
 func ResourcesAttribute(member string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "What each " + member + " requests from its host and, unless `limits` says otherwise, may use at most. Anything omitted is neither reserved nor limited. The plan warns if the machine does not let `process` enforce limits.",
@@ -52,7 +52,7 @@ func ResourcesAttribute(member string) schema.Attribute {
 	}
 }
 
-// GPUsAttribute says which GPUs each member gets, by what one is called.
+// GPUsAttribute is the GPUs that each member gets; member is what the description calls one.
 func GPUsAttribute(member, description string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: description,
@@ -74,7 +74,7 @@ func GPUsAttribute(member, description string) schema.Attribute {
 	}
 }
 
-// PlacementAttribute says on which hosts members are, and lists the strategies that make a difference to them.
+// PlacementAttribute is the hosts that members run on; strategies lists those that apply to them.
 func PlacementAttribute(description, strategies string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: description,
@@ -105,7 +105,7 @@ func PlacementAttribute(description, strategies string) schema.Attribute {
 	}
 }
 
-// ExitCodesAttribute says what exit codes mean.
+// ExitCodesAttribute is the meaning of exit codes.
 func ExitCodesAttribute(meaning string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: meaning + " A member killed by a signal has exit code 128 + the signal's number: 137 for `kill -9` or out of memory.",
@@ -121,7 +121,7 @@ func ExitCodesAttribute(meaning string) schema.Attribute {
 	}
 }
 
-// GracePeriodAttribute says how long a member has to end, by what one is called.
+// GracePeriodAttribute is how long a member has to end; member is what the description calls one.
 func GracePeriodAttribute(member string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: "Time that a " + member + " has to end after the stop signal (SIGTERM, or the container's `stop_signal`) before it is killed (SIGKILL): a duration such as `1m`. Defaults to `10s`.",

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// Model is trainyard_group as Terraform keeps it.
+// Model is the model of trainyard_group.
 type Model struct {
 	ID        types.String                 `tfsdk:"id"`
 	Cluster   resourcekit.ClusterReference `tfsdk:"cluster"`
@@ -29,7 +29,7 @@ type Model struct {
 	Timeouts     timeouts.Value       `tfsdk:"timeouts"`
 }
 
-// TemplateModel is what members run: of a group, or of one of its roles.
+// TemplateModel is what the members of a group or of a role run.
 type TemplateModel struct {
 	Image      *string           `tfsdk:"image"`
 	Command    []string          `tfsdk:"command"`
@@ -71,14 +71,14 @@ type RoleModel struct {
 	Update      *UpdateModel    `tfsdk:"update"`
 }
 
-// UpdateModel is how a role's members are replaced.
+// UpdateModel is how a role's members are updated.
 type UpdateModel struct {
 	Parallelism *int64       `tfsdk:"parallelism"`
 	Delay       types.String `tfsdk:"delay"`
 	OnFailure   *string      `tfsdk:"on_failure"`
 }
 
-// ResourcesModel is what a member reserves.
+// ResourcesModel is what a member requests.
 type ResourcesModel struct {
 	CPUs      types.Float64 `tfsdk:"cpus"`
 	MemoryMiB *int64        `tfsdk:"memory_mib"`
@@ -91,7 +91,7 @@ type LimitsModel struct {
 	MemoryMiB *int64        `tfsdk:"memory_mib"`
 }
 
-// RoleGPUsModel is which GPUs a role's members get.
+// RoleGPUsModel is the GPUs of a role's members.
 type RoleGPUsModel struct {
 	Pool      string `tfsdk:"pool"`
 	Count     *int64 `tfsdk:"count"`
@@ -113,12 +113,12 @@ type RestartModel struct {
 	Delay       types.String `tfsdk:"delay"`
 }
 
-// ExitCodesModel is what exit codes of members mean.
+// ExitCodesModel is the meaning of members' exit codes.
 type ExitCodesModel struct {
 	Final []string `tfsdk:"final"`
 }
 
-// CompletionModel is when a group is done.
+// CompletionModel is when a group has completed.
 type CompletionModel struct {
 	When     *string      `tfsdk:"when"`
 	Roles    []string     `tfsdk:"roles"`
@@ -137,7 +137,7 @@ const (
 	defaultWaitFor      = string(domain.WaitRunning)
 )
 
-// expand returns the group as it is specified. Triggers that are unknown are left out: only that they change matters.
+// expand returns the group as specified. Unknown triggers are left out, as only a change of them matters.
 func (m Model) expand(diags *diag.Diagnostics) domain.Group {
 	group := domain.Group{
 		Framework: defaultFramework, Roles: map[string]domain.Role{}, RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
@@ -146,11 +146,11 @@ func (m Model) expand(diags *diag.Diagnostics) domain.Group {
 	return group
 }
 
-// FlattenGroup returns a group as it was read, in the spelling of prior. What drifted shows: what somebody else changed
-// has its live value where the group declares it, a number of replicas is that of the members found, and only members
-// that are as specified, or of which the change shows, are listed. Members that should not be there are listed, too,
-// and the cluster specification is empty while an apply has not come to its end: either makes a difference that the
-// next apply takes away. While a policy changes a count, the group is shown as it will be.
+// FlattenGroup returns a group as read, in the spelling of prior. Drift shows: declared attributes that were changed
+// from outside have their live values, replicas are the number of members found, and only members that are as specified
+// or whose change is visible are listed. Members that should not exist are listed as well, and the cluster
+// specification is empty while an apply is unfinished, so that the next plan shows a change. While a policy scales a
+// role, the group is shown as it will be.
 func FlattenGroup(group reconcile.Group, prior Model) Model {
 	if group.Document.Scaling {
 		m := resourcekit.Flatten(group.Document.Spec, prior)
@@ -189,20 +189,20 @@ func FlattenGroup(group reconcile.Group, prior Model) Model {
 	return m
 }
 
-// memberList is what a resource shows of members, by name. It has no places of those that the engine distributes: they
-// change by themselves.
+// memberList is what a resource shows of members, by name. It has no places of members that the engine schedules, as
+// these change by themselves.
 type memberList struct{ addresses, places map[string]string }
 
 func listed(members []domain.Member) memberList {
 	list := memberList{make(map[string]string, len(members)), make(map[string]string, len(members))}
 	for _, m := range members {
 		list.addresses[m.Name] = m.Address
-		if !m.Shared() { // or else the engine chooses it
+		if !m.Shared() { // else the engine chooses it
 			list.places[m.Name] = placeOf(m)
 		}
 	}
 	return list
 }
 
-// placeOf says where a member is, and which GPUs it has there.
+// placeOf describes where a member is, with its GPUs.
 func placeOf(m domain.Member) string { return domain.Assignment{Host: m.Host, GPUs: m.GPUs}.Place() }

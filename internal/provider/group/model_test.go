@@ -23,7 +23,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// throughTerraform writes a group as Terraform keeps it, and reads it back.
+// throughTerraform writes a group to a Terraform state, and reads it back.
 func throughTerraform(t providertest.Require, m Model) Model {
 	ctx := context.Background()
 	s := Schema(ctx, []string{"process", "swarm"})
@@ -38,7 +38,7 @@ func throughTerraform(t providertest.Require, m Model) Model {
 	return got
 }
 
-// throughDocument writes a group as it is stored, and reads it back.
+// throughDocument encodes a group as a document, and decodes it.
 func throughDocument(t providertest.Require, g domain.Group) domain.Group {
 	text, err := json.Marshal(g)
 	if err != nil {
@@ -131,7 +131,7 @@ func drawGroup(t *rapid.T, unset timeouts.Value) Model {
 	}
 }
 
-// What a user writes, in whatever spelling, is read back in the same spelling after it was stored.
+// Any spelling of a configuration is the same after it was stored and read back.
 func TestGroupReadsAsItWasWritten(t *testing.T) {
 	unset := providertest.NoTimeouts(Schema(t.Context(), nil))
 	rapid.Check(t, func(t *rapid.T) {
@@ -148,7 +148,7 @@ func TestGroupReadsAsItWasWritten(t *testing.T) {
 	})
 }
 
-// What is stored survives an import, which knows nothing of how it was written.
+// A stored group survives an import, which does not know the original spelling.
 func TestGroupSurvivesImport(t *testing.T) {
 	unset := providertest.NoTimeouts(Schema(t.Context(), nil))
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,7 +165,7 @@ func TestGroupSurvivesImport(t *testing.T) {
 	})
 }
 
-// A document that changed shows, whatever was written before.
+// Changes of the document show, whatever was written before.
 func TestGroupShowsDrift(t *testing.T) {
 	unset := providertest.NoTimeouts(Schema(t.Context(), nil))
 	rapid.Check(t, func(t *rapid.T) {
@@ -247,8 +247,8 @@ func TestFlattenGroup(t *testing.T) {
 	}
 }
 
-// TestFlattenPool: members that the engine distributes have an address, which they share, and no host that would change
-// by itself.
+// TestFlattenPool: members that the engine schedules show the address that they share, and no host, as
+// that would change by itself.
 func TestFlattenPool(t *testing.T) {
 	document := domain.GroupDocument{
 		Header: domain.Header{Revision: 2}, MinRun: 1,
@@ -284,7 +284,7 @@ func TestFlattenPool(t *testing.T) {
 	if n := resourcekit.Value(got.Roles["worker"].Replicas); n != 3 {
 		t.Errorf("replicas: got %d, want 3", n)
 	}
-	// Where they will be does not keep a plan from knowing the rest.
+	// The rest is known at plan, though their hosts are not.
 	view := reconcile.View{Traits: traits, Inventory: engine.Inventory{Hosts: map[string]domain.Host{"gpu1": {}, "gpu2": {}}}, Groups: map[string]domain.GroupDocument{"g": document}}
 	grown := document
 	grown.Counts = map[string]int{"master": 1, "worker": 5}
@@ -313,7 +313,7 @@ func TestFlattenKeepsSpellingOfDurations(t *testing.T) {
 	}
 }
 
-// TestExpandNamesWhatIsWrong: an error leads to the attribute.
+// TestExpandNamesWhatIsWrong: an error names the attribute.
 func TestExpandNamesWhatIsWrong(t *testing.T) {
 	var diags diag.Diagnostics
 	Model{Roles: map[string]RoleModel{"worker": {Restart: &RestartModel{Delay: types.StringValue("soon")}}}}.expand(&diags)

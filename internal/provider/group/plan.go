@@ -19,18 +19,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// undecisive are the attributes without which a group can be checked and laid out.
+// undecisive are the attributes that checking and laying out a group does not need.
 var undecisive = []string{"id", "triggers", "members", "placements", "cluster_spec", "timeouts"}
 
-// ValidateConfig checks a group as far as it is known, and can be told without its cluster.
+// ValidateConfig checks a group as far as possible without its cluster and with unknown values.
 func (r *groupResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(group Model, malformed *diag.Diagnostics) domain.Problems {
 		return topology.Validate(group.expand(malformed))
 	})
 }
 
-// ModifyPlan decides what the planned group will be. What can't be is an error now, and not in the middle of an
-// apply. Where not all is known that a decision needs, the members are known after the apply.
+// ModifyPlan decides what the planned group will be, so that errors show up at plan and not in the middle of an apply.
+// If something that the decision needs is unknown, the members are known after the apply.
 func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
@@ -94,21 +94,20 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 }
 
-// refreshed is what the refresh found of a group. What a plan shows of members that are there depends on this, not on
-// what is found by now: the plan that is made once more during the apply has to come out the same.
+// refreshed is what the refresh found of a group. What a plan shows of existing members depends on this and not on what
+// is found now, as the second plan during the apply has to come out the same.
 type refreshed struct {
 	// present are the members that are as they should be, and places where they are.
 	present, places types.Map
-	// leaving are those that are to leave GPUs that can't be used.
+	// leaving are the members that should leave unusable GPUs.
 	leaving []string
-	// amiss tells that an apply has something to do about the group, and scalable that a role's number of members could
-	// change without one.
+	// amiss is set if an apply would change something, and scalable if a role's count could change without one.
 	amiss, scalable bool
 }
 
 func refreshedGroup(ctx context.Context, plan Model, req resource.ModifyPlanRequest, diags *diag.Diagnostics) refreshed {
 	found := refreshed{present: plan.Members, places: plan.Placements}
-	if plan.Members.IsUnknown() { // or else the plan is as the refresh found the group
+	if plan.Members.IsUnknown() { // else the plan shows the group as refreshed
 		var framework types.String
 		var roles map[string]RoleModel
 		diags.Append(req.State.GetAttribute(ctx, path.Root("members"), &found.present)...)
@@ -130,7 +129,7 @@ func refreshedGroup(ctx context.Context, plan Model, req resource.ModifyPlanRequ
 	return found
 }
 
-// mapIf returns a map of strings where it is known.
+// mapIf returns a map of strings, or an unknown one.
 func mapIf(known bool, m map[string]string) types.Map {
 	if !known {
 		return types.MapUnknown(types.StringType)
@@ -138,16 +137,15 @@ func mapIf(known bool, m map[string]string) types.Map {
 	return resourcekit.StringMap(m)
 }
 
-// proposal is a group that is to be decided about. Unknown are the attributes that are not known yet, in the place of
-// which something stands.
+// proposal is a group to decide about. Unknown are the attributes that are unknown yet and have placeholders.
 type proposal struct {
 	spec    domain.Group
 	created bool
 	unknown []domain.Path
 }
 
-// decide decides about a group of a cluster as it will be when the group's turn comes in the apply. It returns false
-// where the cluster is not known yet, or where there are errors.
+// decide decides about a group on the cluster as it will be at that point of the apply. It returns false if the cluster
+// is unknown yet, or if there are errors.
 func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, proposed proposal, found refreshed, diags *diag.Diagnostics) (decision reconcile.Decision, known certain, ok bool) {
 	spec, created := proposed.spec, proposed.created
 	summary := fmt.Sprintf("Unable to plan group %q", spec.Name)
@@ -200,7 +198,7 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 	}
 	if len(proposed.unknown) > 0 {
 		plans.PutGroup(resourcekit.IDOf(key), spec.Name, decision.Document)
-		return decision, known, true // what its members need of their hosts is not known
+		return decision, known, true // what its members need on their hosts is unknown
 	}
 	reconciler.Arriving = plans.ArrivingFiles(resourcekit.IDOf(key))
 	problems, err = reconciler.Preflight(ctx, decision, keptPresent(decision.KeptIn(view), found.present))
@@ -213,15 +211,15 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 	}
 	plans.PutGroup(resourcekit.IDOf(key), spec.Name, decision.Document)
 	if known = certainty(view, decision); yields != "" {
-		known.places, known.addresses = nil, false // whose room it gets is decided when its turn comes
+		known.places, known.addresses = nil, false // decided at that point of the apply
 	}
 	known.moves = moves(view, decision, found)
 	return decision, known, true
 }
 
-// checkPolicies checks that the counts of a group's roles follow either their replicas or a policy. Policies are
-// planned after their groups, and check it for themselves; here it is those that this run has planned before, and those
-// that are stored, which it may have no part of. A new group finds none of these.
+// checkPolicies checks that each role's count follows either its replicas or a policy. Policies are planned after their
+// groups and check that themselves; this covers policies that were planned earlier in this run, and stored ones, which
+// may be outside of this configuration. A new group has neither.
 func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.Reconciler, cluster resourcekit.ClusterID, spec domain.Group, created bool, diags *diag.Diagnostics) error {
 	counted := slices.DeleteFunc(spec.RoleNames(), func(name string) bool { return spec.Roles[name].Replicas == nil })
 	var stored map[string]domain.AutoscalingPolicyDocument
@@ -250,7 +248,7 @@ func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.
 	return nil
 }
 
-// keptPresent returns those of the members that a decision keeps that are present, as the refresh found them.
+// keptPresent returns those kept members that the refresh found present.
 func keptPresent(kept map[string]bool, present types.Map) map[string]bool {
 	found := present.Elements()
 	for name := range kept {
@@ -261,17 +259,17 @@ func keptPresent(kept map[string]bool, present types.Map) map[string]bool {
 	return kept
 }
 
-// certain says what of a decision is known to hold when it is carried out.
+// certain is the part of a decision that will still hold when it is applied.
 type certain struct {
-	// places are those of the members of which host and GPUs are known.
+	// places are the places of members whose host and GPUs are certain.
 	places map[string]string
-	// addresses reports whether those of all members are known.
+	// addresses is set if the addresses of all members are certain.
 	addresses bool
-	// moves reports whether members that are there get another place or address.
+	// moves is set if existing members get another place or address.
 	moves bool
 }
 
-// placements returns the known ones of the places, and the others as unknown.
+// placements returns the certain places, and the others as unknown.
 func (c certain) placements(places map[string]string) types.Map {
 	if len(c.places) == 0 && len(places) > 0 {
 		return types.MapUnknown(types.StringType)
@@ -286,11 +284,10 @@ func (c certain) placements(places map[string]string) types.Map {
 	return types.MapValueMust(types.StringType, elements)
 }
 
-// certainty tells what of a decision holds whatever else is applied before it. A member that keeps its assignment is
-// certain. So are the only host, a port that is written down, and GPUs where the group has all of a pool. The choice
-// among several hosts or GPUs, and of a free port, is made anew during the apply, when groups that are applied before
-// may have changed it: Terraform plans each resource once more then, in any order, without a word about what it had
-// planned.
+// certainty returns the part of a decision that holds whatever else is applied before it: kept assignments, the only
+// host of a cluster, configured ports, and GPUs if the group has all of a pool. A choice among several hosts, GPUs or
+// free ports is made again during the apply, when groups that were applied before may have changed it: Terraform then
+// plans each resource once more, in any order, without passing on what it had planned.
 func certainty(view reconcile.View, decision reconcile.Decision) certain {
 	known := certain{places: map[string]string{}, addresses: true}
 	document := decision.Document
@@ -298,15 +295,15 @@ func certainty(view reconcile.View, decision reconcile.Decision) certain {
 	goesOn, oneHost := stored.Spec.Equal(document.Spec), len(view.Inventory.Hosts) == 1
 	for _, member := range decision.Members {
 		if member.Shared() {
-			continue // the engine distributes it, and its address is that of its role
+			continue // the engine schedules it, and its address is that of the role
 		}
 		before, role := stored.Assignments[member.Name], document.Spec.Roles[member.Role]
 		kept := before.Host == member.Host && before.GPUs == member.GPUs
 		if _, lost := view.Inventory.Lost[before.Host]; lost && !goesOn {
-			kept = false // an apply moves it; without one it is the cluster's controller that does, in its time
+			kept = false // an apply moves it; without one, the controller does so in its time
 		}
 		if slices.Contains(view.Leave, member.Name) {
-			kept = false // an apply looks for other GPUs, and leaves it where it is if there are none by then
+			kept = false // an apply looks for other GPUs, and leaves it if there are none by then
 		}
 		if kept || role.GPUs == nil && oneHost || role.GPUs != nil && hasAll(document, view.Pools[role.GPUs.Pool]) {
 			known.places[member.Name] = placeOf(member)
@@ -318,8 +315,8 @@ func certainty(view reconcile.View, decision reconcile.Decision) certain {
 	return known
 }
 
-// hasAll reports whether a group has all devices of a GPU pool, on one host, so that there is nothing to choose for
-// others. Of one with slots, whose devices others may use as well, that can be told where there is one device.
+// hasAll reports whether a group has all devices of a GPU pool, which are on one host, so that others have nothing to
+// choose from. With slots, which others may share, that is only certain for a single device.
 func hasAll(document domain.GroupDocument, pool domain.GPUPoolDocument) bool {
 	given := map[string]bool{}
 	for _, assigned := range document.Assignments {

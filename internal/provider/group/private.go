@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// leavingKey is where the private state of a group has the members that are to leave GPUs that can't be used, as it
-	// was read.
+	// leavingKey is the key in a group's private state for the members that should leave unusable
+	// GPUs, as of the last read.
 	leavingKey = "leaving"
-	// amissKey is where it has whether an apply has something to do about it.
+	// amissKey is the key for whether an apply would change something.
 	amissKey = "amiss"
 )
 
-// remember notes what a plan has to know of a group as it was read, beside the state.
+// remember stores what a plan has to know of a group as read, besides the state.
 func remember(ctx context.Context, private resourcekit.PrivateState, group reconcile.Group) error {
 	var encoded []byte
 	var err error
@@ -32,13 +32,13 @@ func remember(ctx context.Context, private resourcekit.PrivateState, group recon
 	return errors.Join(err, resourcekit.PrivateError(private.SetKey(ctx, leavingKey, encoded)), resourcekit.PrivateError(private.SetKey(ctx, amissKey, amiss)), resourcekit.Remember(ctx, private, group.ClusterID))
 }
 
-// recallAmiss returns whether an apply has something to do about a group.
+// recallAmiss returns whether an apply would change something about a group.
 func recallAmiss(ctx context.Context, private resourcekit.PrivateState) (bool, error) {
 	stored, diags := private.GetKey(ctx, amissKey)
 	return len(stored) > 0, resourcekit.PrivateError(diags)
 }
 
-// recallLeaving returns the members of a group that are to leave GPUs that can't be used.
+// recallLeaving returns the members of a group that should leave unusable GPUs.
 func recallLeaving(ctx context.Context, private resourcekit.PrivateState) ([]string, error) {
 	stored, diags := private.GetKey(ctx, leavingKey)
 	if err := resourcekit.PrivateError(diags); err != nil || len(stored) == 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// warnWithoutController warns if a group needs the controller, for restarts or completion, and it doesn't run.
+// warnWithoutController warns if a group needs the controller, for restarts or completion, and it is not running.
 func (r *groupResource) warnWithoutController(ctx context.Context, key domain.ClusterRef, d reconcile.Decision, diags *diag.Diagnostics) {
 	var lost []string
 	at := path.Empty()

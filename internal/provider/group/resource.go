@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// defaultTimeout bounds each operation on a group, but for the wait for its completion.
+	// defaultTimeout limits each operation on a group, except waiting for its completion.
 	defaultTimeout = 30 * time.Minute
-	// defaultCompletionTimeout bounds a creation or change that waits until the training is done: a creation that takes
-	// too long is tainted, and replaced by the next apply.
+	// defaultCompletionTimeout limits a creation or update that waits for completion. It is long, as a creation that
+	// times out is tainted, and replaced by the next apply.
 	defaultCompletionTimeout = 7 * 24 * time.Hour
-	// ReadTimeout bounds the read after a write that failed, of which the context may be done.
+	// ReadTimeout limits the read after a failed write, whose context may be done.
 	ReadTimeout = 30 * time.Second
 )
 
@@ -83,7 +83,7 @@ func (r *groupResource) Update(ctx context.Context, req resource.UpdateRequest, 
 	r.write(ctx, w, record{&resp.State, resp.Identity, resp.Private}, &resp.Diagnostics)
 }
 
-// defaultTimeout bounds a creation or change for which the configuration sets no bound.
+// defaultTimeout limits a creation or update without a configured timeout.
 func (m Model) defaultTimeout() time.Duration {
 	if m.WaitFor.ValueString() == string(domain.WaitCompleted) {
 		return defaultCompletionTimeout
@@ -91,19 +91,19 @@ func (m Model) defaultTimeout() time.Duration {
 	return defaultTimeout
 }
 
-// groupWrite is a planned group that is to be written.
+// groupWrite is a planned group to write.
 type groupWrite struct {
 	plan    Model
 	secrets domain.SecretValues
 	timeout time.Duration
-	// summary is what could not be done, should it fail.
+	// summary is the summary of its errors.
 	summary string
 	// apply writes it.
 	apply func(context.Context, reconcile.Reconciler, domain.Group) error
 }
 
-// write makes a group be as planned, and sets the state to that of a read after the write. Where the write fails
-// after the group was stored, the state has it all the same: nothing that is there is untracked.
+// write applies a group as planned, and sets the state from a read after the write. If the write fails after the group
+// was stored, the group is in the state all the same, so that nothing is untracked.
 func (r *groupResource) write(ctx context.Context, w groupWrite, to record, diags *diag.Diagnostics) {
 	key, spec := w.plan.Cluster.Key(), w.plan.expand(diags)
 	reconciler, err := r.Session.Open(key)
@@ -143,7 +143,7 @@ func (r *groupResource) write(ctx context.Context, w groupWrite, to record, diag
 	}
 }
 
-// PlannedDevices returns where a plan shows members that have GPUs.
+// PlannedDevices returns the planned places of members with GPUs.
 func PlannedDevices(placements types.Map) map[string]domain.Assignment {
 	planned := map[string]domain.Assignment{}
 	for member, place := range resourcekit.TextsIn(placements) {
@@ -154,7 +154,7 @@ func PlannedDevices(placements types.Map) map[string]domain.Assignment {
 	return planned
 }
 
-// foreign reports whether an error says that the group is somebody else's, or in somebody else's hands.
+// foreign reports whether an error means that the group is somebody else's, or that somebody else is changing it.
 func foreign(err error) bool {
 	var locked *engine.LockedError
 	var exists *reconcile.ExistsError
@@ -162,14 +162,14 @@ func foreign(err error) bool {
 	return errors.As(err, &locked) || errors.As(err, &exists) || errors.As(err, &astray)
 }
 
-// record is what Terraform keeps of a group.
+// record is where Terraform keeps a group.
 type record struct {
 	state    *tfsdk.State
 	identity *tfsdk.ResourceIdentity
 	private  resourcekit.PrivateState
 }
 
-// set has it hold a group as it was read.
+// set stores a group as read.
 func (to record) set(ctx context.Context, model Model, group reconcile.Group, diags *diag.Diagnostics) {
 	diags.Append(to.state.Set(ctx, model)...)
 	diags.Append(to.identity.Set(ctx, model.identity())...)
@@ -197,12 +197,12 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	switch {
 	case errors.Is(err, engine.ErrNotFound):
 		resp.State.RemoveResource(ctx)
-		// Terraform before 1.12 keeps no identity, and the framework insists on one even for what is gone.
+		// The framework requires an identity even for a resource that is gone, and Terraform before 1.12 keeps none.
 		resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.identity())...)
 	case err != nil:
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
 	default:
-		// What did not change is left as it is: to write the maps of a large group anew takes a while.
+		// Leave an unchanged state as it is: writing the maps of a large group takes a while.
 		if model := FlattenGroup(group, prior); !reflect.DeepEqual(model, prior) {
 			resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 		}
@@ -213,8 +213,8 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 	}
 }
 
-// refresh returns a group as it was when this run first read its cluster; one that is not as it should be, and of which
-// a policy may just have changed a count, as it is now.
+// refresh returns a group as it was when this run first read its cluster. If the group is not as it should be, and a
+// policy may just have scaled it, it is read again.
 func (r *groupResource) refresh(ctx context.Context, prior Model, reconciler reconcile.Reconciler) (reconcile.Group, error) {
 	group, err := reconciler.Refresh(ctx, prior.Name.ValueString())
 	if err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
@@ -250,7 +250,7 @@ func (r *groupResource) Delete(ctx context.Context, req resource.DeleteRequest, 
 	r.Session.Plans.DropGroup(resourcekit.IDOf(state.Cluster.Key()), state.Name.ValueString())
 }
 
-// ImportState takes <cluster>/<group>, as ID or in parts as identity.
+// ImportState takes <cluster>/<group> as ID, or its parts as identity.
 func (r *groupResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resourcekit.Importable{Kind: "group", Form: "a group, which is <cluster>/<group>, such as lab/mnist", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
 }

@@ -127,14 +127,14 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 	return schema.Schema{MarkdownDescription: Description, Attributes: attributes}
 }
 
-// Precedence is what the descriptions of a template's attributes say about which of two counts.
+// Precedence is how the attributes of templates describe which of two settings counts.
 type Precedence struct {
-	// Own is what those say that have nothing particular to say; "" where there is only one template.
+	// Own is the text for attributes without a special rule; "" if there is only one template.
 	Own                  string
 	Args, Env, Container string
 }
 
-// precedenceOf returns what the templates of a group and of its roles say.
+// precedenceOf returns the texts for the templates of groups and roles.
 func precedenceOf(own string) Precedence {
 	return Precedence{
 		Own: own, Args: own + " A role with its own `command` does not inherit the group's `args`.",
@@ -143,7 +143,7 @@ func precedenceOf(own string) Precedence {
 	}
 }
 
-// TemplateAttributes are the attributes that say what members run.
+// TemplateAttributes are the attributes for what members run.
 func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 	own := func(description string) string { return strings.TrimSpace(description + " " + precedence.Own) }
 	return map[string]schema.Attribute{
@@ -293,7 +293,7 @@ func roleAttributes() map[string]schema.Attribute {
 	return attributes
 }
 
-// CompletionAttribute is the attribute that says when a group is done.
+// CompletionAttribute is the attribute for when a group has completed.
 func CompletionAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: "When the group counts as completed, and what happens then. Omitted attributes default to what is usual for the framework.",

@@ -11,11 +11,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// placing are the attributes of a role by which its members are placed.
+// placing are the attributes of a role that its placement depends on.
 var placing = []string{"replicas", "port", "resources", "gpus", "placement"}
 
-// planUnknown checks whether there is room for a group with unknown values that don't decide about placement, such as
-// an image that is still to be built. Groups that are planned later count its places as taken.
+// planUnknown checks whether there is room for a group with unknown values that don't affect placement, such as an
+// image that has yet to be built. Groups that are planned later count its places as taken.
 func (r *groupResource) planUnknown(ctx context.Context, plan tfsdk.Plan, created bool, diags *diag.Diagnostics) {
 	supposed, unknown, err := resourcekit.Suppose(ctx, tfsdk.Config(plan), diags)
 	if err != nil {
@@ -37,12 +37,12 @@ func (r *groupResource) planUnknown(ctx context.Context, plan tfsdk.Plan, create
 		role.TemplateModel = role.runningSomething(domain.Path{"roles", domain.Key(name)}, unknown)
 		group.Roles[name] = role
 	}
-	var malformed diag.Diagnostics // which the attributes' own validators tell
+	var malformed diag.Diagnostics // the attributes' own validators report these
 	spec := group.expand(&malformed)
 	r.decide(ctx, group.Cluster.Key(), proposal{spec, created, unknown}, refreshed{}, diags)
 }
 
-// decidesPlaces reports whether an attribute decides where members are placed.
+// decidesPlaces reports whether placement depends on an attribute.
 func decidesPlaces(at domain.Path) bool {
 	switch at[0] {
 	case "framework", "priority":

@@ -14,9 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// leaveOpen has a plan say nothing of the members of a group of which a policy may change a count between the refresh,
-// the plan and the apply, each of which finds other members then. Where there is nothing to do, what the refresh found
-// stays in the state, whatever is found by now.
+// leaveOpen makes the members unknown in the plan of a group that a policy may scale between refresh, plan and apply,
+// each of which finds other members then. If there is nothing to change, what the refresh found stays in the state.
 func leaveOpen(ctx context.Context, planned Model, changes bool, plan *tfsdk.Plan) (diags diag.Diagnostics) {
 	if !changes || planned.Members.IsUnknown() {
 		return nil
@@ -28,7 +27,7 @@ func leaveOpen(ctx context.Context, planned Model, changes bool, plan *tfsdk.Pla
 }
 
 // moves reports whether members get another place than they have, or another address than the refresh found. Members
-// that came or went since do not matter.
+// that were added or removed since don't count.
 func moves(view reconcile.View, decision reconcile.Decision, found refreshed) bool {
 	before := view.Groups[decision.Document.Spec.Name].Assignments
 	for _, member := range decision.Members {
@@ -38,7 +37,7 @@ func moves(view reconcile.View, decision reconcile.Decision, found refreshed) bo
 		}
 	}
 	if view.Traits.MemberAddress != nil {
-		return false // they are reached by their names
+		return false // they are reached by name
 	}
 	addresses := resourcekit.TextsIn(found.present)
 	for member, place := range resourcekit.TextsIn(found.places) {

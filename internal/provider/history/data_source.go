@@ -44,7 +44,7 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
 		return
 	}
-	// A cluster that is not there has no records, which would pass for one where nothing was scaled yet.
+	// A missing cluster has no records, which would look like one where nothing was scaled yet.
 	_, err = engine.Cluster(ctx, reconciler.Engine)
 	var stored map[string][]byte
 	if err == nil {

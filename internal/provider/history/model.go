@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// Model is trainyard_scaling_history as Terraform keeps it.
+// Model is the model of trainyard_scaling_history.
 type Model struct {
 	Cluster     resourcekit.ClusterRead `tfsdk:"cluster"`
 	Group       types.String            `tfsdk:"group"`
@@ -67,7 +67,7 @@ type entryVerticalModel struct {
 	Why       string        `tfsdk:"why"`
 }
 
-// selection is what the configuration chooses of the history.
+// selection returns the part of the history that the configuration selects.
 func (m Model) selection(now time.Time) (autoscale.Selection, error) {
 	s := autoscale.Selection{Group: m.Group.ValueString(), Role: m.Role.ValueString(), OnlyChanges: m.OnlyChanges.ValueBool(), Limit: defaultEntries}
 	if !m.Limit.IsNull() {

@@ -24,7 +24,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// remembering is an engine with a history.
+// remembering returns an engine with a history.
 func remembering(t *testing.T, now time.Time, entries ...autoscale.Entry) *providertest.Stub {
 	t.Helper()
 	archive, err := autoscale.OpenArchive(nil, now)
@@ -155,7 +155,7 @@ func TestScalingHistory(t *testing.T) {
 	}
 }
 
-// Without limit, there are the newest hundred.
+// Without a limit, the newest hundred entries are returned.
 func TestScalingHistoryIsLimited(t *testing.T) {
 	now := time.Now()
 	var entries []autoscale.Entry
@@ -168,7 +168,7 @@ func TestScalingHistoryIsLimited(t *testing.T) {
 	}
 }
 
-// What can't be read is a warning, beside what can.
+// Parts that can't be read are a warning beside the rest.
 func TestScalingHistoryLeavesOut(t *testing.T) {
 	now := time.Now()
 	corrupt := remembering(t, now, autoscale.NewEntry("job/worker", now, 1, autoscale.Decision{From: 1, To: 2}))

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// defaultEntries is the number of entries where none is asked for.
+// defaultEntries is the default of limit.
 const defaultEntries = 100
 
 var dataSourceDescription = fmt.Sprintf("What autoscaling policies decided, and why: what each metric showed and asked for, what changed that, and what came of it. "+
@@ -63,7 +63,7 @@ func Schema(engines []string) schema.Schema {
 	}
 }
 
-// entryAttributes are those of an entry.
+// entryAttributes are the attributes of an entry.
 func entryAttributes() map[string]schema.Attribute {
 	text := func(description string) schema.Attribute {
 		return schema.StringAttribute{MarkdownDescription: description, Computed: true}

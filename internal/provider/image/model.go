@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// defaultTimeout bounds each operation on an image.
+	// defaultTimeout limits each operation on an image.
 	defaultTimeout = 30 * time.Minute
-	// defaultDockerfile is where a Dockerfile is in its folder.
+	// defaultDockerfile is the default path of the Dockerfile.
 	defaultDockerfile = "Dockerfile"
 )
 
@@ -43,32 +43,32 @@ type BuildModel struct {
 	Args       map[string]string `tfsdk:"args"`
 }
 
-// InCluster is the cluster that it belongs to.
+// InCluster returns the cluster that it belongs to.
 func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
 
-// Limits are the timeouts that are declared.
+// Limits returns the configured timeouts.
 func (m Model) Limits() timeouts.Value { return m.Timeouts }
 
-// IdentityData is the resource's identity.
+// IdentityData returns the resource's identity.
 func (m Model) IdentityData() any { return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name} }
 
-// Title names it in an error.
+// Title names the resource in errors.
 func (m Model) Title() string { return fmt.Sprintf("image %q", m.Name.ValueString()) }
 
-// resourceID is the ID of an image in Terraform.
+// resourceID returns the ID of an image resource.
 func resourceID(cluster, name string) string { return cluster + "/" + name }
 
 // source is what an image is made from, as it is on this machine.
 type source struct {
-	// at is the attribute that says so; empty where the image is pulled.
+	// at is the attribute for it; empty if the image is pulled.
 	at path.Path
-	// hash is its digest, and id that of the image, where it is known.
+	// hash is the digest of the source, and id that of the image if known.
 	hash, id types.String
 	archive  func() (io.ReadCloser, error)
 	build    *engine.ImageBuild
 }
 
-// source looks at what the image is made from. The error is about the attribute that is returned with it.
+// source reads what the image is made from. An error is about the attribute that is returned with it.
 func (m Model) source() (source, error) {
 	switch {
 	case !m.Archive.IsNull():
@@ -99,8 +99,8 @@ func (b BuildModel) expand() imagesource.Build {
 	return build
 }
 
-// imageHosts returns what hosts have under the name of an image: where it is the image itself, its image_id, which
-// tells for hosts of several platforms, too. Of a host that is away it is what it had.
+// imageHosts returns what each host has under the name of an image: image_id if it is the image itself, even on hosts
+// of other platforms. A host that is down keeps its last value.
 func imageHosts(found map[string]engine.Image, id string, prior types.Map) types.Map {
 	hosts, before := map[string]string{}, resourcekit.TextsIn(prior)
 	for host, image := range found {

@@ -18,7 +18,7 @@ import (
 // computedImage are the attributes of an image that are no part of its configuration.
 var computedImage = []string{"id", "image_id", "source_hash", "hosts", "timeouts"}
 
-// ValidateConfig checks that a name with a digest is not one to be loaded or built.
+// ValidateConfig checks that an image to load or build is not named by a digest.
 func (r *imageResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	var name types.String
 	if resp.Diagnostics.Append(req.Config.GetAttribute(ctx, path.Root("name"), &name)...); resp.Diagnostics.HasError() || name.IsNull() || name.IsUnknown() {
@@ -35,7 +35,7 @@ func (r *imageResource) ValidateConfig(ctx context.Context, req resource.Validat
 	}
 }
 
-// ModifyPlan looks at what the image is made from, and at what the hosts have. Both decide what of it will change.
+// ModifyPlan reads what the image is made from and what the hosts have, which determine the changes.
 func (r *imageResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if req.Plan.Raw.IsNull() || r.Session == nil {
@@ -61,7 +61,7 @@ func (r *imageResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 }
 
-// decide fills in what is computed of a planned image. Prior is nil for a new one.
+// decide fills in the computed attributes of a planned image. Prior is nil for a new one.
 func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags *diag.Diagnostics) {
 	reconciler, err := r.Session.Plan(planned.Cluster.Key())
 	if err != nil {
@@ -102,7 +102,7 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 	}
 }
 
-// held reports whether a host has an image.
+// held reports whether any host has an image.
 func held(have map[string]string, id string) bool {
 	for _, found := range have {
 		if found == id {
@@ -112,8 +112,7 @@ func held(have map[string]string, id string) bool {
 	return false
 }
 
-// hostsOf returns the hosts that a cluster will have when the image's turn comes in the apply; none where they are not
-// known yet.
+// hostsOf returns the hosts of the cluster as they will be at that point of the apply; none if unknown.
 func (r *imageResource) hostsOf(ctx context.Context, cluster resourcekit.ClusterReference, eng engine.Engine) ([]string, error) {
 	if planned, found := r.Session.Plans.Cluster(resourcekit.IDOf(cluster.Key())); found {
 		return planned.Spec.HostNames(), nil

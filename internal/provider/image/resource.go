@@ -34,7 +34,7 @@ func (r *imageResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-// images returns the store of a cluster's images, see [resourcekit.Reach].
+// images returns the image store of a cluster, see [resourcekit.Reach].
 func images(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error), cluster resourcekit.ClusterReference, private resourcekit.PrivateState) (engine.ImageStore, error) {
 	reconciler, err := resourcekit.Reach(ctx, open, cluster, private)
 	if err != nil {
@@ -43,8 +43,8 @@ func images(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconci
 	return engine.Images(reconciler.Engine)
 }
 
-// put brings a planned image to all hosts, and returns its state, which is that of a read after the write. Where it
-// fails, the state has what is there of the image all the same.
+// put brings a planned image to all hosts, and returns the state from a read after the write. If it fails, the state
+// still has what hosts have of the image.
 func (r *imageResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
 	var prior *Model
 	if !w.Created {
@@ -90,8 +90,8 @@ func (r *imageResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	return &state, nil
 }
 
-// afterFailure returns the state after a write that failed: what was there before, with what the hosts have now. Of a
-// new image it is what has come to the hosts, nil for nothing.
+// afterFailure returns the state after a failed write: the prior state with what hosts have now. For a new image it is
+// what has reached hosts, nil if nothing has.
 func (r *imageResource) afterFailure(ctx context.Context, store engine.ImageStore, plan Model, prior *Model, spec engine.ImageSpec, failure error) *Model {
 	if _, taken := errors.AsType[*engine.ImageTakenError](failure); taken {
 		return nil
@@ -162,7 +162,7 @@ func (r *imageResource) remove(ctx context.Context, reconciler reconcile.Reconci
 	return nil
 }
 
-// ImportState takes <cluster>/<name>, as ID or in parts as identity. What the image was made from is not known.
+// ImportState takes <cluster>/<name> as ID, or its parts as identity. What the image was made from is unknown.
 func (r *imageResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	named := func(name string) bool {
 		_, err := parseName(name)

@@ -121,7 +121,7 @@ func (isName) ValidateString(_ context.Context, req validator.StringRequest, res
 
 const invalidName = "Invalid name of an image"
 
-// parseName parses a reference as docker reads it, and completes its tag.
+// parseName parses a reference as docker does, and completes its tag.
 func parseName(name string) (imageref.Named, error) {
 	const form = "; write it as [registry/]name[:tag], such as \"trainer:1.2\""
 	parsed, err := imageref.ParseNormalizedNamed(name)
@@ -134,11 +134,11 @@ func parseName(name string) (imageref.Named, error) {
 	return imageref.TagNameOnly(parsed), nil
 }
 
-// checkName returns an error where an image that is loaded or built is named by a digest, which only a registry gives.
+// checkName returns an error if an image to load or build is named by a digest, which only a registry assigns.
 func checkName(name types.String, at path.Path) error {
 	parsed, err := parseName(name.ValueString())
 	if err != nil {
-		return nil //nolint:nilerr // the attribute's own validator has told
+		return nil //nolint:nilerr // the attribute's own validator reports it
 	}
 	if digested, ok := parsed.(imageref.Digested); ok {
 		return fmt.Errorf("%q names the image by its digest %s, which only an image from a registry has: leave %s out to have it pulled, or give the image a tag", name.ValueString(), digested.Digest(), at)

@@ -24,7 +24,7 @@ type joinTokenEphemeral struct {
 
 var _ ephemeral.EphemeralResourceWithConfigure = &joinTokenEphemeral{}
 
-// Model is trainyard_join_token as Terraform keeps it.
+// Model is the model of trainyard_join_token.
 type Model struct {
 	Cluster   resourcekit.ClusterRead `tfsdk:"cluster"`
 	Role      types.String            `tfsdk:"role"`
@@ -105,7 +105,7 @@ func (e *joinTokenEphemeral) Open(ctx context.Context, req ephemeral.OpenRequest
 	resp.Diagnostics.Append(resp.Result.Set(ctx, model)...)
 }
 
-// joinToken returns what a host needs to join a cluster that is stored: a Swarm without it is another one.
+// joinToken returns a token for joining a stored cluster: a Swarm without its document is another cluster.
 func (e *joinTokenEphemeral) joinToken(ctx context.Context, cluster domain.ClusterRef, role domain.HostRole) (engine.JoinToken, error) {
 	if _, err := e.session.Document(ctx, cluster); err != nil {
 		return engine.JoinToken{}, err

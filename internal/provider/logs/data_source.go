@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// defaultTail is the number of lines where none is asked for.
+// defaultTail is the default of tail.
 const defaultTail = 100
 
 // logsDataSource is trainyard_logs.
@@ -26,7 +26,7 @@ type logsDataSource struct{ resourcekit.DataSource }
 
 var _ datasource.DataSourceWithConfigure = &logsDataSource{}
 
-// Model is trainyard_logs as Terraform keeps it.
+// Model is the model of trainyard_logs.
 type Model struct {
 	Cluster resourcekit.ClusterRead `tfsdk:"cluster"`
 	Member  types.String            `tfsdk:"member"`

@@ -9,14 +9,14 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// Settled reports whether everything in an encoding is known, and nothing null.
+// Settled reports whether everything in an encoding is known and not null.
 func Settled(encoded string) bool {
 	settled := true
 	err := gaps(encoded, func([]string, bool) { settled = false })
 	return err == nil && settled
 }
 
-// gaps tells of each value in an encoding that is null or not known, by the keys that lead there.
+// gaps calls tell for each value in an encoding that is null or unknown, with the keys that lead to it.
 func gaps(encoded string, tell func(keys []string, null bool)) error {
 	return gapsFrom(msgpack.NewDecoder(strings.NewReader(encoded)), nil, tell)
 }
@@ -45,10 +45,11 @@ func gapsFrom(d *msgpack.Decoder, keys []string, tell func(keys []string, null b
 	return err
 }
 
-// isGap reports whether an encoding that begins so is null, or an unknown value, the one extension that Terraform has.
+// isGap reports whether an encoding that starts with this byte is null or unknown; unknown is
+// Terraform's only extension.
 func isGap(code byte) bool { return code == msgpcode.Nil || msgpcode.IsExt(code) }
 
-// Transform changes what is within a packed attribute, as [tftypes.Transform] does.
+// Transform changes values within a packed attribute, as [tftypes.Transform] does.
 func Transform(a Attribute, v tftypes.Value, change func(*tftypes.AttributePath, tftypes.Value) (tftypes.Value, error)) (tftypes.Value, error) {
 	unpacked, err := Unpack(a, v)
 	if err == nil {
@@ -61,7 +62,7 @@ func Transform(a Attribute, v tftypes.Value, change func(*tftypes.AttributePath,
 	return tftypes.NewValue(tftypes.String, string(encoded.MsgPack)), err
 }
 
-// Unpack returns what a packed attribute stands for.
+// Unpack returns the value that a packed attribute stands for.
 func Unpack(a Attribute, v tftypes.Value) (unpacked tftypes.Value, err error) {
 	switch {
 	case v.IsNull():

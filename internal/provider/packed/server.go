@@ -20,10 +20,10 @@ type Server struct {
 	packed map[string]map[string]tftypes.Type
 }
 
-// object is a resource as Terraform encodes it. What is null in it is nil.
+// object is a resource as Terraform encodes it; null values are nil.
 type object map[string]msgpack.RawMessage
 
-// NewServer returns a server before the one of a provider, whose resources' schemas tell which attributes are packed.
+// NewServer returns a server in front of a provider's. The provider's schemas say which attributes are packed.
 func NewServer(ctx context.Context, p provider.Provider, next tfprotov6.ProviderServer) Server {
 	var known provider.MetadataResponse
 	p.Metadata(ctx, provider.MetadataRequest{}, &known)
@@ -71,8 +71,8 @@ func (s Server) ValidateResourceConfig(ctx context.Context, request *tfprotov6.V
 	return s.ProviderServer.ValidateResourceConfig(ctx, &r)
 }
 
-// UpgradeResourceState implements [tfprotov6.ProviderServer]. A stored state is JSON, of which packed attributes go
-// past the other server.
+// UpgradeResourceState implements [tfprotov6.ProviderServer]. A stored state is JSON; its packed attributes
+// bypass the other server.
 func (s Server) UpgradeResourceState(ctx context.Context, request *tfprotov6.UpgradeResourceStateRequest) (*tfprotov6.UpgradeResourceStateResponse, error) {
 	r := *request
 	past, err := s.takeOut(r.TypeName, &r.RawState)
@@ -164,14 +164,14 @@ func (s Server) GenerateResourceConfig(ctx context.Context, request *tfprotov6.G
 	return response, s.unpack(r.TypeName, &response.Config)
 }
 
-// pack packs attributes of a resource. What is null or unknown as a whole stays so.
+// pack packs attributes of a resource. Values that are null or unknown as a whole stay so.
 func (s Server) pack(resource string, values ...**tfprotov6.DynamicValue) error {
 	return s.each(resource, values, func(encoded msgpack.RawMessage) (msgpack.RawMessage, error) {
 		return msgpack.Marshal(string(encoded))
 	})
 }
 
-// unpack undoes pack.
+// unpack reverses pack.
 func (s Server) unpack(resource string, values ...**tfprotov6.DynamicValue) error {
 	return s.each(resource, values, func(held msgpack.RawMessage) (msgpack.RawMessage, error) {
 		var encoded string
@@ -180,7 +180,7 @@ func (s Server) unpack(resource string, values ...**tfprotov6.DynamicValue) erro
 	})
 }
 
-// takeOut takes the packed attributes out of a stored state, and returns them as Terraform encodes them.
+// takeOut removes the packed attributes from a stored state, and returns them as Terraform encodes them.
 func (s Server) takeOut(resource string, state **tfprotov6.RawState) (object, error) {
 	out := object{}
 	if *state == nil || len(s.packed[resource]) == 0 {

@@ -19,7 +19,7 @@ import (
 
 type nested = map[string]map[string]string
 
-// fakeProvider has the resource test_thing, which is as it is configured.
+// fakeProvider has the resource test_thing, whose state is its configuration.
 type fakeProvider struct{ provider.Provider }
 
 func (fakeProvider) Metadata(_ context.Context, _ provider.MetadataRequest, resp *provider.MetadataResponse) {
@@ -124,7 +124,7 @@ type require interface {
 	Fatalf(format string, args ...any)
 }
 
-// wantSame fails where an answer is not the value that was sent.
+// wantSame fails unless an answer is the value that was sent.
 func wantSame(t require, call string, want tftypes.Value, got *tfprotov6.DynamicValue, diagnostics []*tfprotov6.Diagnostic, err error) {
 	t.Helper()
 	if err != nil || len(diagnostics) > 0 {
@@ -136,7 +136,7 @@ func wantSame(t require, call string, want tftypes.Value, got *tfprotov6.Dynamic
 	}
 }
 
-// What Terraform sends comes back as it was, whatever is null or not known in it.
+// What Terraform sends is returned unchanged, whatever in it is null or unknown.
 func TestServerIsTransparent(t *testing.T) {
 	s, ctx := newServer(t), t.Context()
 	rapid.Check(t, func(t *rapid.T) {
@@ -165,7 +165,7 @@ func TestServerIsTransparent(t *testing.T) {
 	})
 }
 
-// plain returns a value as encoding/json has it.
+// plain returns a value as encoding/json would decode it.
 func plain(t require, v tftypes.Value) any {
 	t.Helper()
 	var s string
@@ -185,7 +185,7 @@ func plain(t require, v tftypes.Value) any {
 	return m
 }
 
-// A resource that is gone, moved, imported, or stored without the attribute.
+// Answers for a resource that is gone, moved, imported, or stored without the attribute.
 func TestServerUnpacksAnswers(t *testing.T) {
 	s, ctx := newServer(t), t.Context()
 	was := thingOf(tftypes.NewValue(textsType, map[string]tftypes.Value{}))
@@ -212,7 +212,7 @@ func TestServerUnpacksAnswers(t *testing.T) {
 	}
 }
 
-// Terraform sees what a packed attribute stands for.
+// Terraform sees the type that a packed attribute stands for.
 func TestServerDeclaresWhatIsPacked(t *testing.T) {
 	schemas, err := newServer(t).GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
 	if err != nil || len(schemas.Diagnostics) > 0 {
@@ -223,7 +223,7 @@ func TestServerDeclaresWhatIsPacked(t *testing.T) {
 	}
 }
 
-// A null is refused where it is, and what is not known is left alone.
+// A null is refused at its path, and unknown values are left alone.
 func TestNullValuesAreRefused(t *testing.T) {
 	inner := func(v any) tftypes.Value {
 		return tftypes.NewValue(textsType.ElementType, map[string]tftypes.Value{"x": text("1"), "y": tftypes.NewValue(tftypes.String, v)})

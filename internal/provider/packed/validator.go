@@ -8,7 +8,7 @@ import (
 
 type noNullValues struct{}
 
-// NoNullValues refuses a packed attribute in which something is null.
+// NoNullValues refuses nulls within a packed attribute.
 func NoNullValues() validator.String { return noNullValues{} }
 
 func (noNullValues) Description(context.Context) string { return "all values must be configured" }

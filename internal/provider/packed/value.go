@@ -12,15 +12,15 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// Packable is what can be packed.
+// Packable are the types that can be packed.
 type Packable interface {
 	map[string]string | map[string]map[string]string
 }
 
-// Attribute is what all types of packed attributes have in common.
+// Attribute is the common part of all types of packed attributes.
 type Attribute interface {
 	attr.Type
-	// StandsFor is the type that Terraform sees.
+	// StandsFor returns the type that Terraform sees.
 	StandsFor() tftypes.Type
 }
 
@@ -36,19 +36,19 @@ var (
 	_ basetypes.StringValuable = Value[map[string]string]{}
 )
 
-// Of packs a value; nil is null.
+// Of packs a value; nil becomes null.
 func Of[T Packable](v T) Value[T] {
 	if v == nil {
 		return Value[T]{}
 	}
 	encoded, err := msgpack.Marshal(v)
 	if err != nil {
-		panic(err) // maps of strings have no such error
+		panic(err) // maps of strings always encode
 	}
 	return Value[T]{basetypes.NewStringValue(string(encoded))}
 }
 
-// Unpack returns what is packed, and false where it is null, or something of it is null or not known.
+// Unpack returns the unpacked value, and false if it is null, or if anything in it is null or unknown.
 func (v Value[T]) Unpack() (unpacked T, settled bool) {
 	if v.IsNull() || v.IsUnknown() || !Settled(v.ValueString()) {
 		return nil, false
@@ -57,12 +57,12 @@ func (v Value[T]) Unpack() (unpacked T, settled bool) {
 	return unpacked, err == nil
 }
 
-// Settled reports whether all of it is known, and nothing in it null. It may be null itself.
+// Settled reports whether everything is known and nothing within it is null. The value itself may be null.
 func (v Value[T]) Settled() bool {
 	return v.IsNull() || !v.IsUnknown() && Settled(v.ValueString())
 }
 
-// Meaning returns what is packed, or nil where that is not settled.
+// Meaning returns the unpacked value, or nil if it is not settled.
 func (v Value[T]) Meaning() any {
 	if unpacked, settled := v.Unpack(); settled {
 		return unpacked
@@ -70,8 +70,7 @@ func (v Value[T]) Meaning() any {
 	return nil
 }
 
-// Spelled returns an attribute with a meaning: the same one, where it means that already. An empty one means as much as
-// none.
+// Spelled returns an attribute with a meaning: v itself if it means that already. Empty and null mean the same.
 func (v Value[T]) Spelled(meaning any) any {
 	own, _ := v.Unpack()
 	of, _ := meaning.(T)

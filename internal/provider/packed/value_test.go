@@ -19,7 +19,7 @@ func TestValueUnpacksWhatWasPacked(t *testing.T) {
 	})
 }
 
-// What is null or unknown in any part is not settled, and has no meaning.
+// A value with a null or unknown part is not settled, and has no meaning.
 func TestUnpackOfWhatIsNotSettled(t *testing.T) {
 	for name, of := range map[string]tftypes.Value{
 		"null":       tftypes.NewValue(textsType, nil),
@@ -41,7 +41,7 @@ func TestUnpackOfWhatIsNotSettled(t *testing.T) {
 	}
 }
 
-// What means the same keeps its encoding, which need not be ours.
+// An equal value keeps its encoding, even one that is not ours.
 func TestSpelledKeepsTheEncoding(t *testing.T) {
 	meaning := nested{"a": {"b": "c"}}
 	theirs := Value[nested]{types.StringValue("\xde\x00\x01\xa1a\x81\xa1b\xa1c")} // a map with its length in two bytes

@@ -5,14 +5,14 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// identity tells an autoscaling policy from all others.
+// identity identifies an autoscaling policy.
 type identity struct {
 	Cluster types.String `tfsdk:"cluster"`
 	Group   types.String `tfsdk:"group"`
 	Role    types.String `tfsdk:"role"`
 }
 
-// identitySchema is the schema of the identity of autoscaling policies.
+// identitySchema returns the identity schema of autoscaling policies.
 func identitySchema() identityschema.Schema {
 	part := func(description string) identityschema.Attribute {
 		return identityschema.StringAttribute{Description: description, RequiredForImport: true}

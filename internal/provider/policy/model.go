@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// defaultTimeout bounds each operation on an autoscaling policy.
+// defaultTimeout limits each operation on an autoscaling policy.
 const defaultTimeout = 10 * time.Minute
 
 // Model is trainyard_autoscaling_policy.
@@ -33,7 +33,7 @@ type Model struct {
 	Timeouts  timeouts.Value                 `tfsdk:"timeouts"`
 }
 
-// MeasuredMetricModel is a metric that comes from somewhere.
+// MeasuredMetricModel is a metric with a source.
 type MeasuredMetricModel struct {
 	ScalingMetricModel
 
@@ -43,7 +43,7 @@ type MeasuredMetricModel struct {
 	ReadyAfter  types.String        `tfsdk:"ready_after"`
 }
 
-// ScalingSourceModel is where a metric is measured.
+// ScalingSourceModel is the source of a metric.
 type ScalingSourceModel struct {
 	Agent      *AgentSourceModel      `tfsdk:"agent"`
 	Prometheus *PrometheusSourceModel `tfsdk:"prometheus"`
@@ -55,36 +55,36 @@ type ScalingSourceModel struct {
 type AgentSourceModel struct {
 	Measure string       `tfsdk:"measure"`
 	Of      *string      `tfsdk:"of"`
-	Window  types.String `tfsdk:"window"` // which is always null, see misplaced
+	Window  types.String `tfsdk:"window"` // always null, see misplaced
 }
 
-// PrometheusSourceModel is a query to a Prometheus.
+// PrometheusSourceModel is a Prometheus query.
 type PrometheusSourceModel struct {
 	URL   string `tfsdk:"url"`
 	Query string `tfsdk:"query"`
 }
 
-// QueueSourceModel is a queue whose length is asked for.
+// QueueSourceModel is the length of a queue.
 type QueueSourceModel struct {
 	HTTP    *HTTPQueueModel  `tfsdk:"http"`
 	Redis   *RedisQueueModel `tfsdk:"redis"`
 	Command []string         `tfsdk:"command"`
 }
 
-// HTTPQueueModel is a queue that is asked by HTTP.
+// HTTPQueueModel is a queue that is read by HTTP.
 type HTTPQueueModel struct {
 	URL  string  `tfsdk:"url"`
 	Path *string `tfsdk:"path"`
 }
 
-// RedisQueueModel is a list of a Redis.
+// RedisQueueModel is a Redis list.
 type RedisQueueModel struct {
 	Address  string `tfsdk:"address"`
 	Key      string `tfsdk:"key"`
 	Database *int64 `tfsdk:"database"`
 }
 
-// ProgressSourceModel is what members say of their progress.
+// ProgressSourceModel is the progress that members log.
 type ProgressSourceModel struct {
 	Pattern string       `tfsdk:"pattern"`
 	Role    *string      `tfsdk:"role"`
@@ -92,7 +92,7 @@ type ProgressSourceModel struct {
 	Window  types.String `tfsdk:"window"`
 }
 
-// ScalingGuardsModel is what keeps a policy from taking members away.
+// ScalingGuardsModel is what prevents a policy from removing members.
 type ScalingGuardsModel struct {
 	Busy              *BusyGuardModel   `tfsdk:"busy"`
 	AtLeast           *GuardSourceModel `tfsdk:"at_least"`
@@ -100,13 +100,13 @@ type ScalingGuardsModel struct {
 	MemberHoursPerDay types.Float64     `tfsdk:"member_hours_per_day"`
 }
 
-// ScalingHooksModel is who is told of members that go or came.
+// ScalingHooksModel is the hooks for members that are removed or were added.
 type ScalingHooksModel struct {
 	BeforeRemoval *HookModel `tfsdk:"before_removal"`
 	AfterAddition *HookModel `tfsdk:"after_addition"`
 }
 
-// BusyGuardModel is how members are told to be busy.
+// BusyGuardModel is how to find out whether members are busy.
 type BusyGuardModel struct {
 	GuardSourceModel
 
@@ -125,16 +125,16 @@ func (m Model) address() resourcekit.PolicyAddress {
 	return resourcekit.PolicyAddress{Cluster: resourcekit.IDOf(m.Cluster.Key()), Key: domain.PolicyKey(m.Group.ValueString(), m.Role.ValueString())}
 }
 
-// InCluster is the cluster that it belongs to.
+// InCluster returns the cluster that it belongs to.
 func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
 
-// Limits are the timeouts that are declared.
+// Limits returns the configured timeouts.
 func (m Model) Limits() timeouts.Value { return m.Timeouts }
 
-// IdentityData is the resource's identity.
+// IdentityData returns the resource's identity.
 func (m Model) IdentityData() any { return identity{m.Cluster.Name, m.Group, m.Role} }
 
-// Title names it in an error.
+// Title names the resource in errors.
 func (m Model) Title() string {
 	return fmt.Sprintf("autoscaling policy %q", domain.PolicyKey(m.Group.ValueString(), m.Role.ValueString()))
 }
@@ -145,7 +145,7 @@ func (m Model) Expand(diags *diag.Diagnostics) (policy domain.AutoscalingPolicy)
 	return policy
 }
 
-// Flatten returns a policy as it is stored, in the spelling of prior; timeouts are prior's.
+// Flatten returns a policy as stored, in the spelling and with the timeouts of prior.
 func Flatten(p domain.AutoscalingPolicy, prior Model) Model {
 	m := resourcekit.Flatten(p, prior)
 	m.ID = types.StringValue(p.ID())

@@ -20,11 +20,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
-// policyModels lets cmp look into models of policies.
+// policyModels lets cmp compare models of policies.
 var policyModels = cmp.AllowUnexported(policy.Model{}, policy.MeasuredMetricModel{}, timeouts.Value{}, types.Object{})
 
-// The model has all attributes of the schema, and a policy that is read back is as it was declared, in its spelling.
-// One that is imported says the same.
+// The model has all attributes of the schema, and a policy reads back as declared, in its spelling. An
+// imported one means the same.
 func TestAutoscalingPolicyModel(t *testing.T) {
 	empty := policytest.Small()
 	empty.Metrics, empty.Schedules, empty.ScaleOut, empty.ScaleIn, empty.Guards = map[string]policy.MeasuredMetricModel{}, map[string]policy.ScalingScheduleModel{}, &policy.ScalingBehaviourModel{}, &policy.ScalingBehaviourModel{}, &policy.ScalingGuardsModel{}
@@ -127,8 +127,7 @@ func TestExpandAutoscalingPolicy(t *testing.T) {
 	}
 }
 
-// What somebody else has changed is shown as it is, though it says nothing now that was declared, or something that was
-// not.
+// Changes from outside are shown, whether they remove or add attributes.
 func TestFlattenAutoscalingPolicyThatDrifted(t *testing.T) {
 	var diags diag.Diagnostics
 	full, small := policytest.Full(), policytest.Small()

@@ -21,7 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// ValidateConfig checks a policy as far as it is known, and can be told without its group.
+// ValidateConfig checks a policy as far as possible without its group and with unknown values.
 func (r *autoscalingPolicyResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(policy Model, malformed *diag.Diagnostics) domain.Problems {
 		spec := policy.Expand(malformed)
@@ -29,8 +29,8 @@ func (r *autoscalingPolicyResource) ValidateConfig(ctx context.Context, req reso
 	})
 }
 
-// ModifyPlan checks the planned policy against its group, as that is planned or stored, and against other policies.
-// What can't be is an error now, and not in the middle of an apply.
+// ModifyPlan checks the planned policy against its planned or stored group and against other policies, so that errors
+// show up at plan and not in the middle of an apply.
 func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
@@ -106,7 +106,7 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 	}
 }
 
-// warnOfUntold warns of guards that have never had a value, as the controller says.
+// warnOfUntold warns of guards that the controller reports as never having had a value.
 func (r *autoscalingPolicyResource) warnOfUntold(ctx context.Context, plan Model, spec domain.AutoscalingPolicy, diags *diag.Diagnostics) {
 	if len(spec.Guards.Questions()) == 0 {
 		return
@@ -123,11 +123,11 @@ func (r *autoscalingPolicyResource) warnOfUntold(ctx context.Context, plan Model
 	resourcekit.AddProblems(diags, untold.Warnings(spec))
 }
 
-// plannedKey is where the private state of a policy has the address that it was planned for last.
+// plannedKey is the key in a policy's private state for the address that it was last planned for.
 const plannedKey = "planned"
 
-// plannedBefore reports whether this plan is the second one of a policy that is replaced: Terraform hands over what the
-// first one noted.
+// plannedBefore reports whether this is the second plan of a policy that is replaced: Terraform passes on the
+// private state of the first one.
 func plannedBefore(ctx context.Context, at resourcekit.PolicyAddress, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) (bool, error) {
 	noted, err := json.Marshal([]string{at.Cluster.Engine, at.Cluster.Name, at.Key})
 	if err != nil {
@@ -148,8 +148,8 @@ func declaredTwice(plan Model) domain.Problem {
 	return problems[0]
 }
 
-// find checks a policy against what it finds of its group and of other policies. Found reports whether the policy will
-// be there before an apply of its own.
+// find checks a policy against its group and other policies. Found reports whether the policy will exist
+// without an apply of its own.
 func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec domain.AutoscalingPolicy, created bool) (found bool, problems domain.Problems, err error) {
 	at, plans := plan.address(), r.Session.Plans
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
@@ -167,8 +167,8 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec d
 		return found, problems, nil
 	}
 	group, planned := plans.Spec(resourcekit.ItemAddress{Cluster: at.Cluster, Name: spec.Group})
-	// What has come to be wrong with a policy that the state has, and that this plan does not change, must not keep
-	// anybody from destroying it.
+	// A new problem of a policy that is in the state and that this plan does not change must not
+	// prevent its destruction.
 	lasts := plans.Policy(at).Had && !planned && (!found || stored.Spec.Equal(spec))
 	switch {
 	case planned && group.Leaving:
@@ -206,7 +206,7 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec d
 		}
 		problems = append(problems, room...)
 	}
-	// A group that is made anew takes the policies of the one before with it.
+	// A group that is replaced takes the policies of its predecessor with it.
 	return found && !stored.Ending && !group.Anew, problems, nil
 }
 
@@ -219,7 +219,7 @@ func asWarnings(problems domain.Problems) domain.Problems {
 	return warnings
 }
 
-// checkRoom warns of counts that the cluster, as it will be, has no place for, where it is known.
+// checkRoom warns of counts for which the cluster, as it will be, has no room, if that is known.
 func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler reconcile.Reconciler, key domain.ClusterRef, group domain.Group, spec domain.AutoscalingPolicy) (domain.Problems, error) {
 	plans := r.Session.Plans
 	cluster, planned := plans.Cluster(resourcekit.IDOf(key))
@@ -233,7 +233,7 @@ func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler re
 	if gpus := group.Roles[spec.Role].GPUs; !cluster.Settled || gpus != nil && plans.PoolIsOpen(resourcekit.IDOf(key), gpus.Pool) {
 		return nil, nil
 	}
-	// Who else is in the cluster makes no difference, and is not read.
+	// What else is in the cluster does not matter, and is not read.
 	view := reconcile.View{Traits: reconciler.Engine.Traits()}
 	var err error
 	if view.Inventory, err = reconciler.Engine.Inventory(ctx, cluster.Spec); err != nil {
@@ -247,7 +247,7 @@ func (r *autoscalingPolicyResource) checkRoom(ctx context.Context, reconciler re
 	return reconcile.CheckRoom(view, group, spec), nil
 }
 
-// notThereYet reports whether an error says that a cluster has nothing as it is still to be made.
+// notThereYet reports whether an error means that the cluster has yet to be created.
 func notThereYet(err error) bool {
 	return errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrNotFormed)
 }

@@ -33,7 +33,7 @@ func (r *autoscalingPolicyResource) Schema(ctx context.Context, _ resource.Schem
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-// put makes a policy be as planned, and returns its state, as it is read after the write.
+// put applies a policy as planned, and returns the state from a read after the write.
 func (r *autoscalingPolicyResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
 	spec := plan.Expand(w.Diags)
 	if w.Diags.HasError() {
@@ -69,8 +69,8 @@ func (r *autoscalingPolicyResource) get(ctx context.Context, reconciler reconcil
 	return Flatten(spec, prior), err
 }
 
-// withModels returns a policy with the texts of its models: those of prior, as far as they are the same, so that only
-// an import, and a read of what somebody else has changed, read them. One that is not there is as if it were empty,
+// withModels returns a policy with the texts of its models. Unchanged ones are taken from prior, so that
+// only an import, or a read after a change from outside, reads them. A missing model counts as empty,
 // which the next apply changes.
 func withModels(ctx context.Context, reconciler reconcile.Reconciler, spec domain.AutoscalingPolicy, prior Model) (domain.AutoscalingPolicy, error) {
 	texts, known := map[string]string{}, prior.Expand(&diag.Diagnostics{}).Models()
@@ -101,7 +101,7 @@ func (r *autoscalingPolicyResource) remove(ctx context.Context, reconciler recon
 	return nil
 }
 
-// ImportState takes <cluster>/<group>/<role>, as ID, after an address or not, or in parts as identity.
+// ImportState takes <cluster>/<group>/<role> as ID, with or without an address before it, or its parts as identity.
 func (r *autoscalingPolicyResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	endpoint, names := resourcekit.CutEndpoint(req.ID)
 	parts := strings.Split(names, "/")

@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// ScalingModel is a policy but for whose it is, and for its metrics, which have more attributes in one place than in
-// another.
+// ScalingModel is a policy without the attributes that identify it, and without its metrics, which have different
+// attributes in different places.
 type ScalingModel struct {
 	Min       *int64                          `tfsdk:"min"`
 	Max       *int64                          `tfsdk:"max"`
@@ -19,7 +19,7 @@ type ScalingModel struct {
 	ScaleIn   *ScalingBehaviourModel          `tfsdk:"scale_in"`
 }
 
-// ScalingMetricModel is a metric and what is made of it.
+// ScalingMetricModel is a metric and its algorithm.
 type ScalingMetricModel struct {
 	Algorithm    *ScalingAlgorithmModel `tfsdk:"algorithm"`
 	StaleAfter   types.String           `tfsdk:"stale_after"`
@@ -28,7 +28,7 @@ type ScalingMetricModel struct {
 	Forecast     *ForecastModel         `tfsdk:"forecast"`
 }
 
-// ScalingAlgorithmModel is how a count follows from a metric; one of these.
+// ScalingAlgorithmModel is how a count follows from a metric; exactly one of these.
 type ScalingAlgorithmModel struct {
 	Target       *TargetModel       `tfsdk:"target"`
 	Heat         *HeatModel         `tfsdk:"heat"`
@@ -56,7 +56,7 @@ type HeatModel struct {
 	Recurrence *int64        `tfsdk:"recurrence"`
 }
 
-// ThresholdModel takes steps beyond thresholds.
+// ThresholdModel changes the count by steps beyond thresholds.
 type ThresholdModel struct {
 	Lower          types.Float64 `tfsdk:"lower"`
 	Upper          types.Float64 `tfsdk:"upper"`
@@ -73,7 +73,7 @@ type QueueModel struct {
 	CoolDown  types.String  `tfsdk:"cool_down"`
 }
 
-// MarginalGainModel grows as long as it pays.
+// MarginalGainModel adds members as long as that pays.
 type MarginalGainModel struct {
 	Threshold  types.Float64 `tfsdk:"threshold"`
 	Settle     types.String  `tfsdk:"settle"`
@@ -86,19 +86,19 @@ type RatioModel struct {
 	Per  types.Float64 `tfsdk:"per"`
 }
 
-// RiskModel keeps the share of time with too few members.
+// RiskModel limits the share of time with too few members.
 type RiskModel struct {
 	Percent  types.Float64 `tfsdk:"percent"`
 	Capacity types.Float64 `tfsdk:"capacity"`
 	Per      *string       `tfsdk:"per"`
 }
 
-// IdleRoomModel takes the room that there is.
+// IdleRoomModel uses the room that is free.
 type IdleRoomModel struct {
 	KeepFree *int64 `tfsdk:"keep_free"`
 }
 
-// LearnedModel asks a model that was trained.
+// LearnedModel asks a trained model.
 type LearnedModel struct {
 	Model        types.String  `tfsdk:"model"`
 	Capacity     types.Float64 `tfsdk:"capacity"`
@@ -108,7 +108,7 @@ type LearnedModel struct {
 	Observes     types.Map     `tfsdk:"observes"`
 }
 
-// HookModel is something of the user's that is asked or told.
+// HookModel is a URL or program of the user's.
 type HookModel struct {
 	URL     *string      `tfsdk:"url"`
 	Command []string     `tfsdk:"command"`
@@ -139,14 +139,14 @@ type ScalingBehaviourModel struct {
 	MaxStep       *int64             `tfsdk:"max_step"`
 }
 
-// ScalingRateModel bounds a change within a period.
+// ScalingRateModel limits the change within a period.
 type ScalingRateModel struct {
 	Count   *int64        `tfsdk:"count"`
 	Percent types.Float64 `tfsdk:"percent"`
 	Period  types.String  `tfsdk:"period"`
 }
 
-// written returns a duration as people write it: 5m for what a duration itself writes as 5m0s.
+// written returns a duration in the usual spelling, such as 5m instead of 5m0s.
 func written(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {

@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// A policy's attributes have the names that its documents have, so that the paths of problems lead to them.
+// A policy's attributes have the names of the domain's fields, so that paths of problems lead to them.
 func TestScalingAttributesAreThoseOfTheDomain(t *testing.T) {
 	attributes := Schema(t.Context(), nil).Attributes
 	for _, own := range []string{"id", "cluster", "timeouts"} {
@@ -28,7 +28,7 @@ func TestScalingAttributesAreThoseOfTheDomain(t *testing.T) {
 	expectTags(t, "policy", reflect.TypeFor[domain.AutoscalingPolicy](), attributes, "cluster")
 }
 
-// expectTags checks that attributes are the fields of a type, but for some, by their JSON tags.
+// expectTags fails unless attributes are the fields of a type by their JSON tags, with exceptions.
 func expectTags(t *testing.T, at string, of reflect.Type, attributes map[string]schema.Attribute, except ...string) {
 	t.Helper()
 	var fields []string
@@ -56,7 +56,7 @@ func expectTags(t *testing.T, at string, of reflect.Type, attributes map[string]
 	}
 	for name, attribute := range attributes {
 		if text, ok := attribute.(schema.StringAttribute); ok && slices.Contains(text.Validators, validator.String(isMisplaced{name})) {
-			fields = append(fields, name) // which is always null
+			fields = append(fields, name) // always null
 		}
 	}
 	slices.Sort(fields)

@@ -18,11 +18,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// The attributes of policies are the same wherever one is declared: those of a resource, of which [ReadAttributes]
-// makes those of a data source. They are optional or required, never computed, and have no defaults but those of the
-// domain.
+// The attributes of policies are the same wherever a policy is declared: [ReadAttributes] turns those of the
+// resource into those of a data source. They are optional or required, never computed, and have no defaults
+// except those of the domain.
 
-// scalingText, scalingWhole, scalingNumber and scalingDuration are attributes of a policy that may be left out.
+// scalingText, scalingWhole, scalingNumber and scalingDuration are optional attributes of a policy.
 func scalingText(description string) schema.StringAttribute {
 	return schema.StringAttribute{MarkdownDescription: description, Optional: true}
 }
@@ -31,7 +31,7 @@ func scalingWhole(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{MarkdownDescription: description, Optional: true}
 }
 
-// scalingCount is a number of 1 or more. It has to be refused here: in the domain, 0 is one that is left out.
+// scalingCount is a number of 1 or more. 0 has to be refused here, as it means unset in the domain.
 func scalingCount(description string) schema.Int64Attribute {
 	attribute := scalingWhole(description)
 	attribute.Validators = []validator.Int64{int64validator.AtLeast(1)}
@@ -56,7 +56,7 @@ func scalingDuration(description string) schema.StringAttribute {
 	}
 }
 
-// neededWhole, neededNumber, neededText and neededDuration are those that may not.
+// neededWhole, neededNumber, neededText and neededDuration are required attributes of a policy.
 func neededWhole(description string) schema.Int64Attribute {
 	return schema.Int64Attribute{MarkdownDescription: description, Required: true}
 }
@@ -75,8 +75,8 @@ func neededDuration(description string) schema.StringAttribute {
 	return attribute
 }
 
-// ScalingAttributes are the attributes of a policy but for those that say whose it is. Metrics have more of them: what
-// they measure, and the like.
+// ScalingAttributes are the attributes of a policy except those that identify it. More are additional attributes of
+// metrics, such as their source.
 func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attribute {
 	metric := map[string]schema.Attribute{
 		"algorithm": schema.SingleNestedAttribute{
@@ -127,7 +127,7 @@ func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 	}
 }
 
-// algorithmAttributes are the algorithms that a metric may have.
+// algorithmAttributes are the algorithms of a metric.
 func algorithmAttributes() map[string]schema.Attribute {
 	algorithm := func(description string, attributes map[string]schema.Attribute) schema.Attribute {
 		return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: attributes}
@@ -196,7 +196,7 @@ func algorithmAttributes() map[string]schema.Attribute {
 	}
 }
 
-// observedFeatures lists the features of models that are made of metrics.
+// observedFeatures lists the features of models that are observed metrics.
 func observedFeatures() string {
 	var names []string
 	for _, f := range qmodel.Features {
@@ -207,7 +207,7 @@ func observedFeatures() string {
 	return domain.Enumerate(names)
 }
 
-// HookAttributes are those of something of the user's that is asked or told.
+// HookAttributes are the attributes of a URL or program of the user's.
 func HookAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"url":     scalingText("An `http://` or `https://` address that receives the JSON by POST. Set this or `command`."),
@@ -216,7 +216,7 @@ func HookAttributes() map[string]schema.Attribute {
 	}
 }
 
-// behaviourAttribute says how fast a role is scaled in one direction.
+// behaviourAttribute is how fast a role is scaled in one direction.
 func behaviourAttribute(description, window, rates string) schema.Attribute {
 	return schema.SingleNestedAttribute{
 		MarkdownDescription: description,

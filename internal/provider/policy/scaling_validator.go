@@ -10,8 +10,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/schema/validator"
 )
 
-// namesAlgorithm refuses an algorithm that is none: Terraform leaves out of an object what its schema does not know,
-// such as a misspelt name, and what is left would be observed.
+// namesAlgorithm refuses an empty algorithm: Terraform drops attributes that an object's schema lacks, such as a
+// misspelt name, and the metric would then only be observed.
 type namesAlgorithm struct{}
 
 func (namesAlgorithm) Description(context.Context) string { return "has one algorithm" }
@@ -32,8 +32,8 @@ func (namesAlgorithm) ValidateObject(_ context.Context, req validator.ObjectRequ
 		"%s: a metric needs one algorithm; there are %q. Leave the attribute out to have the metric observed only", req.Path, slices.Sorted(maps.Keys(algorithms))))
 }
 
-// misplaced is an attribute that people look for where it is not. It always is an error: without it, Terraform would
-// drop what they wrote without a word.
+// misplaced is an attribute that users may expect here though it is elsewhere. Setting it is always an error; without
+// it, Terraform would silently drop what they wrote.
 func misplaced(name string) schema.StringAttribute {
 	attribute := scalingText(fmt.Sprintf("Not valid here: `%s` is an attribute of the metric, beside `source`. Setting it here is an error, as Terraform otherwise silently ignores attributes that a nested object does not have.", name))
 	attribute.Validators = []validator.String{isMisplaced{name}}

@@ -58,19 +58,19 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 	return schema.Schema{MarkdownDescription: resourceDescription, Attributes: attributes}
 }
 
-// replacingText is a text that is needed, and of which another value means another resource.
+// replacingText is a required text whose change forces replacement.
 func replacingText(description string) schema.StringAttribute {
 	attribute := neededText(description)
 	attribute.PlanModifiers = []planmodifier.String{stringplanmodifier.RequiresReplace()}
 	return attribute
 }
 
-// optionalObject is an object that may be left out.
+// optionalObject is an optional object.
 func optionalObject(description string, attributes map[string]schema.Attribute) schema.SingleNestedAttribute {
 	return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: attributes}
 }
 
-// measuredAttributes are those of a metric that is measured.
+// measuredAttributes are the additional attributes of a metric with a source.
 func measuredAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"source":      optionalObject("Source of the values: exactly one of `agent`, `prometheus`, `queue` and `progress`. The algorithms `ratio`, `external` and `idle_room` need none.", sourceAttributes()),
@@ -115,7 +115,7 @@ func prometheusSourceAttributes(query string) map[string]schema.Attribute {
 	}
 }
 
-// lastingHookAttributes are those of a hook that may be at work for long.
+// lastingHookAttributes are the attributes of a hook that may run for long.
 func lastingHookAttributes() map[string]schema.Attribute {
 	attributes := HookAttributes()
 	attributes["timeout"] = scalingDuration(fmt.Sprintf("Total time limit, from `%s` to `%s`. Defaults to `%s`.",
@@ -123,7 +123,7 @@ func lastingHookAttributes() map[string]schema.Attribute {
 	return attributes
 }
 
-// pageAttributes are those of a number in a page.
+// pageAttributes are the attributes of a number on a page.
 func pageAttributes(example string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"url":  neededText("An `http://` or `https://` address, read by GET."),

@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// VerticalModel is what members request, by what they use.
+// VerticalModel is how requests follow usage.
 type VerticalModel struct {
 	CPUs          *AmountBoundsModel `tfsdk:"cpus"`
 	MemoryMiB     *AmountBoundsModel `tfsdk:"memory_mib"`
@@ -19,7 +19,7 @@ type VerticalModel struct {
 	Apply         *string            `tfsdk:"apply"`
 }
 
-// AmountBoundsModel are the bounds of an amount.
+// AmountBoundsModel is the bounds of an amount.
 type AmountBoundsModel struct {
 	Min types.Float64 `tfsdk:"min"`
 	Max types.Float64 `tfsdk:"max"`

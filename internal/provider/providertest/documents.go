@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// LabOf is the cluster "lab" of these hosts, as first stored.
+// LabOf returns the cluster "lab" of these hosts, as first stored.
 func LabOf(hosts ...string) domain.ClusterDocument {
 	lab := domain.ClusterDocument{Header: domain.Header{Revision: 1}, Spec: domain.Cluster{Name: "lab", Engine: "process", Hosts: map[string]domain.Host{}}}
 	for _, name := range hosts {
@@ -17,12 +17,12 @@ func LabOf(hosts ...string) domain.ClusterDocument {
 	return lab
 }
 
-// Host is a host with this address, capacity and labels.
+// Host returns a host with this address, capacity and labels.
 func Host(address string, cpus float64, memory int64, labels map[string]string) domain.Host {
 	return domain.Host{Address: address, Labels: labels, Capacity: domain.Capacity{CPUs: cpus, MemoryMiB: memory}}
 }
 
-// ObservedGroup returns a group of two workers and a number of observed members that are as desired.
+// ObservedGroup returns a group of two workers with observed members, all as desired.
 func ObservedGroup(t *testing.T, applying bool) reconcile.Group {
 	t.Helper()
 	replicas, port := 2, 9000

@@ -5,7 +5,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Require is what *testing.T and *rapid.T have in common.
+// Require is the common part of *testing.T and *rapid.T.
 type Require interface{ Fatalf(string, ...any) }
 
 var spellings = []string{"60s", "1m", "1m0s", "0s", "1h30m", "90m"}
@@ -13,12 +13,12 @@ var spellings = []string{"60s", "1m", "1m0s", "0s", "1h30m", "90m"}
 // Optional draws nil or a pointer.
 func Optional[V any](g *rapid.Generator[V]) *rapid.Generator[*V] { return rapid.Ptr(g, true) }
 
-// Nilable draws nil, an empty list or a filled one.
+// Nilable draws a nil, empty or filled list.
 func Nilable[V any](g *rapid.Generator[V]) *rapid.Generator[[]V] {
 	return rapid.OneOf(rapid.Just([]V(nil)), rapid.SliceOfN(g, 0, 3))
 }
 
-// NilableMap draws nil, an empty map or a filled one.
+// NilableMap draws a nil, empty or filled map.
 func NilableMap() *rapid.Generator[map[string]string] {
 	return rapid.OneOf(rapid.Just(map[string]string(nil)), rapid.MapOfN(rapid.StringMatching("[a-z]{1,3}"), rapid.String(), 0, 3))
 }

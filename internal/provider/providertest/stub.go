@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// Stub answers what planning and reading ask for, keeps what is stored, and notes down the calls. Whatever
-// changes something else is left to the nil engine inside of it, and panics.
+// Stub answers reads and plans, keeps what is stored, and records the calls. All other calls go to the nil
+// engine inside it, and panic.
 type Stub struct {
 	storetest.Memory
 	unanswered
@@ -25,14 +25,14 @@ type Stub struct {
 	Observed []domain.Observed
 	Problems domain.Problems
 	Running  domain.Residents
-	// Network is that of a cluster which declares none, and surveyed what is found of a stored cluster, where it is
-	// set.
+	// Network is the network of a cluster that declares none, and Surveyed, if set, returns what is
+	// found of a stored cluster.
 	Network  *domain.Network
 	Surveyed func(domain.Cluster) (domain.Cluster, error)
-	// Endpoint is where a cluster is reached that names no endpoint.
+	// Endpoint is where a cluster without an endpoint is reached.
 	Endpoint string
 	Token    engine.JoinToken
-	// Particular are what is particular to it, where that is not as with "process".
+	// Particular are traits that differ from those of "process".
 	Particular engine.Traits
 	Fails      Failures
 
@@ -44,16 +44,17 @@ type Stub struct {
 // Failures are the errors of calls, by name as in [engine.Call]: "Get cluster", "Form".
 type Failures map[string]error
 
-// unanswered is what a stub has no method for. Being one level deeper, it leaves the store to [storetest.Memory].
+// unanswered is the part of an engine that a stub lacks. It is one level deeper, so that [storetest.Memory] takes
+// precedence as the store.
 type unanswered struct{ engine.Engine }
 
-// Stubbed is a stub, or an engine made of one.
+// Stubbed is a stub, or an engine made from one.
 type Stubbed interface {
 	engine.Engine
 	Intercept(ctx context.Context, call engine.Call, do func() error) error
 }
 
-// Intercept notes down a call, and has it fail where it is to fail.
+// Intercept records a call, and makes it fail if it should.
 func (e *Stub) Intercept(_ context.Context, call engine.Call, do func() error) error {
 	e.mu.Lock()
 	e.Calls = append(e.Calls, call.Name)
@@ -64,37 +65,37 @@ func (e *Stub) Intercept(_ context.Context, call engine.Call, do func() error) e
 	return do()
 }
 
-// Driver opens a stub for any cluster.
+// Driver returns a driver that opens a stub for any cluster.
 func Driver(e Stubbed) engine.Driver {
 	return engine.Driver{Open: func(domain.ClusterRef, engine.Settings) (engine.Engine, error) {
 		return engine.Intercept(e, e.Intercept), nil
 	}}
 }
 
-// Registry knows the stub as the engines "process" and "swarm".
+// Registry returns the stub as the engines "process" and "swarm".
 func (e *Stub) Registry() engine.Registry {
 	return engine.Registry{"process": Driver(e), "swarm": Driver(e)}
 }
 
-// Set has a document be stored as it is.
+// Set stores a document as it is.
 func Set[T any, P domain.Document[T]](e *Stub, doc T) *Stub {
 	storetest.Set[T, P](&e.Memory, doc)
 	return e
 }
 
-// Documents returns what is stored of a type.
+// Documents returns the stored documents of a type.
 func Documents[T any, P domain.Document[T]](e *Stub) map[string]T {
 	return storetest.Documents[T, P](&e.Memory)
 }
 
-// Change changes a document where it is stored.
+// Change changes a stored document.
 func Change[T any, P domain.Document[T]](e *Stub, name string, how func(doc P)) {
 	doc := Documents[T, P](e)[name]
 	how(&doc)
 	Set[T, P](e, doc)
 }
 
-// Drop removes all that is stored of a type.
+// Drop removes the stored documents of a type.
 func Drop[T any, P domain.Document[T]](e *Stub) { storetest.Drop[T, P](&e.Memory) }
 
 // Hosts returns the hosts of the cluster.
@@ -126,7 +127,7 @@ func (e *Stub) Survey(_ context.Context, c domain.Cluster) (domain.Cluster, erro
 	return c, nil
 }
 
-// Form knows hosts by what they are called, and chooses a subnet.
+// Form uses host names as IDs, and chooses a subnet.
 func (e *Stub) Form(_ context.Context, c domain.Cluster) (domain.Cluster, error) {
 	for name, h := range c.Hosts {
 		if h.ID == "" {
@@ -223,7 +224,7 @@ func (e *Stub) Specified(ctx context.Context, group string) ([]domain.Observed, 
 	return e.Observe(ctx, group)
 }
 
-// Have has the engine hold the group "g" of so many workers, whose number is left out, and all of them be as desired.
+// Have sets up the group "g" with this many workers and no replicas, all as desired.
 func (e *Stub) Have(t *testing.T, n int) {
 	t.Helper()
 	spec := ObservedGroup(t, false).Document.Spec
@@ -243,7 +244,7 @@ func (e *Stub) Have(t *testing.T, n int) {
 	}
 }
 
-// ScalingTo has the document say that there are to be so many workers, which nobody has started or removed yet.
+// ScalingTo makes the document ask for this many workers, none of which was started or removed yet.
 func (e *Stub) ScalingTo(t *testing.T, n int) {
 	t.Helper()
 	observed := e.Observed
@@ -252,7 +253,7 @@ func (e *Stub) ScalingTo(t *testing.T, n int) {
 	e.Observed = observed
 }
 
-// Scale has the group "g" have another number of workers, as a policy would.
+// Scale sets the number of workers of the group "g", as a policy would.
 func (e *Stub) Scale(t *testing.T, workers int) {
 	t.Helper()
 	document := Documents[domain.GroupDocument](e)["g"]

@@ -13,16 +13,16 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// terraformPrecision is the number of bits with which Terraform computes; a float64 has 53.
+// terraformPrecision is the precision of Terraform's numbers in bits; a float64 has 53.
 const terraformPrecision = 512
 
-// Third is 1 / 3 as Terraform computes it.
+// Third returns 1/3 as Terraform computes it.
 func Third() *big.Float {
 	precise := func(n int64) *big.Float { return new(big.Float).SetPrec(terraformPrecision).SetInt64(n) }
 	return new(big.Float).Quo(precise(1), precise(3))
 }
 
-// Inexact returns a number as an expression may give it: no float64 holds it, and rounded to one it is v.
+// Inexact returns a number as an expression may yield it: it is no float64, and rounds to v.
 func Inexact(v float64) types.Float64 {
 	precise := new(big.Float).SetPrec(terraformPrecision).SetFloat64(v)
 	precise.Add(precise, new(big.Float).SetMantExp(precise, -200))
@@ -34,7 +34,7 @@ func Inexact(v float64) types.Float64 {
 	return number
 }
 
-// Raw returns a value of the framework as Terraform's.
+// Raw converts a value of the framework to Terraform's.
 func Raw(t *testing.T, v attr.Value) tftypes.Value {
 	t.Helper()
 	converted, err := v.ToTerraformValue(context.Background())
@@ -44,7 +44,7 @@ func Raw(t *testing.T, v attr.Value) tftypes.Value {
 	return converted
 }
 
-// Text is a string as Terraform has it.
+// Text returns a string as Terraform's value.
 func Text(s string) tftypes.Value { return tftypes.NewValue(tftypes.String, s) }
 
 // TextsOf returns the elements of a map of strings.
@@ -65,7 +65,7 @@ func TextsOf(t *testing.T, v tftypes.Value) map[string]string {
 	return texts
 }
 
-// NoTimeouts is the value of timeouts that are not configured.
+// NoTimeouts returns the value of timeouts that are not configured.
 func NoTimeouts(s schema.Schema) timeouts.Value {
 	object, ok := s.Attributes["timeouts"].GetType().(attr.TypeWithAttributeTypes)
 	if !ok {
@@ -74,7 +74,7 @@ func NoTimeouts(s schema.Schema) timeouts.Value {
 	return timeouts.Value{Object: types.ObjectNull(object.AttributeTypes())}
 }
 
-// UUIDLists returns UUIDs by host as a pool has them.
+// UUIDLists returns UUIDs by host as the attribute devices of a pool.
 func UUIDLists(byHost map[string][]string) types.Map {
 	if byHost == nil {
 		return types.MapNull(types.ListType{ElemType: types.StringType})

@@ -9,13 +9,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// ItemAddress is what tells a group, or a GPU pool, from all others of its kind.
+// ItemAddress identifies a group, a GPU pool or another item among those of its kind.
 type ItemAddress struct {
 	Cluster ClusterID
 	Name    string
 }
 
-// AddressIn returns the address of the item that a state holds, and false where it holds none.
+// AddressIn returns the address of the item in a state, and false if the state is empty.
 func AddressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) (address ItemAddress, found bool) {
 	if state.Raw.IsNull() {
 		return ItemAddress{}, false
@@ -23,7 +23,7 @@ func AddressIn(ctx context.Context, state tfsdk.State, diags *diag.Diagnostics) 
 	return AddressOf(ctx, state, diags), true
 }
 
-// attributes are those of a state or a plan.
+// attributes is a state or a plan.
 type attributes interface {
 	GetAttribute(ctx context.Context, at path.Path, target any) diag.Diagnostics
 }
@@ -37,7 +37,7 @@ func AddressOf(ctx context.Context, item attributes, diags *diag.Diagnostics) It
 	return ItemAddress{IDOf(cluster.Key()), name.ValueString()}
 }
 
-// PolicyAddress is what tells a policy from all others.
+// PolicyAddress identifies a policy.
 type PolicyAddress struct {
 	Cluster ClusterID
 	Key     string

@@ -8,7 +8,7 @@ import (
 // Beside is the path of an attribute of the same object.
 func Beside(name string) path.Expression { return path.MatchRelative().AtParent().AtName(name) }
 
-// ComputedText is a text that is read.
+// ComputedText is a computed text.
 func ComputedText(description string) schema.Attribute {
 	return schema.StringAttribute{MarkdownDescription: description, Computed: true}
 }

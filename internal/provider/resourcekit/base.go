@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/identityschema"
 )
 
-// base is what resources and data sources have in common.
+// base is the common part of resources and data sources.
 type base struct {
 	name string
 	// Engines are the names of the engines.
@@ -17,7 +17,7 @@ type base struct {
 	Session *Session
 }
 
-// Resource is what resources have in common; they embed it.
+// Resource is the common part of resources, which embed it.
 type Resource struct {
 	base
 
@@ -34,7 +34,7 @@ func (r *Resource) Metadata(_ context.Context, req resource.MetadataRequest, res
 	resp.TypeName = req.ProviderTypeName + "_" + r.name
 }
 
-// IdentitySchema is the schema of the resource's identity.
+// IdentitySchema returns the schema of the resource's identity.
 func (r *Resource) IdentitySchema(_ context.Context, _ resource.IdentitySchemaRequest, resp *resource.IdentitySchemaResponse) {
 	resp.IdentitySchema = r.identity
 }
@@ -44,7 +44,7 @@ func (r *Resource) Configure(_ context.Context, req resource.ConfigureRequest, r
 	r.Session = SessionOf(req.ProviderData, &resp.Diagnostics)
 }
 
-// DataSource is what data sources have in common; they embed it.
+// DataSource is the common part of data sources, which embed it.
 type DataSource struct{ base }
 
 // NewDataSource returns the common part of trainyard_<name>, for clusters of these engines.

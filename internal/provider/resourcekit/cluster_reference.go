@@ -15,26 +15,26 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// ClusterReference is how a group refers to its cluster: the smallest part of the resource that reaches it.
+// ClusterReference is how a resource refers to its cluster: the smallest part of trainyard_cluster that reaches it.
 type ClusterReference struct {
 	Name     types.String `tfsdk:"name"`
 	Engine   types.String `tfsdk:"engine"`
 	Endpoint types.String `tfsdk:"endpoint"`
 }
 
-// Key returns the reference as the domain knows it.
+// Key returns the reference as the domain's type.
 func (c ClusterReference) Key() domain.ClusterRef { return KeyOf(c.Name, c.Engine, c.Endpoint) }
 
-// Meaning returns the name: the domain knows in which cluster a thing is, and not how that is reached.
+// Meaning returns the name: the domain knows which cluster something belongs to, but not how that is reached.
 func (c ClusterReference) Meaning() any { return c.Name.ValueString() }
 
-// Spelled returns the reference to a cluster of another name that is reached in the same way.
+// Spelled returns a reference to a cluster of this name that is reached the same way.
 func (c ClusterReference) Spelled(name any) any {
 	c.Name, c.Engine = types.StringValue(fmt.Sprint(name)), types.StringValue(c.Key().Engine)
 	return c
 }
 
-// KeyOf returns a reference to a cluster, of the default engine where it names none.
+// KeyOf returns a reference to a cluster, with the default engine if none is named.
 func KeyOf(name, engine, endpoint types.String) domain.ClusterRef {
 	key := domain.ClusterRef{Name: name.ValueString(), Engine: engine.ValueString(), Endpoint: endpoint.ValueString()}
 	if key.Engine == "" {
@@ -43,13 +43,13 @@ func KeyOf(name, engine, endpoint types.String) domain.ClusterRef {
 	return key
 }
 
-// ClusterID is what tells a cluster from all others, wherever it is reached.
+// ClusterID identifies a cluster, wherever it is reached.
 type ClusterID struct{ Engine, Name string }
 
-// IDOf returns what tells a cluster from all others.
+// IDOf returns the identity of a cluster.
 func IDOf(ref domain.ClusterRef) ClusterID { return ClusterID{ref.Engine, ref.Name} }
 
-// Descriptions of the parts of a reference, for those that write their own schema.
+// Descriptions of the parts of a reference, for schemas that don't use the attributes below.
 const (
 	ClusterReferenceDescription = "The cluster: `cluster = trainyard_cluster.lab`. Or an object with `name`, `engine` and `endpoint`."
 	ClusterNameDescription      = "Name of the cluster."
@@ -85,8 +85,8 @@ func ClusterReferenceAttribute(engines []string) schema.Attribute {
 	}
 }
 
-// ClusterRead is how a data source refers to a cluster. The id is there for Terraform alone: it is unknown until a new
-// cluster is created, and so Terraform waits for that before it reads the data source.
+// ClusterRead is how a data source refers to a cluster. The id makes Terraform wait: it is unknown until a new cluster
+// is created, so that the data source is read after that.
 type ClusterRead struct {
 	ClusterReference
 	ID types.String `tfsdk:"id"`

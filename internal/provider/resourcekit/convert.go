@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 )
 
-// OrNull returns a pointer to a value, nil for null where it is zero.
+// OrNull returns a pointer to a value, or nil for the zero value.
 func OrNull[T comparable](v T) *T {
 	var zero T
 	if v == zero {
@@ -19,7 +19,7 @@ func OrNull[T comparable](v T) *T {
 	return &v
 }
 
-// TextOrNull returns a string that is null where it is empty.
+// TextOrNull returns a string that is null if empty.
 func TextOrNull(s string) types.String {
 	if s == "" {
 		return types.StringNull()
@@ -27,7 +27,7 @@ func TextOrNull(s string) types.String {
 	return types.StringValue(s)
 }
 
-// Value returns what a pointer points at, the zero value for nil.
+// Value returns what a pointer points at, or the zero value for nil.
 func Value[T any](p *T) T {
 	if p == nil {
 		var zero T
@@ -36,7 +36,7 @@ func Value[T any](p *T) T {
 	return *p
 }
 
-// Integer converts a pointer to a number, nil included.
+// Integer converts a pointer to a number; nil stays nil.
 func Integer[To, From int | int64](n *From) *To {
 	if n == nil {
 		return nil
@@ -45,7 +45,7 @@ func Integer[To, From int | int64](n *From) *To {
 	return &converted
 }
 
-// CompactMap returns nil for a map without elements: documents don't tell the two apart.
+// CompactMap returns nil for an empty map, as documents don't distinguish the two.
 func CompactMap(m map[string]string) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -53,7 +53,7 @@ func CompactMap(m map[string]string) map[string]string {
 	return m
 }
 
-// StringMap returns a map of strings as Terraform's, without the detour of reflection.
+// StringMap converts a map of strings to Terraform's, without reflection.
 func StringMap(m map[string]string) types.Map {
 	elements := make(map[string]attr.Value, len(m))
 	for key, value := range m {
@@ -62,7 +62,7 @@ func StringMap(m map[string]string) types.Map {
 	return types.MapValueMust(types.StringType, elements)
 }
 
-// Moment returns a time in RFC 3339, null where there is none.
+// Moment returns a time in RFC 3339; null if there is none.
 func Moment(t *time.Time) timetypes.RFC3339 {
 	if t == nil || t.IsZero() {
 		return timetypes.NewRFC3339Null()
@@ -70,7 +70,7 @@ func Moment(t *time.Time) timetypes.RFC3339 {
 	return timetypes.NewRFC3339TimeValue(t.UTC())
 }
 
-// settled reports whether a value is known in all its parts, and no element of a list or map in it is null.
+// settled reports whether a value is fully known, and no element of a list or map in it is null.
 func settled(v tftypes.Value) bool {
 	switch {
 	case !v.IsKnown():
@@ -101,9 +101,9 @@ func settled(v tftypes.Value) bool {
 	return true
 }
 
-// SettledAttributes reports whether an object is settled in all attributes but those named.
+// SettledAttributes reports whether all attributes of an object are settled, except those named.
 func SettledAttributes(object tftypes.Value, except ...string) bool {
-	var attributes map[string]tftypes.Value // the object's own map, which must not be changed
+	var attributes map[string]tftypes.Value // the object's own map: don't change it
 	err := object.As(&attributes)
 	for name, attribute := range attributes {
 		if !slices.Contains(except, name) && !settled(attribute) {
@@ -113,14 +113,14 @@ func SettledAttributes(object tftypes.Value, except ...string) bool {
 	return err == nil
 }
 
-// KnownAttribute reports whether an attribute of an object is known in all its parts.
+// KnownAttribute reports whether an attribute of an object is fully known.
 func KnownAttribute(object tftypes.Value, name string) bool {
 	var attributes map[string]tftypes.Value
 	err := object.As(&attributes)
 	return err == nil && attributes[name].IsFullyKnown()
 }
 
-// StringOr returns a string, or what stands for one that is null or empty.
+// StringOr returns a string, or the fallback if it is null or empty.
 func StringOr(s types.String, fallback string) string {
 	if s.ValueString() == "" {
 		return fallback
@@ -128,7 +128,7 @@ func StringOr(s types.String, fallback string) string {
 	return s.ValueString()
 }
 
-// ConvertMap returns a map with its values converted, nil where it is empty.
+// ConvertMap returns a map with its values converted; nil if it is empty.
 func ConvertMap[From, To any](m map[string]From, convert func(From) To) map[string]To {
 	if len(m) == 0 {
 		return nil
@@ -140,7 +140,7 @@ func ConvertMap[From, To any](m map[string]From, convert func(From) To) map[stri
 	return converted
 }
 
-// ListsIn returns the elements of a map of lists of strings; nil where it is null or unknown.
+// ListsIn returns the elements of a map of lists of strings; nil if it is null or unknown.
 func ListsIn(m types.Map) map[string][]string {
 	if m.IsNull() || m.IsUnknown() {
 		return nil
@@ -160,7 +160,7 @@ func ListsIn(m types.Map) map[string][]string {
 	return lists
 }
 
-// TextsIn returns the elements of a map of strings; none where it is null or unknown.
+// TextsIn returns the elements of a map of strings; none if it is null or unknown.
 func TextsIn(m types.Map) map[string]string {
 	elements := map[string]string{}
 	for key, element := range m.Elements() {

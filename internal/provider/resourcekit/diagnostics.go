@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// AddProblems reports problems at the attributes at fault, warnings as warnings.
+// AddProblems adds problems at their attributes, warnings as warnings.
 func AddProblems(diags *diag.Diagnostics, problems domain.Problems) {
 	for _, p := range problems {
 		at := pathOf(p.Path)
@@ -31,7 +31,7 @@ func AddProblems(diags *diag.Diagnostics, problems domain.Problems) {
 	}
 }
 
-// pathOf returns a path of the domain as Terraform's. The domain's paths are those of the schema.
+// pathOf converts a path of the domain to Terraform's. The domain uses the names of the schema.
 func pathOf(p domain.Path) path.Path {
 	at := path.Empty()
 	for _, step := range p {
@@ -47,8 +47,7 @@ func pathOf(p domain.Path) path.Path {
 	return at
 }
 
-// AddError reports an error by what kind it is. The summary is what could not be done, for errors that need no
-// summary of their own.
+// AddError adds an error by its type. Summary is what could not be done, for types without a summary of their own.
 func AddError(diags *diag.Diagnostics, summary string, err error) {
 	var (
 		locked   *engine.LockedError
@@ -101,10 +100,10 @@ func AddError(diags *diag.Diagnostics, summary string, err error) {
 	diags.AddError(summary, detail)
 }
 
-// DestroyRegardless is added to errors of plans: terraform destroy plans the whole configuration first.
+// DestroyRegardless is added to errors of plans, as terraform destroy plans the whole configuration first.
 const DestroyRegardless = "To destroy what there is all the same, run terraform destroy -refresh=false: it does not look at what can't be planned or read."
 
-// AddDestroyRegardless adds it to the last error of a plan or of a data source's read.
+// AddDestroyRegardless adds [DestroyRegardless] to the last error of a plan or of a data source's read.
 func AddDestroyRegardless(diags *diag.Diagnostics) {
 	for i, d := range slices.Backward(*diags) {
 		if d.Severity() != diag.SeverityError {
@@ -119,7 +118,7 @@ func AddDestroyRegardless(diags *diag.Diagnostics) {
 	}
 }
 
-// AddReadError reports that a data source found nothing, or could not tell.
+// AddReadError adds the error of a data source that found nothing, or that could not find out.
 func AddReadError(diags *diag.Diagnostics, at path.Path, what string, err error) {
 	if errors.Is(err, engine.ErrNotFound) {
 		diags.AddAttributeError(at, "Not found",

@@ -71,8 +71,8 @@ func TestAddError(t *testing.T) {
 	}
 }
 
-// FuzzAddError shows that whatever text an error has from outside, it is told of once, under a headline of ours, and
-// with what is known of it.
+// FuzzAddError: whatever text from outside an error contains, it is added once, under a summary of
+// ours, with what is known.
 func FuzzAddError(f *testing.F) {
 	for _, text := range []string{"", "last words", "\x1b[2J", "a\nb", "caf\xe9", "%s %d", strings.Repeat("x", 1<<16)} {
 		f.Add(text, text)
@@ -102,7 +102,7 @@ func FuzzAddError(f *testing.F) {
 	})
 }
 
-// What errors add comes at the end of the last one, and changes nothing else.
+// The addition is at the end of the last error, and changes nothing else.
 func TestAddDestroyRegardless(t *testing.T) {
 	var diags diag.Diagnostics
 	diags.AddAttributeError(path.Root("a"), "A", "first")

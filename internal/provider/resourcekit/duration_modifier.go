@@ -7,8 +7,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
 )
 
-// sameDuration plans the duration that is in the state where the configured one is equal to it: "60s" makes no change
-// of the "1m0s" that an import found.
+// sameDuration plans the state's duration if the configured one is equal: "60s" does not change the
+// "1m0s" that an import found.
 type sameDuration struct{}
 
 func (sameDuration) Description(context.Context) string {
@@ -28,5 +28,5 @@ func (sameDuration) PlanModifyString(_ context.Context, req planmodifier.StringR
 	}
 }
 
-// SameDuration plans the duration that is in the state where the configured one is equal to it.
+// SameDuration plans the state's duration if the configured one is equal to it.
 func SameDuration() planmodifier.String { return sameDuration{} }

@@ -11,8 +11,8 @@ import (
 // InvalidDuration is the summary of errors about durations.
 const InvalidDuration = "Invalid duration"
 
-// isDuration checks that a string is a duration. Unlike the type of package timetypes, it names the attribute, which
-// Terraform does not do for attributes within a map.
+// isDuration checks that a string is a duration. Unlike timetypes, it names the attribute, which Terraform does not do
+// for attributes within a map.
 type isDuration struct{}
 
 func (isDuration) Description(context.Context) string {

@@ -15,45 +15,45 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// Entity is a resource that belongs to a cluster, as its callbacks. What all such resources do alike is here: timeouts,
-// the cluster recognised, the state of a read after the write, the identity, and what is gone.
+// Entity is a resource of a cluster, given by its callbacks. It does what all such resources have in common: timeouts,
+// recognising the cluster, the state from a read after the write, the identity, and removing what is gone.
 type Entity[M Model] struct {
 	Resource
 
-	// Timeout bounds an operation for which the configuration sets no bound.
+	// Timeout limits an operation without a configured timeout.
 	Timeout time.Duration
-	// PutTimeout bounds a creation or change where that depends on what is planned; nil for Timeout.
+	// PutTimeout is the limit of a creation or update that depends on the plan; nil for Timeout.
 	PutTimeout func(plan M) time.Duration
-	// Put makes it be as planned, and returns the state of a read after the write. Where it fails, the state is that of
-	// what is there all the same, nil for nothing.
+	// Put applies a plan, and returns the state from a read after the write. If it fails, the state is that of what
+	// exists all the same, nil for nothing.
 	Put func(ctx context.Context, plan M, w Write) (*M, error)
-	// Get returns the state that prior has become, or [engine.ErrNotFound].
+	// Get returns the current state of prior, or [engine.ErrNotFound].
 	Get func(ctx context.Context, r reconcile.Reconciler, prior M) (M, error)
-	// Remove removes it. What is gone already is no error.
+	// Remove removes the resource. It is no error if that is gone already.
 	Remove func(ctx context.Context, r reconcile.Reconciler, state M, diags *diag.Diagnostics) error
 }
 
-// Model is the data of a resource that belongs to a cluster.
+// Model is the model of a resource that belongs to a cluster.
 type Model interface {
-	// InCluster is the cluster that it belongs to.
+	// InCluster returns the cluster that it belongs to.
 	InCluster() ClusterReference
-	// Limits are the timeouts that are declared.
+	// Limits returns the configured timeouts.
 	Limits() timeouts.Value
-	// IdentityData is the resource's identity.
+	// IdentityData returns the resource's identity.
 	IdentityData() any
-	// Title names it in an error, such as: GPU pool "v100".
+	// Title names the resource in errors, such as: GPU pool "v100".
 	Title() string
 }
 
-// Unable is the summary of an error: that something can't be done with a resource.
+// Unable is the summary of an error about a resource.
 func Unable(do string, m Model) string { return fmt.Sprintf("Unable to %s %s", do, m.Title()) }
 
-// Create creates it, or adopts what is there as it is planned.
+// Create creates the resource, or adopts an existing one that matches the plan.
 func (e *Entity[M]) Create(ctx context.Context, req resource.CreateRequest, resp *resource.CreateResponse) {
 	e.write(ctx, creationOf(req, resp))
 }
 
-// Update makes it be as planned.
+// Update applies the plan.
 func (e *Entity[M]) Update(ctx context.Context, req resource.UpdateRequest, resp *resource.UpdateResponse) {
 	e.write(ctx, updateOf(req, resp))
 }
@@ -83,20 +83,20 @@ func (e *Entity[M]) write(ctx context.Context, w Write) {
 	}
 }
 
-// within bounds an operation by its timeout.
+// within returns a context with the timeout of an operation.
 func within(ctx context.Context, limit func(context.Context, time.Duration) (time.Duration, diag.Diagnostics), fallback time.Duration, diags *diag.Diagnostics) (context.Context, context.CancelFunc) {
 	timeout, malformed := limit(ctx, fallback)
 	diags.Append(malformed...)
 	return context.WithTimeout(ctx, timeout)
 }
 
-// Read reads it. Only what is definitely gone leaves the state.
+// Read refreshes the resource. Only what is definitely gone leaves the state.
 func (e *Entity[M]) Read(ctx context.Context, req resource.ReadRequest, resp *resource.ReadResponse) {
 	var prior M
 	if resp.Diagnostics.Append(req.State.Get(ctx, &prior)...); resp.Diagnostics.HasError() {
 		return
 	}
-	// The framework insists on an identity even for what is gone.
+	// The framework requires an identity even for a resource that is gone.
 	resp.Diagnostics.Append(resp.Identity.Set(ctx, prior.IdentityData())...)
 	reconciler, err := Reach(ctx, e.Session.Plan, prior.InCluster(), resp.Private)
 	var state M
@@ -108,12 +108,12 @@ func (e *Entity[M]) Read(ctx context.Context, req resource.ReadRequest, resp *re
 		resp.State.RemoveResource(ctx)
 	case err != nil:
 		AddError(&resp.Diagnostics, Unable("read", prior), err)
-	case !reflect.DeepEqual(state, prior): // what did not change is left as it is: to write large maps anew takes a while
+	case !reflect.DeepEqual(state, prior): // leave an unchanged state as it is: writing large maps takes a while
 		resp.Diagnostics.Append(resp.State.Set(ctx, state)...)
 	}
 }
 
-// Delete removes it.
+// Delete removes the resource.
 func (e *Entity[M]) Delete(ctx context.Context, req resource.DeleteRequest, resp *resource.DeleteResponse) {
 	var state M
 	if resp.Diagnostics.Append(req.State.Get(ctx, &state)...); resp.Diagnostics.HasError() {

@@ -11,13 +11,13 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// Identity tells what a cluster has under a name from all others of its kind.
+// Identity identifies an item of a cluster among those of its kind.
 type Identity struct {
 	Cluster types.String `tfsdk:"cluster"`
 	Name    types.String `tfsdk:"name"`
 }
 
-// IdentitySchema is the schema of the identity of a kind of things.
+// IdentitySchema returns the identity schema for a kind of items.
 func IdentitySchema(kind string) identityschema.Schema {
 	return identityschema.Schema{
 		Attributes: map[string]identityschema.Attribute{
@@ -27,16 +27,16 @@ func IdentitySchema(kind string) identityschema.Schema {
 	}
 }
 
-// Importable is a kind of things that are imported by the names of their cluster and their own.
+// Importable is a kind of items that are imported by the names of their cluster and their own.
 type Importable struct {
-	// Kind is what it is called, and form says what its ID looks like, beginning with what it is the ID of.
+	// Kind is what an item is called, and Form describes an item and its ID.
 	Kind, Form string
-	// Valid reports whether it can have a name.
+	// Valid reports whether a name is valid.
 	Valid func(name string) bool
 }
 
-// CutEndpoint cuts an import ID into the address of a host of the cluster, such as ssh://ops@gpu1, which is empty where
-// the ID does not begin with one, and the names after it.
+// CutEndpoint splits an import ID into the address of a host of the cluster, such as ssh://ops@gpu1, which may be
+// empty, and the names after it.
 func CutEndpoint(id string) (endpoint, names string) {
 	scheme, rest, ok := strings.Cut(id, "://")
 	if !ok {
@@ -46,7 +46,7 @@ func CutEndpoint(id string) (endpoint, names string) {
 	return scheme + "://" + host, names
 }
 
-// Into imports by ID, or by the parts of it as identity. The engine is the one that has a document of the cluster.
+// Into imports an item by ID, or by its parts as identity. The engine is the one that has a document of the cluster.
 func (i Importable) Into(ctx context.Context, s *Session, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	endpoint, names := CutEndpoint(req.ID)
 	cluster, name, ok := strings.Cut(names, "/")
@@ -68,8 +68,7 @@ func (i Importable) Into(ctx context.Context, s *Session, req resource.ImportSta
 	}
 }
 
-// ImportCluster imports the cluster that a kind of things is of, by its name, and by the address of a host where there
-// is one.
+// ImportCluster imports the reference to the cluster of an item, by its name and the address of a host, if given.
 func ImportCluster(ctx context.Context, s *Session, endpoint, cluster, kind string, resp *resource.ImportStateResponse) bool {
 	key, err := s.Find(ctx, endpoint, cluster)
 	if err != nil {

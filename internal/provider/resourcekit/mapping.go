@@ -13,25 +13,25 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// A model and a type of the domain correspond by their tags: an attribute with the tag tfsdk is the field with the same
-// tag json. What only one of them has is left alone. Null is what the domain leaves out: nil, or the zero value of a
-// field with omitempty or omitzero, as documents don't tell the two apart.
+// Models and types of the domain correspond by their tags: a field with the tag tfsdk matches the field with the same
+// json tag. Fields without a counterpart are left alone. Null corresponds to an omitted value, nil or the zero value of
+// a field with omitempty or omitzero, as documents don't distinguish these.
 
-// custom is a type of a model that maps itself.
+// custom is a model type with a mapping of its own.
 type custom interface {
-	// Meaning returns what the domain makes of it, or nil where it is null.
+	// Meaning returns the domain's value, or nil for null.
 	Meaning() any
-	// Spelled returns it with a meaning, in its own spelling where that is its meaning already.
+	// Spelled returns a model value with this meaning, in its present spelling if that means the same.
 	Spelled(meaning any) any
 }
 
-// Expand fills in a struct of the domain from a model. What is unknown is taken for null.
+// Expand fills a struct of the domain from a model. Unknown values count as null.
 func Expand(into, model any, diags *diag.Diagnostics) {
 	expandFields(reflect.ValueOf(model), reflect.ValueOf(into).Elem(), path.Empty(), diags)
 }
 
-// Flatten returns a model that tells what a struct of the domain says. What means the same in prior keeps its spelling,
-// be it "60s" for "1m0s", an empty list for none, or a number with more digits than are stored.
+// Flatten returns the model of a struct of the domain. Values that mean the same in prior keep its spelling, such as
+// "60s" for "1m0s", an empty list for none, or a number with more digits than are stored.
 func Flatten[M any](from any, prior M) M {
 	flattenFields(reflect.ValueOf(from), reflect.ValueOf(&prior).Elem())
 	return prior
@@ -58,7 +58,7 @@ func expandValue(from, into reflect.Value, at path.Path, diags *diag.Diagnostics
 	case into.Kind() == reflect.Pointer:
 		target, before := reflect.New(into.Type().Elem()), len(*diags)
 		if expandValue(from, target.Elem(), at, diags); len(*diags) == before {
-			into.Set(target) // what can't be read is as if left out
+			into.Set(target) // an invalid value counts as omitted
 		}
 		return
 	}
@@ -93,7 +93,7 @@ func expandValue(from, into reflect.Value, at path.Path, diags *diag.Diagnostics
 	}
 }
 
-// content returns what is in a value of a model, and whether it is null or unknown.
+// content returns the Go value within a model value, and whether it is null or unknown.
 func content(v reflect.Value) (inner reflect.Value, null bool) {
 	held := v.Interface()
 	if a, ok := held.(attr.Value); ok && (a.IsNull() || a.IsUnknown()) {
@@ -135,17 +135,17 @@ func flattenFields(from, model reflect.Value) {
 	}
 }
 
-// flattenValue returns a value as the type of prior, which it is where that means the same. What is omitted is null.
+// flattenValue returns a value as the type of prior, and prior itself if that means the same. An omitted value is null.
 func flattenValue(v reflect.Value, omitted func(reflect.Value) bool, prior reflect.Value) reflect.Value {
 	c, isCustom := reflect.TypeAssert[custom](prior)
 	typ := prior.Type()
 	if !isCustom && means(prior, v, omitted) {
 		if m, ok := reflect.TypeAssert[types.Map](prior); ok && m.IsNull() {
-			return nullOf(typ) // the zero value has no type of elements, and is refused
+			return nullOf(typ) // the zero value lacks the element type, and is refused
 		}
 		return prior
 	}
-	mayBeEmpty := func() bool { // where it is left out, it may be there, and mean nothing
+	mayBeEmpty := func() bool { // prior may be an object that means the same as null
 		if isCustom {
 			_, null := content(prior)
 			return !null
@@ -200,7 +200,7 @@ func flattenValue(v reflect.Value, omitted func(reflect.Value) bool, prior refle
 	return flat
 }
 
-// means reports whether prior means a value. Null means only what is left out.
+// means reports whether prior means this value. Null only means an omitted one.
 func means(prior, v reflect.Value, omitted func(reflect.Value) bool) bool {
 	if a, ok := reflect.TypeAssert[attr.Value](prior); ok && a.IsUnknown() {
 		return false
@@ -214,7 +214,7 @@ func means(prior, v reflect.Value, omitted func(reflect.Value) bool) bool {
 	return !malformed.HasError() && (omitted(meant) && omitted(v) || reflect.DeepEqual(meant.Interface(), v.Interface()))
 }
 
-// attribute returns a value as one of the framework's types, or false where it is to be none of them.
+// attribute returns a value as one of the framework's types, or false for other types.
 func attribute(v reflect.Value, typ reflect.Type) (reflect.Value, bool) {
 	switch reflect.Zero(typ).Interface().(type) {
 	case types.String:
@@ -235,7 +235,7 @@ func attribute(v reflect.Value, typ reflect.Type) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// nullOf returns the null of a type of models.
+// nullOf returns the null of a model type.
 func nullOf(typ reflect.Type) reflect.Value {
 	if typ == reflect.TypeFor[types.Map]() {
 		return reflect.ValueOf(types.MapNull(types.StringType))
@@ -243,26 +243,26 @@ func nullOf(typ reflect.Type) reflect.Value {
 	return reflect.Zero(typ)
 }
 
-// plain returns a value, or the text that it writes itself as.
+// plain returns a value, or its text if it marshals to text.
 func plain(v reflect.Value) reflect.Value {
 	if m, ok := reflect.TypeAssert[encoding.TextMarshaler](v); ok {
 		text, err := m.MarshalText()
 		if err != nil {
-			panic(err) // durations and modes have no such error
+			panic(err) // durations and modes always marshal
 		}
 		return reflect.ValueOf(string(text))
 	}
 	return v
 }
 
-// field is one of a struct, or of one that is embedded in it.
+// field is a field of a struct, or of one embedded in it.
 type field struct {
 	index []int
-	// omitted reports whether a document leaves a value of it out.
+	// omitted reports whether documents omit a value of this field.
 	omitted func(v reflect.Value) bool
 }
 
-// isEmpty reports whether omitempty leaves a value out.
+// isEmpty reports whether omitempty omits a value.
 func isEmpty(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Slice, reflect.Map:
@@ -271,7 +271,7 @@ func isEmpty(v reflect.Value) bool {
 	return v.IsZero()
 }
 
-// never is for fields that are always there.
+// never is for fields that are never omitted.
 func never(reflect.Value) bool { return false }
 
 type structTag struct {
@@ -281,7 +281,7 @@ type structTag struct {
 
 var fieldsByTag sync.Map // map[string]field by structTag
 
-// fieldsOf returns the fields of a struct by a tag.
+// fieldsOf returns the fields of a struct by this tag.
 func fieldsOf(typ reflect.Type, key string) map[string]field {
 	if known, found := fieldsByTag.Load(structTag{typ, key}); found {
 		return known.(map[string]field) //nolint:forcetypeassert // nothing else is stored

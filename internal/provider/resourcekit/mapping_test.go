@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
-// TestFlattenKeepsSpelling: what means the same stays as it was written, and all else is written as documents have it.
+// TestFlattenKeepsSpelling: values that mean the same keep their spelling, and others are written as in documents.
 func TestFlattenKeepsSpelling(t *testing.T) {
 	type document struct {
 		Text     string            `json:"text,omitempty"`

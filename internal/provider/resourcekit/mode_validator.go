@@ -11,10 +11,10 @@ import (
 // invalidMode is the summary of errors about permissions.
 const invalidMode = "Invalid mode"
 
-// octalMode are the permissions of a file that somebody may read, write or execute.
+// octalMode matches file permissions in octal, without setuid, setgid and sticky bits.
 var octalMode = regexp.MustCompile(`^0?[0-7]{3}$`)
 
-// isMode checks that a string has the permissions of a file in octal digits.
+// isMode checks that a string is file permissions in octal.
 type isMode struct{}
 
 func (isMode) Description(context.Context) string {
@@ -37,5 +37,5 @@ func (isMode) ValidateString(_ context.Context, req validator.StringRequest, res
 	}
 }
 
-// IsMode checks that a string has the permissions of a file in octal digits.
+// IsMode checks that a string is file permissions in octal.
 func IsMode() validator.String { return isMode{} }

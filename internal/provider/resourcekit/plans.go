@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// Plans remembers what one run of Terraform has planned and not applied yet, so that a group can be checked against
-// a cluster that is still to be created or changed, and against the GPU pools and other groups that are.
+// Plans holds what one run of Terraform has planned and not applied yet, so that a group can be checked against
+// clusters, GPU pools and other groups that have yet to be created or changed.
 type Plans struct {
 	mu       sync.Mutex
 	clusters map[ClusterID]PlannedCluster
@@ -20,43 +20,43 @@ type Plans struct {
 	policies map[PolicyAddress]PlannedPolicy
 	sweeps   map[ItemAddress]PlannedSweep
 	files    map[ItemAddress]string
-	// yields are the members that give way to a planned group, by the keys of their policies.
+	// yields are the members that yield to a planned group, by policy key.
 	yields map[ItemAddress]map[string][]string
-	// Deciding is held from the look at the planned groups and pools to the addition of another.
+	// Deciding is held from reading the planned groups and pools until another one is added.
 	Deciding sync.Mutex
 }
 
-// PlannedCluster is the specification that a cluster will have; it is not settled where parts of it become known
-// only during the apply.
+// PlannedCluster is the planned specification of a cluster; it is not settled while parts of it are
+// known only after the apply.
 type PlannedCluster struct {
 	Spec    domain.Cluster
 	Settled bool
 }
 
-// PlannedPool is the document that a GPU pool will have; it is not settled where its devices become known only during
-// the apply, and leaving where there will be none.
+// PlannedPool is the planned document of a GPU pool. It is not settled while its devices are known only after the
+// apply, and leaving if it will be destroyed.
 type PlannedPool struct {
 	Document         domain.GPUPoolDocument
 	Settled, Leaving bool
 }
 
-// PlannedSpec is the specification that a group will have, also where it can't be decided yet where its members are. It
-// is not known where parts of it become known only during the apply, and leaving where there will be no such group. One
-// that is made anew has nothing of a group that was there before.
+// PlannedSpec is the planned specification of a group, even if its members can't be placed yet. It is not known while
+// parts of it are known only after the apply, and leaving if the group will be destroyed. One that is created anew
+// keeps nothing of an earlier group.
 type PlannedSpec struct {
 	Spec                 domain.Group
 	Known, Leaving, Anew bool
 }
 
-// PlannedPolicy is what this run knows of an autoscaling policy: whether the state has it, whether the plan has it, and
-// whether the plan has it go. Its specification is known where all of it is.
+// PlannedPolicy is what this run knows of an autoscaling policy: whether it is in the state, whether it is planned, and
+// whether it will be destroyed. Spec is set if all of it is known.
 type PlannedPolicy struct {
 	Spec                  domain.AutoscalingPolicy
 	Had, Planned, Leaving bool
 }
 
-// PlannedSweep is what this run knows of a sweep: it is leaving where there will be none. One that is made anew has
-// nothing of a sweep that was there before.
+// PlannedSweep is what this run knows of a sweep: leaving if it will be destroyed, and anew if it keeps
+// nothing of an earlier sweep.
 type PlannedSweep struct{ Leaving, Anew bool }
 
 func newPlans() *Plans {
@@ -67,14 +67,14 @@ func newPlans() *Plans {
 	}
 }
 
-// PutCluster remembers the specification that a cluster will have.
+// PutCluster stores the planned specification of a cluster.
 func (p *Plans) PutCluster(id ClusterID, planned PlannedCluster) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clusters[id] = planned
 }
 
-// Cluster returns the specification that a cluster will have, where this run has come across it.
+// Cluster returns the planned specification of a cluster, if this run has planned it.
 func (p *Plans) Cluster(id ClusterID) (planned PlannedCluster, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,14 +82,14 @@ func (p *Plans) Cluster(id ClusterID) (planned PlannedCluster, found bool) {
 	return planned, found
 }
 
-// DropCluster forgets a plan that was carried out: from now on the cluster's document tells.
+// DropCluster forgets an applied plan: from then on the cluster's document counts.
 func (p *Plans) DropCluster(id ClusterID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.clusters, id)
 }
 
-// PutGroup remembers the document that a group will have.
+// PutGroup stores the planned document of a group.
 func (p *Plans) PutGroup(id ClusterID, name string, planned domain.GroupDocument) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -99,20 +99,20 @@ func (p *Plans) PutGroup(id ClusterID, name string, planned domain.GroupDocument
 	p.groups[id][name] = planned
 }
 
-// PutLeaving remembers that a group will be destroyed: its document will hold nothing.
+// PutLeaving records that a group will be destroyed, with an empty document.
 func (p *Plans) PutLeaving(id ClusterID, name string) {
 	p.PutGroup(id, name, domain.GroupDocument{})
 	p.PutSpec(ItemAddress{id, name}, PlannedSpec{Leaving: true})
 }
 
-// PutSpec remembers the specification that a group will have.
+// PutSpec stores the planned specification of a group.
 func (p *Plans) PutSpec(group ItemAddress, planned PlannedSpec) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.specs[group] = planned
 }
 
-// Spec returns the specification that a group will have, where this run has come across it.
+// Spec returns the planned specification of a group, if this run has planned it.
 func (p *Plans) Spec(group ItemAddress) (planned PlannedSpec, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -120,7 +120,7 @@ func (p *Plans) Spec(group ItemAddress) (planned PlannedSpec, found bool) {
 	return planned, found
 }
 
-// DropGroup forgets a plan that was carried out, or failed.
+// DropGroup forgets a plan that was applied or has failed.
 func (p *Plans) DropGroup(id ClusterID, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,26 +129,24 @@ func (p *Plans) DropGroup(id ClusterID, name string) {
 	delete(p.yields, ItemAddress{id, name})
 }
 
-// PutYields remembers which members give way to a group, by the keys of their policies: without them there is room for
-// it beside their groups.
+// PutYields stores which members yield to a group, by policy key: there is room for it once they are gone.
 func (p *Plans) PutYields(group ItemAddress, gone map[string][]string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.yields[group] = gone
 }
 
-// KnowPolicy remembers that the state has a policy.
+// KnowPolicy records that a policy is in the state.
 func (p *Plans) KnowPolicy(at PolicyAddress) {
 	p.changePolicy(at, func(known *PlannedPolicy) { known.Had = true })
 }
 
-// PutPolicyLeaving remembers that a policy will be destroyed.
+// PutPolicyLeaving records that a policy will be destroyed.
 func (p *Plans) PutPolicyLeaving(at PolicyAddress) {
 	p.changePolicy(at, func(known *PlannedPolicy) { known.Leaving = true })
 }
 
-// PutPolicy remembers the specification that a policy will have, and reports whether it is the first one that is
-// planned for its role.
+// PutPolicy stores the planned specification of a policy, and reports whether it is the first one planned for its role.
 func (p *Plans) PutPolicy(at PolicyAddress, spec domain.AutoscalingPolicy) (first bool) {
 	p.changePolicy(at, func(known *PlannedPolicy) {
 		first = !known.Planned
@@ -172,42 +170,42 @@ func (p *Plans) Policy(at PolicyAddress) PlannedPolicy {
 	return p.policies[at]
 }
 
-// DropPolicy forgets a plan that was carried out, or failed.
+// DropPolicy forgets a plan that was applied or has failed.
 func (p *Plans) DropPolicy(at PolicyAddress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.policies, at)
 }
 
-// PutSweep remembers what will be of a sweep.
+// PutSweep stores what is planned for a sweep.
 func (p *Plans) PutSweep(at ItemAddress, planned PlannedSweep) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweeps[at] = planned
 }
 
-// DropSweep forgets a plan that was carried out, or failed.
+// DropSweep forgets a plan that was applied or has failed.
 func (p *Plans) DropSweep(at ItemAddress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.sweeps, at)
 }
 
-// PutFiles remembers the folder of files that are to be brought to hosts.
+// PutFiles stores the folder of files that hosts will get.
 func (p *Plans) PutFiles(at ItemAddress, path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.files[at] = path
 }
 
-// DropFiles forgets a plan that was carried out, or failed.
+// DropFiles forgets a plan that was applied or has failed.
 func (p *Plans) DropFiles(at ItemAddress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.files, at)
 }
 
-// ArrivingFiles returns the folders of files that are to be brought to the hosts of a cluster.
+// ArrivingFiles returns the folders of files that the hosts of a cluster will get.
 func (p *Plans) ArrivingFiles(id ClusterID) (paths []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,7 +217,7 @@ func (p *Plans) ArrivingFiles(id ClusterID) (paths []string) {
 	return paths
 }
 
-// PutPool remembers the document that a GPU pool will have.
+// PutPool stores the planned document of a GPU pool.
 func (p *Plans) PutPool(id ClusterID, name string, planned PlannedPool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -229,14 +227,14 @@ func (p *Plans) PutPool(id ClusterID, name string, planned PlannedPool) {
 	p.pools[id][name] = planned
 }
 
-// DropPool forgets a plan that was carried out, or failed.
+// DropPool forgets a plan that was applied or has failed.
 func (p *Plans) DropPool(id ClusterID, name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.pools[id], name)
 }
 
-// PoolIsOpen reports whether the devices of a GPU pool become known only during the apply.
+// PoolIsOpen reports whether the devices of a GPU pool are known only after the apply.
 func (p *Plans) PoolIsOpen(id ClusterID, name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -244,8 +242,8 @@ func (p *Plans) PoolIsOpen(id ClusterID, name string) bool {
 	return found && !planned.Settled && !planned.Leaving
 }
 
-// ForeseePools returns the GPU pools that a cluster will have, given those that it has, as far as their devices are
-// known.
+// ForeseePools returns the planned GPU pools of a cluster on top of its present ones, as far as
+// their devices are known.
 func (p *Plans) ForeseePools(id ClusterID, pools map[string]domain.GPUPoolDocument) map[string]domain.GPUPoolDocument {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,8 +258,8 @@ func (p *Plans) ForeseePools(id ClusterID, pools map[string]domain.GPUPoolDocume
 	return foreseen
 }
 
-// Foresee lays the planned groups, sweeps and GPU pools of a cluster over the view of it as it is. The group for which
-// that is done keeps its own document, unless it is new: then whatever has its name will be gone before it is created.
+// Foresee changes the view of a cluster to what is planned for its groups, sweeps and GPU pools. The group it is done
+// for keeps its own document, unless it is new: then whatever has its name will be gone before it is created.
 func (p *Plans) Foresee(id ClusterID, view *reconcile.View, group string, created bool) {
 	p.foresee(id, view, group)
 	if created {
@@ -306,12 +304,12 @@ func (p *Plans) foresee(id ClusterID, view *reconcile.View, but string) {
 			release(view, view.Sweeps, at.Name)
 		}
 		if _, stored := view.Sweeps[at.Name]; !stored && !planned.Leaving {
-			view.Sweeps[at.Name] = domain.GroupDocument{} // the name is taken, if by no run yet
+			view.Sweeps[at.Name] = domain.GroupDocument{} // the name is taken, even without runs
 		}
 	}
 }
 
-// release takes a group, or the runs of a sweep, out of a view, with the ports on which its members listen.
+// release removes a group, or the runs of a sweep, from a view, with the ports of its members.
 func release(view *reconcile.View, among map[string]domain.GroupDocument, name string) {
 	for _, assigned := range among[name].Assignments {
 		address := view.Inventory.Hosts[assigned.Host].MemberAddress()

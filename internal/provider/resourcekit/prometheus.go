@@ -9,17 +9,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
 
-// DefaultPrometheusTimeout bounds the wait for a Prometheus where nothing else is given.
+// DefaultPrometheusTimeout is the default timeout for a Prometheus.
 const DefaultPrometheusTimeout = 30 * time.Second
 
-// PrometheusModel is the Prometheus that is asked.
+// PrometheusModel is a Prometheus to query.
 type PrometheusModel struct {
 	URL     string            `tfsdk:"url"`
 	Queries map[string]string `tfsdk:"queries"`
 	Timeout types.String      `tfsdk:"timeout"`
 }
 
-// Expand returns how the Prometheus is asked, by who may log in there.
+// Expand returns the settings for the Prometheus, with its credentials.
 func (m *PrometheusModel) Expand(logins map[string]prometheus.Credentials) (prometheus.Settings, error) {
 	address, err := prometheus.ParseURL(m.URL)
 	settings := prometheus.Settings{URL: m.URL, Queries: m.Queries}

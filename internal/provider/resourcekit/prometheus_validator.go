@@ -11,10 +11,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/prometheus"
 )
 
-// InvalidPrometheus is the summary of errors about how a Prometheus is asked.
+// InvalidPrometheus is the summary of errors about Prometheus settings.
 const InvalidPrometheus = "Invalid prometheus"
 
-// isPrometheusURL checks that a string is the address of a Prometheus.
+// isPrometheusURL checks that a string is the URL of a Prometheus.
 type isPrometheusURL struct{}
 
 func (isPrometheusURL) Description(context.Context) string { return "An http:// or https:// address." }
@@ -47,7 +47,7 @@ func (isTimeout) ValidateString(_ context.Context, req validator.StringRequest, 
 	}
 }
 
-// areQueries checks that the keys of a map are quantities that a Prometheus is asked for.
+// areQueries checks that the keys of a map are known quantities.
 type areQueries struct{}
 
 func (areQueries) Description(context.Context) string { return "Queries by quantity." }
@@ -64,11 +64,11 @@ func (areQueries) ValidateMap(_ context.Context, req validator.MapRequest, resp 
 	}
 }
 
-// IsPrometheusURL checks that a string is the address of a Prometheus.
+// IsPrometheusURL checks that a string is the URL of a Prometheus.
 func IsPrometheusURL() validator.String { return isPrometheusURL{} }
 
 // IsTimeout checks that a string is a duration above 0.
 func IsTimeout() validator.String { return isTimeout{} }
 
-// AreQueries checks that a map has queries by quantity.
+// AreQueries checks that a map holds queries by quantity.
 func AreQueries() validator.Map { return areQueries{} }

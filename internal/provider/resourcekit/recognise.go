@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// clusterIDKey is where the private state of a resource has the ID of its cluster, so that one that is somewhere else
-// is not taken for one that is gone.
+// clusterIDKey is the key in a resource's private state for the ID of its cluster, so that a resource in another
+// cluster is not taken for deleted.
 const clusterIDKey = "cluster_id"
 
 // PrivateState is the private state of a resource.
@@ -23,8 +23,8 @@ type PrivateState interface {
 	SetKey(ctx context.Context, key string, value []byte) diag.Diagnostics
 }
 
-// Recognise returns an [*engine.ElsewhereError] where the engine is not led to the cluster that a resource was last
-// seen in.
+// Recognise returns an [*engine.ElsewhereError] if the engine reaches another cluster than the one that a
+// resource was last seen in.
 func Recognise(ctx context.Context, eng engine.Hosts, private PrivateState) error {
 	stored, diags := private.GetKey(ctx, clusterIDKey)
 	if err := PrivateError(diags); err != nil || len(stored) == 0 {
@@ -37,7 +37,7 @@ func Recognise(ctx context.Context, eng engine.Hosts, private PrivateState) erro
 	return eng.Recognise(ctx, id)
 }
 
-// Reach opens the cluster of a resource. It has to be the one that the private state knows, which knows it from now on.
+// Reach opens the cluster of a resource. It has to be the one in the private state, which is updated.
 func Reach(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconciler, error), cluster ClusterReference, private PrivateState) (reconcile.Reconciler, error) {
 	reconciler, err := open(cluster.Key())
 	if err != nil {
@@ -53,7 +53,7 @@ func Reach(ctx context.Context, open func(domain.ClusterRef) (reconcile.Reconcil
 	return reconciler, Remember(ctx, private, document.Spec.ID)
 }
 
-// Remember notes the ID of the cluster that a resource was seen in; "" is not known.
+// Remember stores the ID of the cluster that a resource was seen in; "" is unknown, and not stored.
 func Remember(ctx context.Context, private PrivateState, id string) error {
 	if id == "" {
 		return nil
@@ -65,7 +65,7 @@ func Remember(ctx context.Context, private PrivateState, id string) error {
 	return PrivateError(private.SetKey(ctx, clusterIDKey, encoded))
 }
 
-// PrivateError returns what the framework says of private state as an error.
+// PrivateError returns the diagnostics about private state as an error.
 func PrivateError(diags diag.Diagnostics) error {
 	if !diags.HasError() {
 		return nil

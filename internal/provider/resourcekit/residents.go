@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// residents returns the states of a cluster's controller and agents during a plan; none if the cluster doesn't exist
-// yet.
+// residents returns the states of a cluster's controller and agents during a plan; none if the
+// cluster doesn't exist yet.
 func (s *Session) residents(ctx context.Context, cluster domain.ClusterRef) (domain.Residents, error) {
 	reconciler, err := s.Plan(cluster)
 	if err != nil {
@@ -27,18 +27,18 @@ func (s *Session) residents(ctx context.Context, cluster domain.ClusterRef) (dom
 	return found, err
 }
 
-// ResidentWarning is a warning about residents that don't run.
+// ResidentWarning is a warning about a controller or agents that don't run.
 type ResidentWarning struct {
-	// Concerning selects the residents that matter here.
+	// Concerning selects those that matter here.
 	Concerning func(domain.Residents) []string
 	// At is the attribute that needs them; it may be empty.
 	At path.Path
-	// Summary is unique: of warnings with the same one, Terraform shows only the first. consequence says what doesn't
-	// work.
+	// Summary has to be unique, as Terraform only shows the first of several warnings with the same one. Consequence
+	// says what does not work.
 	Summary, Consequence string
 }
 
-// WarnOfResidents warns about residents that don't run.
+// WarnOfResidents warns if a controller or agents don't run.
 func (s *Session) WarnOfResidents(ctx context.Context, cluster domain.ClusterRef, w ResidentWarning, diags *diag.Diagnostics) {
 	found, err := s.residents(ctx, cluster)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Session) WarnOfResidents(ctx context.Context, cluster domain.ClusterRef
 	diags.AddAttributeWarning(w.At, w.Summary, text)
 }
 
-// NotRunning is the summary of a warning about a cluster's residents.
+// NotRunning is the summary of a warning about a cluster's controller or agents.
 func NotRunning(cluster string) string {
 	return fmt.Sprintf("Controller or agents of cluster %q not running", cluster)
 }

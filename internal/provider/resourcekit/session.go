@@ -20,33 +20,32 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// DefaultEngine runs the clusters that name no engine.
+// DefaultEngine is the engine of clusters that name none.
 const DefaultEngine = "process"
 
-// Session is what all resources and data sources of one run of Terraform share. It keeps one engine for each way in
-// which a cluster is referred to, with what that has connected to.
+// Session is shared by all resources and data sources of one run of Terraform. It keeps one engine with its connections
+// for each reference to a cluster.
 type Session struct {
 	engines  engine.Registry
 	Settings engine.Settings
 	Plans    *Plans
-	// Logins are how to log in to Prometheus servers, by their hosts.
+	// Logins are the credentials for Prometheus servers, by host.
 	Logins map[string]prometheus.Credentials
 
 	mu     sync.Mutex
 	opened map[domain.ClusterRef]*opened
-	// endpoints are where clusters are reached, and hosts are theirs with roles and addresses, as far as this run has
-	// come across them.
+	// endpoints and hosts are the known endpoints of clusters, and their hosts with roles and addresses.
 	endpoints map[ClusterID][]string
 	hosts     map[ClusterID]map[string]domain.Host
 }
 
-// opened is an engine that was opened.
+// opened is an opened engine.
 type opened struct {
 	live engine.Engine
-	// endpoints and hosts are those with which it was opened, next to the endpoint of its reference.
+	// endpoints and hosts are those with which it was opened, besides the endpoint of its reference.
 	endpoints []string
 	hosts     map[string]domain.Host
-	// snapshot is what planning looks at; nil where none was taken since the last write.
+	// snapshot is what plans use; nil if none was taken since the last write.
 	snapshot engine.Engine
 }
 
@@ -58,8 +57,7 @@ func NewSession(engines engine.Registry, settings engine.Settings) *Session {
 	}
 }
 
-// SessionOf takes the session out of what Configure of a resource or data source is given: nil as long as the
-// provider is not configured.
+// SessionOf returns the session from the data that Configure gets: nil until the provider is configured.
 func SessionOf(data any, diags *diag.Diagnostics) *Session {
 	if data == nil {
 		return nil
@@ -71,7 +69,7 @@ func SessionOf(data any, diags *diag.Diagnostics) *Session {
 	return s
 }
 
-// Open returns the reconciler of a cluster as it is, for applies and data sources. It does not reach out to the engine.
+// Open returns the reconciler of a cluster as it is, for applies and data sources. It makes no engine call.
 func (s *Session) Open(cluster domain.ClusterRef) (reconcile.Reconciler, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +80,8 @@ func (s *Session) Open(cluster domain.ClusterRef) (reconcile.Reconciler, error) 
 	return reconcilerOf(o.live), nil
 }
 
-// Plan returns the reconciler of a cluster as it was when this run first read it, or read it after its last write: for
-// the refresh and the plan of its resources, which would read the same over and over again.
+// Plan returns the reconciler of a cluster as of this run's first read, or the first read after its last write. Refresh
+// and plan of its resources would otherwise read the same again and again.
 func (s *Session) Plan(cluster domain.ClusterRef) (reconcile.Reconciler, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +99,7 @@ func reconcilerOf(e engine.Engine) reconcile.Reconciler {
 	return reconcile.Reconciler{Engine: e, Logger: slog.New(subsystem(reconcileLog))}
 }
 
-// openLocked opens an engine, unless it is open already with all that is known of the cluster.
+// openLocked opens an engine, unless it is open already with everything known of the cluster.
 func (s *Session) openLocked(cluster domain.ClusterRef) (*opened, error) {
 	id := IDOf(cluster)
 	endpoints := slices.DeleteFunc(slices.Clone(s.endpoints[id]), func(known string) bool { return known == cluster.Endpoint })
@@ -125,7 +123,7 @@ func (s *Session) openLocked(cluster domain.ClusterRef) (*opened, error) {
 	return o, nil
 }
 
-// changed drops what was read of a cluster before a write.
+// changed drops the snapshots of a cluster from before a write.
 func (s *Session) changed(id ClusterID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +134,7 @@ func (s *Session) changed(id ClusterID) {
 	}
 }
 
-// Know remembers where a cluster is reached: any of its managers will do, should the one that is referred to not
-// answer.
+// Know records where a cluster is reached: if the endpoint in use does not answer, any other manager will do.
 func (s *Session) Know(cluster domain.Cluster) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,9 +150,9 @@ func (s *Session) Know(cluster domain.Cluster) {
 	}
 }
 
-// Find returns the reference to a stored cluster of which only the name is known, and perhaps the address of a host.
-// All engines are asked for it that have such addresses, where they are by default without one: one that can't be
-// reached, or is not there at all, matters only where no other has the cluster.
+// Find returns the reference to a stored cluster with this name, optionally at the address of a host. It asks all
+// engines with such addresses, at their default location if there is no address. An engine that can't be reached
+// matters only if no other one has the cluster.
 func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.ClusterRef, error) {
 	var answers []error
 	var asked []string
@@ -190,8 +187,7 @@ func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.Cl
 		cluster, engine.ErrNotFound, asked, s.engines.Say(func(d engine.Driver) string { return d.Lookup }), cluster)
 }
 
-// PlannedCluster returns a cluster as this run has planned it, or else as it is stored. It is not settled where there
-// is neither.
+// PlannedCluster returns a cluster as planned in this run, or else as stored. It is not settled if it is neither.
 func (s *Session) PlannedCluster(ctx context.Context, cluster domain.ClusterRef) (PlannedCluster, error) {
 	if planned, found := s.Plans.Cluster(IDOf(cluster)); found {
 		return planned, nil

@@ -43,7 +43,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFindAtAnAddress: an address is for the engines that have such addresses.
+// TestFindAtAnAddress: only engines with such addresses are asked.
 func TestFindAtAnAddress(t *testing.T) {
 	has, none := providertest.Driver(providertest.Set(&providertest.Stub{}, providertest.LabOf("local"))), providertest.Driver(&providertest.Stub{})
 	at := func(driver engine.Driver, schemes ...string) engine.Driver {
@@ -91,10 +91,10 @@ func TestFindReturnsTheStoredEndpoint(t *testing.T) {
 	}
 }
 
-// openings notes down how often, and with what endpoints, engines are opened.
+// openings records how often, and with which endpoints, engines are opened.
 type openings []domain.ClusterRef
 
-// registry returns the stub as the engine "swarm", and notes down in last what else it was opened with.
+// registry returns the stub as the engine "swarm", and stores in last the other settings it was opened with.
 func (o *openings) registry(stub *providertest.Stub, last *engine.Settings) engine.Registry {
 	return engine.Registry{"swarm": {Open: func(ref domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 		*o = append(*o, ref)

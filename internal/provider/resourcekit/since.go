@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ParseSince reads a time in RFC 3339, or a duration back from now.
+// ParseSince parses a time in RFC 3339, or a duration back from now.
 func ParseSince(text string, now time.Time) (time.Time, error) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, nil

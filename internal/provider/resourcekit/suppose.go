@@ -27,19 +27,19 @@ func ValidateKnown[M any](ctx context.Context, config tfsdk.Config, diags *diag.
 		diags.Append(found...)
 		return
 	}
-	var malformed diag.Diagnostics // which the attributes' own validators tell
+	var malformed diag.Diagnostics // the attributes' own validators report these
 	AddProblems(diags, rules(model, &malformed).Certain(unknown))
 }
 
-// Suppose returns a configuration with null in place of unknown values, or something empty if they are required, and
-// the paths of these. A fraction where only whole numbers are allowed is an error, and counts as unknown.
+// Suppose returns a configuration with unknown values replaced by null, or by something empty if they are required, and
+// their paths. A fraction for a whole number is an error, and counts as unknown.
 func Suppose(ctx context.Context, config tfsdk.Config, diags *diag.Diagnostics) (supposed tfsdk.Config, unknown []domain.Path, err error) {
 	s := &supposer{ctx, config, diags, nil}
 	raw, err := tftypes.Transform(config.Raw, s.suppose)
 	return tfsdk.Config{Schema: config.Schema, Raw: raw}, s.unknown, err
 }
 
-// supposer finds substitutes for a configuration's unknown values.
+// supposer replaces the unknown values of a configuration.
 type supposer struct {
 	ctx     context.Context
 	config  tfsdk.Config
@@ -47,7 +47,7 @@ type supposer struct {
 	unknown []domain.Path
 }
 
-// suppose returns a value at a path, or its substitute.
+// suppose returns the value at a path, or its substitute.
 func (s *supposer) suppose(at *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
 	if a := s.packed(at, v); a != nil {
 		return packed.Transform(a, v, func(within *tftypes.AttributePath, v tftypes.Value) (tftypes.Value, error) {
@@ -65,7 +65,7 @@ func (s *supposer) suppose(at *tftypes.AttributePath, v tftypes.Value) (tftypes.
 	return s.leastOf(v.Type(), at), nil
 }
 
-// packed returns the type of a value that is packed with something in it that is not settled, or nil.
+// packed returns the type of a packed value that is not settled; nil for other values.
 func (s *supposer) packed(at *tftypes.AttributePath, v tftypes.Value) packed.Attribute {
 	if len(at.Steps()) != 1 {
 		return nil
@@ -107,7 +107,7 @@ func (s *supposer) leastOf(of tftypes.Type, at *tftypes.AttributePath) tftypes.V
 	return tftypes.NewValue(of, nil)
 }
 
-// isFraction reports whether a value is a number, known, and not whole as its attribute needs it.
+// isFraction reports whether a value is a known fraction though its attribute is a whole number.
 func (s *supposer) isFraction(at *tftypes.AttributePath, v tftypes.Value) bool {
 	if !v.IsKnown() || v.IsNull() || !v.Type().Is(tftypes.Number) {
 		return false
@@ -123,7 +123,7 @@ func isElement(at *tftypes.AttributePath) bool {
 	return at.LastStep() != nil && !attribute
 }
 
-// domainPath returns a path of Terraform's as the domain's.
+// domainPath converts a path of Terraform's to the domain's.
 func domainPath(at *tftypes.AttributePath) domain.Path {
 	var path domain.Path
 	for _, step := range at.Steps() {

@@ -10,8 +10,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 )
 
-// TimeoutsAttribute bounds what a resource does. The notes say what the time has to cover when the resource is
-// written, and when it is destroyed.
+// TimeoutsAttribute is the timeouts of a resource. The notes say what the time includes for writes and for destroy.
 func TimeoutsAttribute(ctx context.Context, fallback time.Duration, write, destroy string) schema.Attribute {
 	description := func(what, note string) string {
 		text := fmt.Sprintf("Maximum duration of %s, such as `90s` or `2h30m`. Defaults to `%gm`. %s", what, fallback.Minutes(), note)

@@ -10,19 +10,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// The subsystems of the log, whose levels TF_LOG_PROVIDER_TRAINYARD_ENGINE and TF_LOG_PROVIDER_TRAINYARD_RECONCILE set.
+// The subsystems of the log, whose levels are set by TF_LOG_PROVIDER_TRAINYARD_ENGINE and
+// TF_LOG_PROVIDER_TRAINYARD_RECONCILE.
 const (
 	engineLog    = "engine"
 	reconcileLog = "reconcile"
 )
 
-// subsystem is a subsystem of Terraform's log as a handler of records.
+// subsystem is a slog handler for a subsystem of Terraform's log.
 type subsystem string
 
-// Enabled reports true: what is left out, the level of the subsystem says.
+// Enabled returns true, as the subsystem's level decides.
 func (subsystem) Enabled(context.Context, slog.Level) bool { return true }
 
-// Handle logs a record, by the logger in its context.
+// Handle logs a record with the logger in its context.
 func (s subsystem) Handle(ctx context.Context, record slog.Record) error {
 	fields := make(map[string]any, record.NumAttrs())
 	record.Attrs(func(a slog.Attr) bool {
@@ -35,13 +36,13 @@ func (s subsystem) Handle(ctx context.Context, record slog.Record) error {
 	return nil
 }
 
-// WithAttrs and WithGroup return the subsystem itself: nobody here uses loggers with attributes of their own.
+// WithAttrs and WithGroup return the subsystem itself, as no logger here has attributes of its own.
 func (s subsystem) WithAttrs([]slog.Attr) slog.Handler { return s }
 
 // WithGroup returns the subsystem itself, see WithAttrs.
 func (s subsystem) WithGroup(string) slog.Handler { return s }
 
-// trace logs a call of an engine, with the time it took. What is passed in a call is not logged: it may hold secrets.
+// trace logs an engine call with its duration, but without its arguments, which may hold secrets.
 func trace(ctx context.Context, call engine.Call, do func() error) error {
 	start := time.Now()
 	err := do()

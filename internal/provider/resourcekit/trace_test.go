@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestTrace: calls of engines and what the reconciler does are subsystems of the log each, with a level of their own.
+// TestTrace: engine calls and reconciler actions are separate subsystems of the log, with levels of their own.
 func TestTrace(t *testing.T) {
 	failure := errors.New("no quorum")
 	logged := func(t *testing.T) string {

@@ -6,7 +6,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/tfsdk"
 )
 
-// Write is what an apply creates or updates, and where Terraform keeps what came of it.
+// Write is what an apply creates or updates, and where Terraform keeps the result.
 type Write struct {
 	Created bool
 	Plan    tfsdk.Plan
@@ -26,7 +26,7 @@ func updateOf(req resource.UpdateRequest, resp *resource.UpdateResponse) Write {
 	return Write{false, req.Plan, req.State, &resp.State, resp.Identity, resp.Private, &resp.Diagnostics}
 }
 
-// Verb is what is done, as an error says it.
+// Verb is the operation as named in errors.
 func (w Write) Verb() string {
 	if w.Created {
 		return "create"

@@ -15,25 +15,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// collected is the archive of what the runs of a sweep left, which a destroy writes to a folder of the machine that
-// Terraform runs on. The zero value is none.
+// collected is the archive of a sweep's results, which a destroy writes to a folder of the machine that Terraform runs
+// on. The zero value is none.
 type collected struct {
 	sweep, file string
 	runs        int
 	without     []string
 }
 
-// newCollected returns the archive of a sweep. Its name has the time, so that it takes the place of no other.
+// newCollected returns the archive of a sweep. Its name includes the time, so that it replaces no other one.
 func newCollected(state Model, now time.Time) collected {
 	name := state.Name.ValueString()
 	file := fmt.Sprintf("%s-%s-%s.tar", state.Cluster.Name.ValueString(), name, now.UTC().Format("20060102T150405.000Z"))
 	return collected{sweep: name, file: filepath.Join(*state.Results.CollectTo, file)}
 }
 
-// errNothing keeps an archive from being written.
+// errNothing prevents writing an archive without results.
 var errNothing = errors.New("the runs have left nothing")
 
-// by returns what writes the archive; nil where there is to be none.
+// by returns the function that writes the archive; nil if there should be none.
 func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 	if c.file == "" {
 		return nil

@@ -164,7 +164,7 @@ func (d *sweepDataSource) Read(ctx context.Context, req datasource.ReadRequest, 
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// summarise has the model show how a sweep stands.
+// summarise sets the counts of a sweep.
 func (m *dataModel) summarise(s sweep.Summary) {
 	m.Total, m.Ended = types.Int64Value(int64(s.Total)), types.BoolValue(s.Ended())
 	m.Counts = make(map[string]int64, len(domain.RunStates))
@@ -176,8 +176,7 @@ func (m *dataModel) summarise(s sweep.Summary) {
 	}
 }
 
-// tell has the model show the runs of a sweep, of which those that are not started wait for something. Place says where
-// the results of a run are.
+// tell sets the runs of a sweep; waits is what queued runs wait for, and place returns where the results of a run are.
 func (m *dataModel) tell(found reconcile.Sweep, waits string, place func(sweep, key string, run domain.Run) string) {
 	now := time.Now()
 	m.Runs, m.Ranking = make(map[string]runDataModel, len(found.Spec.Runs)), []string{}

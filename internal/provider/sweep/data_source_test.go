@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// The data source tells of each run as it counts now, and ranks those that succeeded.
+// The data source shows each run in its current state, and ranks the successful ones.
 func TestDataOfSweep(t *testing.T) {
 	began := time.Date(2026, 11, 24, 8, 0, 0, 0, time.UTC)
 	ended := began.Add(time.Minute)
@@ -74,7 +74,7 @@ func TestDataOfSweep(t *testing.T) {
 	}
 }
 
-// The data source tells how many runs side by side finish most, where runs report progress.
+// The data source shows how many parallel runs finish the most, if runs report progress.
 func TestParallelismOfSweep(t *testing.T) {
 	doc := domain.SweepDocument{ID: "id", MinRun: 1, Spec: domain.Sweep{Name: "lr", GPUs: &domain.GPURequest{Pool: "p"}}}
 	found := reconcile.Sweep{Document: doc, Spec: doc.Spec}

@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// defaultTimeout bounds each operation on a sweep, but for the wait for its end.
+	// defaultTimeout limits each operation on a sweep, except waiting for its end.
 	defaultTimeout = 5 * time.Minute
-	// defaultCompletionTimeout bounds a creation or change that waits until all runs have ended.
+	// defaultCompletionTimeout limits a creation or update that waits until all runs have ended.
 	defaultCompletionTimeout = 7 * 24 * time.Hour
 )
 
-// variablesByRun are environment variables by their names, by the keys of runs.
+// variablesByRun are environment variables by run key and name.
 type variablesByRun = map[string]map[string]string
 
 // Model is trainyard_sweep.
@@ -53,7 +53,7 @@ type Model struct {
 	Timeouts    timeouts.Value                  `tfsdk:"timeouts"`
 }
 
-// AdmissionModel is what is measured before a run is started.
+// AdmissionModel is what is measured before a run starts.
 type AdmissionModel struct {
 	FreeGPUMemory  *bool         `tfsdk:"free_gpu_memory"`
 	FreeMemory     *bool         `tfsdk:"free_memory"`
@@ -61,7 +61,7 @@ type AdmissionModel struct {
 	Settle         types.String  `tfsdk:"settle"`
 }
 
-// RetryModel is how often a run that failed is started again.
+// RetryModel is how often a failed run is retried.
 type RetryModel struct {
 	MaxAttempts *int64       `tfsdk:"max_attempts"`
 	OutOfMemory *int64       `tfsdk:"out_of_memory"`
@@ -69,7 +69,7 @@ type RetryModel struct {
 	Delay       types.String `tfsdk:"delay"`
 }
 
-// OnFailureModel is what becomes of a sweep with failed runs.
+// OnFailureModel is what happens to a sweep with failed runs.
 type OnFailureModel struct {
 	After int64   `tfsdk:"after"`
 	Then  *string `tfsdk:"then"`
@@ -79,7 +79,7 @@ type OnFailureModel struct {
 type ResultsModel struct {
 	Path      string  `tfsdk:"path"`
 	OnDestroy *string `tfsdk:"on_destroy"`
-	// CollectTo is of the machine that Terraform runs on: it is in the state alone.
+	// CollectTo is a folder of the machine that Terraform runs on, so it is only in the state.
 	CollectTo *string `tfsdk:"collect_to"`
 }
 
@@ -89,23 +89,23 @@ type ObjectiveModel struct {
 	Goal    *string `tfsdk:"goal"`
 }
 
-// InCluster is the cluster that it belongs to.
+// InCluster returns the cluster that it belongs to.
 func (m Model) InCluster() resourcekit.ClusterReference { return m.Cluster }
 
-// Limits are the timeouts that are declared.
+// Limits returns the configured timeouts.
 func (m Model) Limits() timeouts.Value { return m.Timeouts }
 
-// IdentityData is the resource's identity.
+// IdentityData returns the resource's identity.
 func (m Model) IdentityData() any { return resourcekit.Identity{Cluster: m.Cluster.Name, Name: m.Name} }
 
-// Title names it in an error.
+// Title names the resource in errors.
 func (m Model) Title() string { return fmt.Sprintf("sweep %q", m.Name.ValueString()) }
 
 func (m Model) address() resourcekit.ItemAddress {
 	return resourcekit.ItemAddress{Cluster: resourcekit.IDOf(m.Cluster.Key()), Name: m.Name.ValueString()}
 }
 
-// putTimeout bounds a creation or change for which the configuration sets no bound.
+// putTimeout limits a creation or update without a configured timeout.
 func putTimeout(m Model) time.Duration {
 	if m.WaitFor.ValueString() == string(domain.WaitEnded) {
 		return defaultCompletionTimeout
@@ -113,15 +113,15 @@ func putTimeout(m Model) time.Duration {
 	return defaultTimeout
 }
 
-// expand returns the sweep that a configuration specifies, with its defaults, so that it is stored as it is read back.
-// Unknown triggers are left out: only that they change matters.
+// expand returns the sweep that a configuration specifies, with defaults filled in so that it is stored as it is read
+// back. Unknown triggers are left out, as only a change of them matters.
 func (m Model) expand(diags *diag.Diagnostics) domain.Sweep {
 	sweep := domain.Sweep{WaitFor: domain.WaitAccepted, Rerun: domain.RerunChanged}
 	resourcekit.Expand(&sweep, m, diags)
 	return sweep
 }
 
-// flatten returns a sweep as it is stored, in the spelling of prior; timeouts are prior's.
+// flatten returns a sweep as stored, in the spelling and with the timeouts of prior.
 func flatten(spec domain.Sweep, prior Model) Model {
 	m := resourcekit.Flatten(spec, prior)
 	m.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))

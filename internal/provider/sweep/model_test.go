@@ -25,7 +25,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// throughTerraform writes a sweep as Terraform keeps it, and reads it back.
+// throughTerraform writes a sweep to a Terraform state, and reads it back.
 func throughTerraform(t providertest.Require, m Model) Model {
 	ctx := context.Background()
 	s := Schema(ctx, []string{"process", "swarm"})
@@ -133,7 +133,7 @@ func drawSweep(t *rapid.T, unset timeouts.Value) Model {
 	}
 }
 
-// What a user writes, in whatever spelling, is read back in the same spelling after it was stored.
+// Any spelling of a configuration is the same after it was stored and read back.
 func TestSweepReadsAsItWasWritten(t *testing.T) {
 	unset := providertest.NoTimeouts(Schema(t.Context(), nil))
 	rapid.Check(t, func(t *rapid.T) {
@@ -151,7 +151,7 @@ func TestSweepReadsAsItWasWritten(t *testing.T) {
 	})
 }
 
-// What is stored survives an import, which knows nothing of how it was written, and shows whatever was written before.
+// A stored sweep survives an import, which does not know the original spelling, and shows whatever was written before.
 func TestSweepShowsWhatIsStored(t *testing.T) {
 	unset := providertest.NoTimeouts(Schema(t.Context(), nil))
 	rapid.Check(t, func(t *rapid.T) {
@@ -184,7 +184,7 @@ func TestExpandFillsInDefaults(t *testing.T) {
 	}
 }
 
-// An apply that waits for the end of all runs is given more time than one that does not.
+// An apply that waits for the end of all runs has a longer timeout.
 func TestPutTimeout(t *testing.T) {
 	for waitFor, want := range map[string]time.Duration{"accepted": defaultTimeout, "completed": defaultCompletionTimeout} {
 		if got := putTimeout(Model{WaitFor: types.StringValue(waitFor)}); got != want {

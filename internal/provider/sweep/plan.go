@@ -19,18 +19,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// undecisive are the attributes without which a sweep can be checked.
+// undecisive are the attributes that checking a sweep does not need.
 var undecisive = []string{"id", "triggers", "timeouts"}
 
-// ValidateConfig checks a sweep as far as it is known, and can be told without its cluster.
+// ValidateConfig checks a sweep as far as possible without its cluster and with unknown values.
 func (r *sweepResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
 	resourcekit.ValidateKnown(ctx, req.Config, &resp.Diagnostics, func(m Model, malformed *diag.Diagnostics) domain.Problems {
 		return sweep.Validate(m.expand(malformed))
 	})
 }
 
-// ModifyPlan checks the planned sweep against its cluster, and tells how many runs start anew. A sweep that does not
-// change is not checked: runs that have ended need nothing any more.
+// ModifyPlan checks the planned sweep against its cluster, and says how many runs start again. An unchanged sweep is
+// not checked, as ended runs need nothing any more.
 func (r *sweepResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanRequest, resp *resource.ModifyPlanResponse) {
 	defer resourcekit.AddDestroyRegardless(&resp.Diagnostics)
 	if r.Session == nil {
@@ -90,8 +90,9 @@ func (r *sweepResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}, &resp.Diagnostics)
 }
 
-// planUnseen has an apply change a sweep that looks as planned: one that a destroy left half way, or one that has more
-// runs than its state, whose results are gone, as the configuration has them no longer.
+// planUnseen makes an apply update a sweep that looks as planned but is not: its destroy was interrupted, or
+// it has more runs than the state, as those without results were left out by the refresh and the
+// configuration has removed them.
 func (r *sweepResource) planUnseen(ctx context.Context, plan Model, resp *resource.ModifyPlanResponse) {
 	reconciler, err := r.Session.Plan(plan.Cluster.Key())
 	var stored domain.SweepDocument
@@ -99,7 +100,7 @@ func (r *sweepResource) planUnseen(ctx context.Context, plan Model, resp *resour
 		stored, err = engine.Get[domain.SweepDocument](ctx, reconciler.Engine, plan.Name.ValueString())
 	}
 	switch {
-	case errors.Is(err, engine.ErrNotFound): // it went after the refresh
+	case errors.Is(err, engine.ErrNotFound): // gone since the refresh
 	case err != nil:
 		resourcekit.AddError(&resp.Diagnostics, resourcekit.Unable("plan", plan), err)
 	case stored.Ending || stored.Spec.Results != nil && stored.Count > runsIn(ctx, resp):
@@ -115,7 +116,7 @@ func runsIn(ctx context.Context, plan *resource.ModifyPlanResponse) int {
 	return len(all)
 }
 
-// check returns what an apply would do on the cluster as it will be, and false where that is not known yet.
+// check returns what an apply would do on the cluster as it will be, and false if that is unknown yet.
 func (r *sweepResource) check(ctx context.Context, key domain.ClusterRef, spec domain.Sweep, diags *diag.Diagnostics) (plan reconcile.SweepPlan, known bool, err error) {
 	id, plans := resourcekit.IDOf(key), r.Session.Plans
 	reconciler, err := r.Session.Plan(key)
@@ -144,7 +145,7 @@ func (r *sweepResource) check(ctx context.Context, key domain.ClusterRef, spec d
 	return plan, true, err
 }
 
-// warnReruns tells how many runs of a sweep start anew.
+// warnReruns warns of runs that start again.
 func warnReruns(spec domain.Sweep, plan reconcile.SweepPlan, diags *diag.Diagnostics) {
 	if plan.Reruns == 0 {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// ProgressModel is how runs tell how far they have come.
+// ProgressModel is how runs report their progress.
 type ProgressModel struct {
 	Pattern   string        `tfsdk:"pattern"`
 	Threshold types.Float64 `tfsdk:"threshold"`
@@ -34,7 +34,7 @@ func progressAttributes() map[string]resourceschema.Attribute {
 	}
 }
 
-// parallelismModel is what was found out about how many runs side by side finish most.
+// parallelismModel is what was found out about the number of parallel runs that finish the most.
 type parallelismModel struct {
 	Level      *int64                   `tfsdk:"level"`
 	Settled    bool                     `tfsdk:"settled"`

@@ -33,11 +33,11 @@ func (r *sweepResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 	resp.Schema = Schema(ctx, r.Engines)
 }
 
-// tainted is added to the error of a creation after which the sweep is there.
+// tainted is added to the error of a creation after which the sweep exists.
 const tainted = "The sweep is there, and in the state. Terraform marks a resource as tainted whose creation failed, and the next apply would replace the sweep with all of its runs: terraform untaint <address> keeps it."
 
-// put makes a sweep be as planned, and returns its state, as it is read after the write. Once it is stored, it is in
-// the state, whatever fails then.
+// put applies a sweep as planned, and returns the state from a read after the write. Once it is stored it is in the
+// state, whatever fails after that.
 func (r *sweepResource) put(ctx context.Context, plan Model, w resourcekit.Write) (*Model, error) {
 	defer r.Session.Plans.DropSweep(plan.address())
 	spec := plan.expand(w.Diags)
@@ -50,7 +50,7 @@ func (r *sweepResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	}
 	failure := r.write(ctx, reconciler, spec, w)
 	if _, locked := errors.AsType[*engine.LockedError](failure); locked {
-		return nil, failure // what is there may be of another run
+		return nil, failure // another run may have created it
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), group.ReadTimeout)
 	defer cancel()
@@ -71,7 +71,7 @@ func (r *sweepResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	return &state, failure
 }
 
-// write stores a sweep, and waits for its runs where that is asked for.
+// write stores a sweep, and waits for its runs if asked to.
 func (r *sweepResource) write(ctx context.Context, reconciler reconcile.Reconciler, spec domain.Sweep, w resourcekit.Write) error {
 	adopted, err := reconciler.PutSweep(ctx, spec, w.Created)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *sweepResource) write(ctx context.Context, reconciler reconcile.Reconcil
 	}
 	err = reconciler.AwaitSweep(ctx, spec.Name)
 	if failed, is := errors.AsType[*reconcile.UnsuccessfulError](err); is {
-		// An error would taint a new sweep, and the next apply would make all of it anew for the few that failed.
+		// An error would taint a new sweep, and the next apply would repeat all of it because of a few failures.
 		w.Diags.AddWarning("Runs did not succeed", failed.Error()+".\n\nThe data source trainyard_sweep tells of each run, and trainyard_logs what it wrote. "+
 			`With rerun = "failed", a change of triggers starts those anew, and no others.`)
 		return nil
@@ -102,10 +102,10 @@ func (r *sweepResource) get(ctx context.Context, reconciler reconcile.Reconciler
 	if err != nil {
 		return prior, err
 	}
-	if found.Document.Ending { // a destroy failed half way: none of its runs is started
+	if found.Document.Ending { // a destroy was interrupted: none of its runs will start
 		lost = found.Spec.Keys()
 	}
-	for _, key := range lost { // as if they were not there: the plan adds them
+	for _, key := range lost { // as if they did not exist: the plan adds them
 		delete(found.Spec.Runs, key)
 		delete(found.Spec.Config, key)
 	}
@@ -131,10 +131,10 @@ func (r *sweepResource) remove(ctx context.Context, reconciler reconcile.Reconci
 	return nil
 }
 
-// keptShown bounds how many places of results are told one by one.
+// keptShown is how many places of results are listed.
 const keptShown = 10
 
-// warnKept says where the results of a sweep are that is gone.
+// warnKept says where the results of a destroyed sweep are.
 func warnKept(name string, places []string, diags *diag.Diagnostics) {
 	if len(places) == 0 {
 		return
@@ -146,7 +146,7 @@ func warnKept(name string, places []string, diags *diag.Diagnostics) {
 	diags.AddWarning(fmt.Sprintf("Results of sweep %q are kept", name), detail+"\n\nWith results.on_destroy = \"delete\", a destroy removes them.")
 }
 
-// ImportState takes <cluster>/<sweep>, as ID or in parts as identity.
+// ImportState takes <cluster>/<sweep> as ID, or its parts as identity.
 func (r *sweepResource) ImportState(ctx context.Context, req resource.ImportStateRequest, resp *resource.ImportStateResponse) {
 	resourcekit.Importable{Kind: "sweep", Form: "a sweep, which is <cluster>/<sweep>, such as lab/lr", Valid: resourcekit.PlainName}.Into(ctx, r.Session, req, resp)
 }

@@ -175,7 +175,7 @@ func objectiveAttributes() map[string]schema.Attribute {
 	}
 }
 
-// object is an object that may be left out; number, flag and duration are the same of their kinds.
+// object is an optional object; number, flag and duration are optional attributes of their types.
 func object(description string, attributes map[string]schema.Attribute) schema.Attribute {
 	return schema.SingleNestedAttribute{MarkdownDescription: description, Optional: true, Attributes: attributes}
 }
@@ -197,7 +197,7 @@ func duration(description string) schema.Attribute {
 	}
 }
 
-// choice is one of some words, and a default.
+// choice is an optional text with a default.
 func choice(description, fallback string) schema.Attribute {
 	return schema.StringAttribute{
 		MarkdownDescription: description + " Defaults to `" + fallback + "`.",

@@ -17,14 +17,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// Who can be asked for the utilisation.
+// Sources of the utilisation.
 const (
 	sourceAgent      = "agent"
 	sourcePrometheus = "prometheus"
 )
 
 const (
-	// defaultWindow is the window of time over which utilisation is told where none is given.
+	// defaultWindow is the default of window.
 	defaultWindow = "1m"
 )
 
@@ -40,7 +40,7 @@ func (d *utilisationDataSource) Schema(_ context.Context, _ datasource.SchemaReq
 	resp.Schema = Schema(d.Engines)
 }
 
-// ValidateConfig checks what goes together with whom is asked.
+// ValidateConfig checks the attributes that depend on the source.
 func (d *utilisationDataSource) ValidateConfig(ctx context.Context, req datasource.ValidateConfigRequest, resp *datasource.ValidateConfigResponse) {
 	var (
 		source, window types.String
@@ -65,7 +65,7 @@ func (d *utilisationDataSource) ValidateConfig(ctx context.Context, req datasour
 	case who != sourcePrometheus && !asked.IsNull() && !asked.IsUnknown():
 		refuse("prometheus", resourcekit.InvalidPrometheus, "source = %q asks no Prometheus; set source = %q, or leave prometheus out", who, sourcePrometheus)
 	}
-	// What is no duration at all is told by the attribute's own validator.
+	// An invalid duration is reported by the attribute's own validator.
 	if d, err := time.ParseDuration(resourcekit.StringOr(window, defaultWindow)); err == nil && (d < shortest || d > longest) {
 		refuse("window", "Invalid window", "%q is not a window of time that can be told of by source = %q; %s to %s is allowed", window.ValueString(), who, shortest, longest)
 	}
@@ -85,7 +85,7 @@ func (d *utilisationDataSource) Read(ctx context.Context, req datasource.ReadReq
 	resp.Diagnostics.Append(resp.State.Set(ctx, model)...)
 }
 
-// expected returns the usage with what should be there and nobody told of.
+// expected adds to the usage what should exist and was not reported.
 func expected(ctx context.Context, usage engine.Usage, of engine.Store) (engine.Usage, error) {
 	pools, err := engine.List[domain.GPUPoolDocument](ctx, of)
 	if err != nil {
@@ -98,7 +98,7 @@ func expected(ctx context.Context, usage engine.Usage, of engine.Store) (engine.
 	return usage.Expected(pools, groups), nil
 }
 
-// usage asks whom the configuration names.
+// usage reads the usage from the configured source.
 func (d *utilisationDataSource) usage(ctx context.Context, model Model, diags *diag.Diagnostics) engine.Usage {
 	const summary = "Unable to read the utilisation"
 	key := model.Cluster.Key()

@@ -25,7 +25,7 @@ type Model struct {
 	Members    map[string]memberUsageModel  `tfsdk:"members"`
 }
 
-// usageFilterModel says of what the utilisation is asked for.
+// usageFilterModel selects what the utilisation is about.
 type usageFilterModel struct {
 	Hosts   []string `tfsdk:"hosts"`
 	GPUs    []string `tfsdk:"gpus"`
@@ -38,7 +38,7 @@ func (m *usageFilterModel) expand() engine.UsageFilter {
 	return engine.UsageFilter(resourcekit.Value(m))
 }
 
-// hostValues are values of what is measured of a host: the last ones, or those of a window.
+// hostValues are the measured values of a host: the last ones, or those of a window.
 type hostValues struct {
 	CPUsUsed      types.Float64 `tfsdk:"cpus_used"`
 	MemoryUsedMiB types.Float64 `tfsdk:"memory_used_mib"`
@@ -48,7 +48,7 @@ type hostValues struct {
 	SentBps       types.Float64 `tfsdk:"sent_bytes_per_second"`
 }
 
-// gpuValues are values of what is measured of a GPU.
+// gpuValues are the measured values of a GPU.
 type gpuValues struct {
 	UtilisationPercent types.Float64 `tfsdk:"utilisation_percent"`
 	MemoryUsedMiB      types.Float64 `tfsdk:"memory_used_mib"`
@@ -56,7 +56,7 @@ type gpuValues struct {
 	PowerWatts         types.Float64 `tfsdk:"power_watts"`
 }
 
-// memberValues are values of what is measured of a member, and of several together.
+// memberValues are the measured values of a member, or of several together.
 type memberValues struct {
 	CPUsUsed         types.Float64 `tfsdk:"cpus_used"`
 	MemoryUsedMiB    types.Float64 `tfsdk:"memory_used_mib"`
@@ -65,7 +65,7 @@ type memberValues struct {
 	SentBps          types.Float64 `tfsdk:"sent_bytes_per_second"`
 }
 
-// windowModel are the values of a window, and how old the last ones are.
+// windowModel is the values of a window, and the age of the last ones.
 type windowModel[V comparable] struct {
 	Mean       V                 `tfsdk:"mean"`
 	Max        V                 `tfsdk:"max"`
@@ -94,7 +94,7 @@ type gpuUsageModel struct {
 	Members   []string `tfsdk:"members"`
 }
 
-// usageModel is what members use.
+// usageModel is the usage of members.
 type usageModel struct {
 	memberValues
 	windowModel[memberValues]
@@ -116,7 +116,7 @@ type groupUsageModel struct {
 	Roles map[string]usageModel `tfsdk:"roles"`
 }
 
-// statistic takes one of its values out of a measure.
+// statistic selects one value of a measure.
 type statistic func(domain.Measure) types.Float64
 
 // measured returns the last values of something, and those of the window, as read now.
@@ -136,7 +136,7 @@ func measured[V comparable](values func(statistic) V, sampledAt time.Time, reaso
 	return last, window
 }
 
-// flatten completes the model with what was used, as read now.
+// flatten completes the model with the usage, as read now.
 func (m *Model) flatten(usage engine.Usage, now time.Time) {
 	m.Hosts = make(map[string]hostUsageModel, len(usage.Hosts))
 	for name, u := range usage.Hosts {
@@ -147,7 +147,7 @@ func (m *Model) flatten(usage engine.Usage, now time.Time) {
 		m.GPUs[uuid] = flattenGPUUsage(u, now)
 	}
 	m.Members = make(map[string]memberUsageModel, len(usage.Members))
-	groups := make(map[string]map[string]map[string]engine.MemberUsage, len(usage.Roles)) // the members by group, role and name
+	groups := make(map[string]map[string]map[string]engine.MemberUsage, len(usage.Roles)) // by group, role and name
 	of := func(group, role string) map[string]engine.MemberUsage {
 		if groups[group] == nil {
 			groups[group] = map[string]map[string]engine.MemberUsage{}

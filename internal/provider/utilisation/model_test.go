@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-// What is not known has no value, no time and no age, and a clock that goes ahead makes nothing younger than new.
+// Unknown usage has no value, time or age, and a clock that is ahead yields no negative age.
 func TestFlattenMemberUsage(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	cpus := domain.Measure{Last: new(1.0), Mean: new(2.0), Max: new(4.0), P95: new(3.0)}
@@ -44,7 +44,7 @@ func TestFlattenMemberUsage(t *testing.T) {
 	}
 }
 
-// What members receive and send is shown where it is known.
+// Received and sent bytes are shown if known.
 func TestFlattenTraffic(t *testing.T) {
 	measure := func(last float64) domain.Measure {
 		return domain.Measure{Last: &last, Mean: new(last + 1), Max: new(last + 2), P95: new(last + 3)}
@@ -59,7 +59,7 @@ func TestFlattenTraffic(t *testing.T) {
 	}
 }
 
-// A role, or a group, that has been scaled to none is there, and nothing is known of it.
+// A role or group without members is listed, with nothing known about it.
 func TestFlattenUsageWithoutMembers(t *testing.T) {
 	var got Model
 	got.flatten(engine.Usage{

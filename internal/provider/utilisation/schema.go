@@ -25,7 +25,7 @@ const dataSourceDescription = "Current utilisation of a cluster's hosts, GPUs, g
 	"For members that share their host's network, it is known if systemd counts it, on bare hosts with cgroup v2, alone or beside v1: " +
 	"it is bytes of IP packets over the last five seconds, including those between members of the same host. Elsewhere, as on `process`, it is null, and `traffic_reason` says why."
 
-// queriesDescription tells which queries there are.
+// queriesDescription lists the queries.
 func queriesDescription() string {
 	text := strings.Builder{}
 	text.WriteString("## Queries of Prometheus\n\n" +
@@ -75,7 +75,7 @@ var (
 	}
 )
 
-// withTraffic returns more attributes of what members use.
+// withTraffic adds the attribute traffic_reason to attributes of members' usage.
 func withTraffic(more map[string]schema.Attribute) map[string]schema.Attribute {
 	all := map[string]schema.Attribute{
 		"traffic_reason": resourcekit.ComputedText("Why the bytes received and sent are unknown, which is not part of `reason`; null if they are known."),
@@ -93,7 +93,7 @@ func attributesOf(quantities []quantity) map[string]schema.Attribute {
 	return attributes
 }
 
-// measuredObject is what quantities are measured of, with more that is known of it.
+// measuredObject is an object with these quantities, their statistics, and more attributes.
 func measuredObject(quantities []quantity, more map[string]schema.Attribute) schema.NestedAttributeObject {
 	attributes := attributesOf(quantities)
 	for name, description := range map[string]string{

@@ -13,10 +13,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
-// TrainedModel is that of the metric "trained".
+// TrainedModel is the model of the metric "trained".
 func TrainedModel() *qmodel.Model { return qmodel.New(qmodel.DQN, []string{"load", "cpu"}) }
 
-// Full says all there is to say about a policy, and some of it in an unusual spelling.
+// Full sets every attribute of a policy, some in an unusual spelling.
 func Full() policy.Model {
 	text := types.StringValue
 	metric := func(a policy.ScalingAlgorithmModel, source *policy.ScalingSourceModel) policy.MeasuredMetricModel {
@@ -70,7 +70,7 @@ func Full() policy.Model {
 	}
 }
 
-// Small leaves out what can be left out.
+// Small omits every optional attribute.
 func Small() policy.Model {
 	return policy.Model{
 		ScalingModel: policy.ScalingModel{Min: new(int64(1)), Max: new(int64(9))},
