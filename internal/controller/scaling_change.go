@@ -22,7 +22,7 @@ type change struct {
 	scene    reconcile.Scene
 	// resumed is the removal that a former controller began; nil for a new one.
 	resumed *domain.HookCall
-	// yields are the members that go to make room for a higher priority; empty for other changes.
+	// yields are the members to remove to make room for a higher priority; empty for other changes.
 	yields []string
 }
 

@@ -26,7 +26,7 @@ type leaving struct {
 	count int
 	why   string
 	// members are their names, in order; there are those of them that were observed. Both are empty if the
-	// engine chooses who goes.
+	// engine chooses which ones.
 	members, there []string
 }
 
@@ -71,8 +71,8 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	return gone, nil
 }
 
-// leavingFor returns the members whose room somebody waits for. If one of them is busy, none goes, as the
-// others would go in vain.
+// leavingFor returns the members whose room somebody waits for. If one of them is busy, none is removed, as removing
+// only the others would not make enough room.
 func leavingFor(yields []string, wanted int, order []candidate, working map[string]string) (leaving, error) {
 	rank := func(m candidate) int {
 		if at := slices.Index(yields, m.Name); at >= 0 {
@@ -94,8 +94,8 @@ func leavingFor(yields []string, wanted int, order []candidate, working map[stri
 	return gone, nil
 }
 
-// leavingAny returns how many members go if the engine chooses them: a Swarm takes any from the hosts with the most. So
-// all stay if one is busy, and a hook could not be told who goes.
+// leavingAny returns how many members are removed if the engine chooses them: a Swarm takes any from the hosts with the
+// most. So all stay if one is busy, and no hook can be told which ones are removed.
 func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]string) (leaving, error) {
 	if policy.Hooks.BeforeRemoval != nil {
 		return leaving{}, &staysError{"the engine chooses which members go, so that hook before_removal can't be told: leave it out"}

@@ -29,15 +29,15 @@ func (l *lab) spark() {
 // worker returns the name of a worker of the lab.
 func worker(i int) string { return domain.MemberName("job", "worker", i) }
 
-// TestLeaving: members go in the policy's order, missing ones first. Busy ones stay, or all stay
-// if it is unknown who goes.
+// TestLeaving: members are removed in the policy's order, missing ones first. Busy ones stay, or all stay if the engine
+// chooses which ones are removed.
 func TestLeaving(t *testing.T) {
 	byCPU := &domain.BusyGuard{CPUPercent: new(50.0)}
 	for name, test := range map[string]struct {
 		guards domain.ScalingGuards
 		hook   *domain.ScalingHook
-		// works are the busy workers, and missing the missing ones; identity gives them one, and schedules lets
-		// the engine choose who goes.
+		// works are the busy workers, and missing the missing ones; identity gives them one, and schedules lets the
+		// engine choose which ones are removed.
 		works, missing      []int
 		identity, schedules bool
 		want                []string
@@ -109,7 +109,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// TestDrain: the hook is called about members before they go, and they stay if it fails.
+// TestDrain: the hook is called about members before they are removed, and they stay if it fails.
 func TestDrain(t *testing.T) {
 	var fails atomic.Bool
 	told := make(chan string, 100)
@@ -177,7 +177,7 @@ func full(places chan struct{}) {
 	}
 }
 
-// TestMoreWaitsForNobody: a role grows even while the maximum number of roles wait for members to go.
+// TestMoreWaitsForNobody: a role grows even while the maximum number of roles is shrinking.
 func TestMoreWaitsForNobody(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.ScaleIn.Stabilisation = new(domain.Duration(0)) })
 	s := l.controller()

@@ -9,7 +9,7 @@ import (
 )
 
 // recover records a change that was carried out without being recorded, by a controller that died or got no answer, and
-// the time in which no controller decided.
+// accounts for the time in which no controller decided.
 func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen, now time.Time) {
 	policy := f.document.Spec
 	last := scene.Groups[policy.Group].Scaled[policy.Role]

@@ -53,13 +53,13 @@ type yielding struct {
 	// spare is the count to which its guards let the role shrink, as of spareAt.
 	spare   reconcile.Stay
 	spareAt time.Time
-	// refused is why it could not yield, until refusedUntil. going is set while members go to make room.
+	// refused is why it could not yield, until refusedUntil. going is set while members are being removed to make room.
 	refused      string
 	refusedUntil time.Time
 	going        bool
 }
 
-// needless reports whether members are going for somebody who no longer waits.
+// needless reports whether members are being removed for a request that is gone.
 func (y *yielding) needless() bool { return y.going && y.wanted == nil }
 
 // share reads the requests for room, and has it decided in a goroutine which roles yield, as that
@@ -100,7 +100,7 @@ func (s *scaler) share(ctx context.Context, e engine.Engine, now time.Time) erro
 }
 
 // stays returns the roles that can't yield, or not down to their min. A policy with guards that ask sources has to ask
-// them first: if it then could not yield, others would have yielded in vain.
+// them first: others would have yielded for nothing if it then could not.
 func (s *scaler) stays(now time.Time) map[string]reconcile.Stay {
 	stays := map[string]reconcile.Stay{}
 	for key, f := range s.followed {

@@ -157,8 +157,8 @@ func TestScalerGivesNoRoom(t *testing.T) {
 	}
 }
 
-// A guard keeps the members, and the request's answer says so. Once it allows it they go, and no other
-// role has yielded in vain.
+// A guard keeps the members, and the request's answer says so. Once it allows it they go, and no other role
+// has yielded for nothing.
 func TestScalerGuardsRoom(t *testing.T) {
 	var busy atomic.Bool
 	busy.Store(true)

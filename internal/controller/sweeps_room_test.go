@@ -112,7 +112,7 @@ func TestSweeperAsksNoMore(t *testing.T) {
 	}
 }
 
-// A request may be withdrawn while a hook drains members for it: the hook is called off, and no member goes.
+// A request may be withdrawn while a hook drains members for it: the hook is called off, and no member is removed.
 func TestHookCalledOffWithWhoWaits(t *testing.T) {
 	for name, test := range map[string]struct{ comes, goes func(l *lab) }{
 		"an apply is cancelled": {func(l *lab) { l.asks(1, 3) }, func(l *lab) { l.withdraws("urgent") }},

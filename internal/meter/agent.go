@@ -68,8 +68,8 @@ func (m measured) total() autoscale.Measurement {
 // members returns each member's value, and the mean of the ready ones.
 //
 // As in Kubernetes (pkg/controller/podautoscaler/replica_calculator.go, groupPods), a member that has run for less than
-// readyAfter, by default a whole window, is not ready as far as its CPU usage goes, which includes starting. Unlike
-// there, the mean is over such members if there are no others, for algorithms other than target.
+// readyAfter, by default a whole window, does not count as ready for CPU usage, which includes starting. Unlike there,
+// the mean is over such members if there are no others, for algorithms other than target.
 func (m measured) members() autoscale.Measurement {
 	all := autoscale.Measurement{Members: make(map[string]float64, len(m.running)), Unready: slices.Clip(m.unready)}
 	var ready, starting mean

@@ -302,7 +302,7 @@ func (r Reconciler) Destroy(ctx context.Context, name string) (err error) {
 			return err
 		}
 	}
-	// Before the group's document goes: once that is gone, a repeated destroy finds nothing to do.
+	// Before the group's document is deleted: once that is gone, a repeated destroy finds nothing to do.
 	if err := r.deletePolicies(ctx, name); err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func interleave(t *testing.T, seed uint64) {
 	if p.play(t); t.Failed() {
 		return
 	}
-	// Someone takes over from whoever died.
+	// A controller and an apply finish what the dead ones left.
 	p.keepAll(t)
 	if p.document(t, "mnist").Applying {
 		must(t, reconcile.Reconciler{Engine: p.fake}.Update(t.Context(), spec))

@@ -105,8 +105,8 @@ func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string)
 	return stranded, moving
 }
 
-// move places members of lost hosts anew, and returns the stored decision. A group that restarts as a whole does so
-// within its present attempt, as losing a host is not its failure.
+// move places members of lost hosts on other hosts, and returns the stored decision. A group that restarts as a whole
+// does so within its present attempt, as losing a host is not its failure.
 func (r Reconciler) move(ctx context.Context, group Group, members []string, lost map[string]string) (d Decision, err error) {
 	err = r.asking(ctx, group.Document.Spec, func(by *told) error {
 		d, err = r.moveBy(ctx, by, group, members, lost)

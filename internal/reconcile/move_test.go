@@ -240,7 +240,7 @@ func TestNoRoomToMove(t *testing.T) {
 	}
 }
 
-// TestHostsThatComeBack: a host that returns before its members are placed anew keeps them.
+// TestHostsThatComeBack: a host that returns before its members are placed elsewhere keeps them.
 func TestHostsThatComeBack(t *testing.T) {
 	f, _ := applied(t, group(1, 2, asAWhole))
 	before := f.document(t, "mnist")

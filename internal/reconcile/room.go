@@ -18,8 +18,8 @@ import (
 // Claim is what a request for room is going to get.
 type Claim struct {
 	Request domain.RoomRequest
-	// Decision is the group with its places, Warnings are about it, and Gone are the members that have yet to
-	// go for it, by policy key.
+	// Decision is the group with its places, Warnings are about it, and Gone are the members that have yet to be
+	// removed for it, by policy key.
 	Decision Decision
 	Warnings domain.Problems
 	Gone     map[string][]string
@@ -82,8 +82,8 @@ func (v View) WithClaims(claims []Claim) View {
 	return v
 }
 
-// Claims returns what each request gets, in order, and which members go for it: no more than needed, and none for a
-// request that can't be met.
+// Claims returns what each request gets, in order, and which members are removed for it: no more than needed, and none
+// for a request that can't be met.
 func (v View) Claims(requests []domain.RoomRequest, y Yielders) []Claim {
 	v = v.settled()
 	roles, gone := v.elastics(y), map[string]bool{}

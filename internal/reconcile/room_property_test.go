@@ -166,9 +166,9 @@ func (m *market) withdraw(name string) {
 	must(m.T, engine.Delete[domain.RoomRequest](m.Context(), m.fake, name))
 }
 
-// Whatever comes and goes, and in whatever order roles decide: no role goes below min, none shrinks except for a higher
-// priority, and those that yield free enough. Once nobody waits, all counts settle: roles of the same priority never
-// take room from each other, and none is left unused.
+// Whatever is added or removed, and in whatever order roles decide: no role goes below min, none shrinks except for a
+// higher priority, and those that yield free enough. Once nobody waits, all counts settle: roles of the same priority
+// never take room from each other, and none is left unused.
 func TestSharedRoomProperty(t *testing.T) {
 	gaveWay := 0
 	for seed := range uint64(60) {

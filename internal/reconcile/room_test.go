@@ -71,7 +71,7 @@ func (f *fake) grow(t *testing.T, name string, from, to int) {
 	}
 }
 
-// share decides which roles yield to these requests, and describes who goes for each, or why nobody does.
+// share decides which roles yield to these requests, and describes which members are removed for each, or why none is.
 func (f *fake) share(t *testing.T, requests ...domain.RoomRequest) []string {
 	t.Helper()
 	waiting := map[string]domain.RoomRequest{}
@@ -99,7 +99,7 @@ func asks(name string, priority, members int) domain.RoomRequest {
 	return domain.RoomRequest{Spec: sharer(name, priority, &members), Since: epoch}
 }
 
-// Roles of lower priority yield, none in vain, and requests are served in order.
+// Roles of lower priority yield if that helps, and requests are served in order.
 func TestShare(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare  func(t *testing.T, f *fake)
@@ -183,7 +183,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// Interchangeable members go from the host where room is needed; members removed by index go one by one up to that one.
+// Members are removed from the host where room is needed. With guards.remove by index, all members
+// down to those are removed.
 func TestShareOfHosts(t *testing.T) {
 	for name, test := range map[string]struct {
 		order domain.RemovalOrder
@@ -218,7 +219,8 @@ func TestShareOfHosts(t *testing.T) {
 	}
 }
 
-// If the engine chooses who goes, only roles on a single host yield: with several, the wrong host might be freed.
+// If the engine chooses which members are removed, only roles on a single host yield: with several, the
+// wrong host might be freed.
 func TestShareOfScattered(t *testing.T) {
 	const stays = `urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: the engine chooses which of its members go, and may free another host`
 	for name, test := range map[string]struct {

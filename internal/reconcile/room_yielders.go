@@ -83,7 +83,7 @@ func (v View) elastics(y Yielders) []elastic {
 	return found
 }
 
-// scattered reports whether the engine chooses which members of a role go, among several hosts, so that it is
+// scattered reports whether the engine chooses which members of a role are removed, among several hosts, so that it is
 // unknown which host that frees.
 func (v View) scattered(group domain.Group, role string) bool {
 	hosts := 0
@@ -101,7 +101,7 @@ func (v View) goInOrder(doc domain.GroupDocument, policy domain.AutoscalingPolic
 	return topology.HasIdentity(doc.Spec, policy.Role) || SchedulingOf(v.Traits, doc.Spec, policy.Role) == domain.SchedulingEngine || policy.Guards.Remove == domain.RemoveHighestIndex
 }
 
-// below returns the roles of lower priority, without the members that go already.
+// below returns the roles of lower priority, without the members that are being removed already.
 func below(roles []elastic, priority int, gone map[string]bool) []placement.Holding {
 	var holdings []placement.Holding
 	for _, r := range roles {

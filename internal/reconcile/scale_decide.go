@@ -29,7 +29,7 @@ func nearest(from, to int, decide func(count int) (Decision, error)) (d Decision
 	return d, possible, refusal
 }
 
-// decide returns the desired state of the group with another count of the role. Members that go keep their
+// decide returns the desired state of the group with another count of the role. Removed members keep their
 // assignments until they are gone.
 func (s Scaling) decide(view View, previous domain.GroupDocument, count int) (d Decision, err error) {
 	next := previous
@@ -77,8 +77,8 @@ func (s Scaling) indexes(traits engine.Traits, doc domain.GroupDocument, count i
 	return slices.DeleteFunc(indexes, func(i int) bool { return slices.Contains(going, i) })
 }
 
-// SchedulingOf returns who chooses the hosts of a role's members. If the engine does, it also chooses which ones go,
-// and nobody knows that beforehand.
+// SchedulingOf returns who chooses the hosts of a role's members. If the engine does, it also chooses which ones are
+// removed, which is unknown beforehand.
 func SchedulingOf(traits engine.Traits, spec domain.Group, role string) domain.Scheduling {
 	if traits.Schedules && topology.Interchangeable(spec, role) {
 		return domain.SchedulingEngine
@@ -86,8 +86,8 @@ func SchedulingOf(traits engine.Traits, spec domain.Group, role string) domain.S
 	return domain.SchedulingPinned
 }
 
-// order returns the indexes of the role's members in the order of their removal. The chief goes last, as the group
-// would never complete without it.
+// order returns the indexes of the role's members in the order of their removal. The chief is last, as the group would
+// never complete without it.
 func (s Scaling) order(traits engine.Traits, doc domain.GroupDocument, indexes []int) []int {
 	order := slices.Sorted(slices.Values(indexes))
 	slices.Reverse(order)

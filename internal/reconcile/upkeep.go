@@ -21,7 +21,7 @@ type Upkeep struct {
 	// Restart means that the whole group has to restart. Resume means that a restart, a move or a scaling was decided,
 	// but not carried out by whoever decided it.
 	Restart, Resume bool
-	// Move are members to be placed anew, as their hosts are lost.
+	// Move are members to be placed elsewhere, as their hosts are lost.
 	Move []string
 	// Next is when to look again without an event; zero if only events matter.
 	Next time.Time
