@@ -2,17 +2,20 @@ package acctest
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"time"
 )
@@ -23,6 +26,10 @@ type Exporter struct {
 	Instance string
 	Tells    func(seconds float64) string
 }
+
+// apart is the least time between two samples: their times are in milliseconds, too inexact for rates over less. On a
+// busy machine one scrape ends late, and the next begins at once.
+const apart = 250 * time.Millisecond
 
 // StartPrometheus runs a real Prometheus that scrapes the exporters twice a second until the end of the test, and
 // returns its address once it has scraped each some times.
@@ -35,14 +42,19 @@ func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 	dir, start := t.TempDir(), time.Now()
 	var config bytes.Buffer
 	config.WriteString("global: { scrape_interval: 500ms, scrape_timeout: 500ms }\nscrape_configs:\n")
-	scrapes := make([]atomic.Int64, len(exporters))
 	for i, exporter := range exporters {
+		var mu sync.Mutex
+		var last time.Time
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			scrapes[i].Add(1)
+			mu.Lock()
+			if now := time.Now(); now.Sub(last) >= apart {
+				last = now
+			}
+			now := last
+			mu.Unlock()
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			// Each line has the time for which it was made: on a busy machine Prometheus' own is another, and rates are
 			// not what they should be.
-			now := time.Now()
 			for line := range strings.Lines(strings.TrimSpace(exporter.Tells(now.Sub(start).Seconds()))) {
 				_, _ = fmt.Fprintf(w, "%s %d\n", strings.TrimSuffix(line, "\n"), now.UnixMilli()) // who asked has gone
 			}
@@ -54,23 +66,64 @@ func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 	if err := os.WriteFile(file, config.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
-	var log bytes.Buffer
-	ended := runUntilTheEnd(t, &log, program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
-	Eventually(t, "Prometheus to scrape", func() bool {
-		select {
-		case err := <-ended:
-			t.Fatalf("Prometheus has ended (%v):\n%s", err, log.String())
-		default:
-		}
-		for i := range scrapes {
-			if scrapes[i].Load() < 4 {
-				return false
+	return "http://" + serve(t, "Prometheus", func(address string) *exec.Cmd {
+		return exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address)
+	}, func(address string) bool { return scraped(t, address) == len(exporters) })
+}
+
+// scraped returns how many exporters a Prometheus has scraped some times, and -1 as long as it doesn't answer.
+// Exporters can't tell: what they answer too late is lost.
+func scraped(t testing.TB, address string) int {
+	const query = "count(sum_over_time(up[1h]) >= 4) or vector(0)"
+	request, err := http.NewRequestWithContext(Bounded(t), http.MethodGet, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return -1
+	}
+	defer response.Body.Close()
+	var answer struct {
+		Data struct {
+			Result []struct {
+				Value [2]json.RawMessage `json:"value"`
+			} `json:"result"`
+		} `json:"data"`
+	}
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || len(answer.Data.Result) != 1 {
+		return -1
+	}
+	count, err := strconv.Atoi(strings.Trim(string(answer.Data.Result[0].Value[1]), `"`))
+	if err != nil {
+		return -1
+	}
+	return count
+}
+
+// serve runs a server at a free address of this machine until the end of the test, and returns that once it answers.
+// Where another program listens there first, another address is tried.
+func serve(t testing.TB, what string, command func(address string) *exec.Cmd, answers func(address string) bool) string {
+	t.Helper()
+	for {
+		address, taken := freeAddress(t), false
+		var log bytes.Buffer
+		ended := runUntilTheEnd(t, &log, command(address))
+		Eventually(t, what+" to answer", func() bool {
+			select {
+			case err := <-ended:
+				if taken = strings.Contains(strings.ToLower(log.String()), "address already in use"); !taken {
+					t.Fatalf("%s has ended (%v):\n%s", what, err, log.String())
+				}
+				return true
+			default:
 			}
+			return answers(address)
+		})
+		if !taken {
+			return address
 		}
-		return true
-	})
-	return "http://" + address
+	}
 }
 
 // freeAddress returns an address of this machine at which nobody listens.
@@ -87,9 +140,8 @@ func freeAddress(t testing.TB) string {
 }
 
 // runUntilTheEnd runs a program until the end of the test, whatever ends it, and returns what receives how it ended.
-func runUntilTheEnd(t testing.TB, output *bytes.Buffer, program string, args ...string) <-chan error {
+func runUntilTheEnd(t testing.TB, output *bytes.Buffer, command *exec.Cmd) <-chan error {
 	t.Helper()
-	command := exec.Command(program, args...)
 	command.Stdout, command.Stderr = output, output
 	dieWithUs(command)
 	started, ended := make(chan error), make(chan error, 1)
@@ -109,7 +161,7 @@ func runUntilTheEnd(t testing.TB, output *bytes.Buffer, program string, args ...
 	}
 	t.Cleanup(func() {
 		if err := command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			t.Errorf("%s can't be ended: %v", program, err)
+			t.Errorf("%s can't be ended: %v", command.Path, err)
 		}
 		for range ended { // until it is closed
 		}

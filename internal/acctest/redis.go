@@ -1,7 +1,6 @@
 package acctest
 
 import (
-	"bytes"
 	"io"
 	"net"
 	"os/exec"
@@ -16,22 +15,13 @@ func StartRedis(t testing.TB) string {
 	if err != nil {
 		t.Fatal("there is no Redis on this machine: install Debian's package redis-server")
 	}
-	address := freeAddress(t)
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var log bytes.Buffer
-	ended := runUntilTheEnd(t, &log, program, "--bind", host, "--port", port, "--dir", t.TempDir(), "--save", "", "--appendonly", "no", "--daemonize", "no")
-	Eventually(t, "Redis to answer", func() bool {
-		select {
-		case err := <-ended:
-			t.Fatalf("Redis has ended (%v):\n%s", err, log.String())
-		default:
+	return serve(t, "Redis", func(address string) *exec.Cmd {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return pings(address)
-	})
-	return address
+		return exec.Command(program, "--bind", host, "--port", port, "--dir", t.TempDir(), "--save", "", "--appendonly", "no", "--daemonize", "no")
+	}, pings)
 }
 
 // AskRedis has a Redis carry out a command, and returns its answer, a line each where there are several.
