@@ -1,9 +1,7 @@
 package acctest
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
@@ -11,8 +9,7 @@ import (
 // EndCluster destroys a cluster with all that is in it, at the end of a test.
 func EndCluster(t testing.TB, e engine.Engine) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+	ctx := Bounded(t)
 	if _, err := engine.Cluster(ctx, e); err != nil {
 		return
 	}
