@@ -135,7 +135,7 @@ func TestAgents(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := read(t, New(tells(test.usage)), test.scene, Question{
+			got := read(t, patient(tells(test.usage)), test.scene, Question{
 				Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: test.measure, Of: test.of}}, Aggregation: test.aggregation,
 			})
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -162,7 +162,7 @@ func TestReadyAfter(t *testing.T) {
 		"at once":                         {nil, lasts(0), true},
 		"later than after a short window": {lasts(5 * time.Second), lasts(20 * time.Second), false},
 	} {
-		got := read(t, New(tells), jobOf(young), Question{
+		got := read(t, patient(tells), jobOf(young), Question{
 			Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}, Window: test.window, ReadyAfter: test.readyAfter,
 		})
 		if ready := len(got.Unready) == 0; ready != test.ready || ready != (got.ReadyAfter == 0) {
@@ -205,7 +205,7 @@ func TestTargetOfAgents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := read(t, New(tells(usage)), test.scene, Question{Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}})
+			got := read(t, patient(tells(usage)), test.scene, Question{Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}})
 			// Without an earlier decision, the present count would count as the first proposal.
 			state := autoscale.State{Since: noon.Add(-time.Hour)}
 			d := a.Decide(&state, autoscale.Seen{Now: noon, Count: 2, Ready: 2, Metrics: map[string]autoscale.Measurement{"cpu": got}})

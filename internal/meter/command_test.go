@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
@@ -33,8 +32,7 @@ func TestCommandQueue(t *testing.T) {
 		"no program":       {[]string{"no-such-program"}, 0, "no-such-program: it can't be run: exec:"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := New(&fake{})
-			m.Limit = time.Minute
+			m := patient(&fake{})
 			got := read(t, m, Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: test.command}}})
 			if test.why != "" {
 				missed(t, got, test.why)
@@ -49,8 +47,7 @@ func TestCommandQueue(t *testing.T) {
 // ended with 0 keep running.
 func TestCommandsEnd(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	m := New(&fake{})
-	m.Limit = time.Minute
+	m := patient(&fake{})
 	ctx, giveUp := context.WithCancel(t.Context())
 	given := make(chan autoscale.Measurement)
 	go func() {

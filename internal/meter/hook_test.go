@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
@@ -53,6 +54,9 @@ func TestCall(t *testing.T) {
 		"nobody":               {domain.ScalingHook{}, "", "nobody to ask"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if test.hook.Timeout == nil {
+				test.hook.Timeout = new(domain.Duration(patience.Limit))
+			}
 			got, err := Call(acctest.Bounded(t), test.hook, question)
 			switch {
 			case test.why == "" && (err != nil || string(got) != test.want):

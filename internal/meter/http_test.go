@@ -49,8 +49,7 @@ func TestHTTPQueue(t *testing.T) {
 			}))
 			server.Start()
 			t.Cleanup(server.CloseClientConnections)
-			m := New(&fake{})
-			m.Limit = time.Minute
+			m := patient(&fake{})
 			if name == "no end" {
 				m.Limit = 300 * time.Millisecond
 			}
@@ -65,6 +64,6 @@ func TestHTTPQueue(t *testing.T) {
 			}
 		})
 	}
-	missed(t, read(t, New(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "http://127.0.0.1:1/"}}}}), "http://127.0.0.1:1/: it can't be asked: dial tcp")
-	missed(t, read(t, New(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "://"}}}}), "it is no address")
+	missed(t, read(t, patient(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "http://127.0.0.1:1/"}}}}), "http://127.0.0.1:1/: it can't be asked: dial tcp")
+	missed(t, read(t, patient(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "://"}}}}), "it is no address")
 }

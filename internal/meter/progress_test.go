@@ -93,7 +93,7 @@ func TestProgress(t *testing.T) {
 		"by what is no pattern, whyever so": {two, both, domain.ProgressSource{Pattern: "("}, autoscale.Measurement{Why: "can't be used"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := read(t, New(writes(test.lines)), test.scene, Question{Source: domain.ScalingSource{Progress: &test.source}})
+			got := read(t, patient(writes(test.lines)), test.scene, Question{Source: domain.ScalingSource{Progress: &test.source}})
 			if test.want.Why != "" {
 				missed(t, got, test.want.Why)
 				return
@@ -110,7 +110,7 @@ func TestProgressOfAWindow(t *testing.T) {
 	young := running("worker", 1)
 	young.StartedAt = new(noon.Add(-20 * time.Second))
 	e := writes(map[string][]string{"job-worker-0": steps(10, 20), "job-worker-1": steps(10, 20)})
-	got := read(t, New(e), jobOf(running("worker", 0), young), Question{
+	got := read(t, patient(e), jobOf(running("worker", 0), young), Question{
 		Source: domain.ScalingSource{Progress: &domain.ProgressSource{Pattern: `step (?P<step>\d+)`}}, Window: new(domain.Duration(40 * time.Second)),
 	})
 	if diff := cmp.Diff(autoscale.Measurement{Value: 1.5, At: noon, Members: map[string]float64{"job-worker-0": 0.5, "job-worker-1": 1}}, got); diff != "" {
@@ -142,9 +142,13 @@ func TestProgressOfAHostThatHangs(t *testing.T) {
 		<-ctx.Done()
 		return nil, errors.New("the host does not answer")
 	}}
-	m := New(e)
-	m.Limit = time.Second
-	got := read(t, m, jobOf(members...), Question{Source: domain.ScalingSource{Progress: &domain.ProgressSource{Pattern: "done", Combine: domain.CombineMax}}})
+	var got autoscale.Measurement
+	inTime(func(limit time.Duration) (late bool) {
+		m := New(e)
+		m.Limit = limit
+		got = read(t, m, jobOf(members...), Question{Source: domain.ScalingSource{Progress: &domain.ProgressSource{Pattern: "done", Combine: domain.CombineMax}}})
+		return got.Why != ""
+	}, time.Second)
 	if got.Value != 1 || got.Why != "" {
 		t.Errorf("the progress is %+v", got)
 	}

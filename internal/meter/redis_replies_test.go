@@ -6,7 +6,6 @@ import (
 	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -72,8 +71,7 @@ func TestHostileRedis(t *testing.T) {
 		servers[fmt.Sprintf("a list of %d", length)] = hostile{lines(fmt.Sprintf("*%d\r\n", length)), refused}
 	}
 	kind := answering(t, func() io.Reader { return strings.NewReader("+OK\r\n:7\r\n") })
-	m := New(&fake{})
-	m.Limit = time.Minute
+	m := patient(&fake{})
 	read(t, m, Scene{}, listAt(kind)) // allocations of the first read are no growth
 	for name, server := range servers {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ func TestRedisQueue(t *testing.T) {
 	do("SELECT", 3)
 	do("RPUSH", "jobs", "d")
 
-	m := New(&fake{})
+	m := patient(&fake{})
 	var questions []Question
 	ask := func(key string, database int) {
 		questions = append(questions, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: address, Key: key, Database: database}}}})
@@ -113,8 +113,8 @@ func TestNoRedis(t *testing.T) {
 				_, _ = connection.Read(make([]byte, 4096))
 				_, _ = io.WriteString(connection, test.answer)
 			}()
-			missed(t, read(t, New(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: listener.Addr().String(), Key: "jobs"}}}}), test.why)
+			missed(t, read(t, patient(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: listener.Addr().String(), Key: "jobs"}}}}), test.why)
 		})
 	}
-	missed(t, read(t, New(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: "127.0.0.1:1", Key: "jobs"}}}}), "the Redis at 127.0.0.1:1: it can't be asked: dial tcp")
+	missed(t, read(t, patient(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: "127.0.0.1:1", Key: "jobs"}}}}), "the Redis at 127.0.0.1:1: it can't be asked: dial tcp")
 }

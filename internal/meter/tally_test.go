@@ -32,7 +32,7 @@ func TestTallies(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := Log{Member: "lr-a-0", Host: "h1", Since: noon}
-			m := New(writes(map[string][]string{"lr-a-0": test.lines}))
+			m := patient(writes(map[string][]string{"lr-a-0": test.lines}))
 			got := m.Tallies(t.Context(), domain.ProgressSource{Pattern: test.pattern}, []Log{log})[log]
 			if test.says != "" {
 				if got.Err == nil || !strings.Contains(got.Err.Error(), test.says) {
@@ -60,10 +60,14 @@ func TestTalliesOfAHostThatHangs(t *testing.T) {
 		}
 		return steps(1, 2), nil
 	}}
-	m := New(e)
-	m.Limit = 100 * time.Millisecond
 	logs := []Log{{Member: "hangs", Host: "h1"}, {Member: "gone", Host: "h2"}, {Member: "writes", Host: "h2"}}
-	got := m.Tallies(t.Context(), domain.ProgressSource{Pattern: "step"}, logs)
+	var got map[Log]Tally
+	inTime(func(limit time.Duration) (late bool) {
+		m := New(e)
+		m.Limit = limit
+		got = m.Tallies(t.Context(), domain.ProgressSource{Pattern: "step"}, logs)
+		return !errors.Is(got[logs[1]].Err, engine.ErrNotFound) || got[logs[2]].Err != nil
+	}, 100*time.Millisecond)
 	if got[logs[0]].Err == nil || !errors.Is(got[logs[1]].Err, engine.ErrNotFound) || got[logs[2]].Err != nil || got[logs[2]].Lines != 2 {
 		t.Errorf("%+v", got)
 	}

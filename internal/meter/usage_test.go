@@ -28,7 +28,14 @@ func TestAgentsThatHang(t *testing.T) {
 	m.Limit = 300 * time.Millisecond
 	questions := []Question{{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}}}
 	at := func(after time.Duration) autoscale.Measurement {
-		return m.Read(acctest.Bounded(t), noon.Add(after), scene, questions)[0]
+		for tries := 1; ; tries++ {
+			begun := time.Now()
+			got := m.Read(acctest.Bounded(t), noon.Add(after), scene, questions)[0]
+			// On a busy machine it may end when even what is known is waited for no longer.
+			if time.Since(begun) < m.Limit+settling || tries == 20 {
+				return got
+			}
+		}
 	}
 	asked := func(want int) {
 		t.Helper()
@@ -73,7 +80,7 @@ func TestAgentsAreAskedForAll(t *testing.T) {
 	}}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	got := New(e).Read(ctx, noon, jobOf(running("worker", 0)), []Question{{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}}})[0]
+	got := patient(e).Read(ctx, noon, jobOf(running("worker", 0)), []Question{{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}}})[0]
 	missed(t, got, "context canceled")
 	t.Cleanup(func() {
 		if err := <-ended; err != nil {
@@ -84,7 +91,7 @@ func TestAgentsAreAskedForAll(t *testing.T) {
 
 // Windows that nobody asks for any more are forgotten.
 func TestUsagesAreForgotten(t *testing.T) {
-	m := New(tells(engine.Usage{}))
+	m := patient(tells(engine.Usage{}))
 	for i := range 100 {
 		if _, err := m.usages.get(acctest.Bounded(t), noon.Add(time.Duration(i)*time.Minute), time.Duration(i)*time.Second); err != nil {
 			t.Fatal(err)
@@ -96,7 +103,7 @@ func TestUsagesAreForgotten(t *testing.T) {
 }
 
 func TestLoads(t *testing.T) {
-	m := New(tells(engine.Usage{
+	m := patient(tells(engine.Usage{
 		Members: map[string]engine.MemberUsage{"job-worker-0": {CPUs: domain.MeasureOf([]float64{1, 3})}, "job-worker-1": {Reason: "gone"}},
 		Hosts:   map[string]engine.HostUsage{"a": {CPUs: domain.MeasureOf([]float64{1, 3}), TotalCPUs: 8}, "b": {Reason: "down", TotalCPUs: 8}, "c": {CPUs: domain.Instant(new(1.0))}},
 	}))
@@ -107,7 +114,7 @@ func TestLoads(t *testing.T) {
 	broken := &fake{usage: func(context.Context, time.Duration) (engine.Usage, error) {
 		return engine.Usage{}, errors.New("no agents")
 	}}
-	if members, hosts, err := New(broken).Loads(acctest.Bounded(t)); err == nil || members != nil || hosts != nil {
+	if members, hosts, err := patient(broken).Loads(acctest.Bounded(t)); err == nil || members != nil || hosts != nil {
 		t.Errorf("without agents, the loads are %v and %v, %v", members, hosts, err)
 	}
 }

@@ -26,7 +26,7 @@ func TestWindows(t *testing.T) {
 		_, _ = fmt.Fprint(w, length.Load())
 	}))
 	defer server.Close()
-	m := New(&fake{})
+	m := patient(&fake{})
 	source := domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}}
 	minute := domain.Duration(time.Minute)
 	questions := []Question{
@@ -75,7 +75,7 @@ func TestWindows(t *testing.T) {
 
 // Stored values are bounded, however often a source is read, and go with the policies that ask for them.
 func TestWindowsAreBounded(t *testing.T) {
-	m, now := New(&fake{}), noon
+	m, now := patient(&fake{}), noon
 	q := Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"a"}}}, Window: new(domain.Duration(5 * time.Minute))}
 	for range 10_000 {
 		now = now.Add(70 * time.Millisecond)
@@ -115,7 +115,7 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := New(&fake{})
+		m := patient(&fake{})
 		m.Restore(map[string]Window{key: former}, noon)
 		for i := range 3 {
 			now := noon.Add(time.Duration(i) * 10 * time.Second)
