@@ -43,6 +43,9 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
+// noAnswer is the case that takes as long as the client has patience.
+const noAnswer = "no answer"
+
 // An invalid answer becomes an error that describes it, without credentials.
 func TestFaults(t *testing.T) {
 	const secret = "verysecret"
@@ -60,7 +63,7 @@ func TestFaults(t *testing.T) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
 		}, "bad response code 307"},
 		"a web page":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "the Prometheus at http://"},
-		"no answer":    {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not answer within 300ms"},
+		noAnswer:       {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not answer within 300ms"},
 		"hangs up":     {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "can't be asked"},
 		"out of time":  {says(http.StatusServiceUnavailable, `{"status":"error","errorType":"timeout","error":"query timed out"}`), "query timed out"},
 		"bad query":    {says(http.StatusBadRequest, `{"status":"error","errorType":"bad_data","error":"parse error"}`), "Prometheus can't answer the query for host_names, node_uname_info: bad_data: parse error"},
@@ -69,7 +72,10 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(test.answer)
 			defer server.Close()
-			settings := Settings{URL: server.URL, Timeout: 300 * time.Millisecond, Credentials: Credentials{BearerToken: secret}}
+			settings := Settings{URL: server.URL, Timeout: patience.Limit, Credentials: Credentials{BearerToken: secret}}
+			if name == noAnswer {
+				settings.Timeout = 300 * time.Millisecond
+			}
 			_, err := Usage(acctest.Bounded(t), settings, newLab(t), time.Minute)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("the error is %v, want %q", err, test.want)
@@ -184,7 +190,7 @@ func TestRedirectToHTTP(t *testing.T) {
 	defer elsewhere.Close()
 	server := httptest.NewTLSServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
 	defer server.Close()
-	settings := Settings{URL: server.URL, Credentials: Credentials{BearerToken: "verysecret"}, Timeout: time.Minute, transport: server.Client().Transport}
+	settings := Settings{URL: server.URL, Credentials: Credentials{BearerToken: "verysecret"}, Timeout: patience.Limit, transport: server.Client().Transport}
 	if _, err := Usage(acctest.Bounded(t), settings, newLab(t), time.Minute); err == nil || !strings.Contains(err.Error(), "302") {
 		t.Errorf("the error is %v", err)
 	}

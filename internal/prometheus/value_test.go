@@ -53,7 +53,7 @@ func TestNoValue(t *testing.T) {
 		want   string
 	}{
 		"a web page":   {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, "the Prometheus at http://"},
-		"no answer":    {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not answer within 300ms"},
+		noAnswer:       {func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, "did not answer within 300ms"},
 		"no result":    {says(http.StatusOK, `{"status":"success","data":{}}`), "the Prometheus at http://"},
 		"null":         {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[null]}}`), "the query up returns nothing"},
 		"two of null":  {says(http.StatusOK, `{"status":"success","data":{"resultType":"vector","result":[null,null]}}`), "the query up returns nothing"},
@@ -62,7 +62,11 @@ func TestNoValue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(test.answer)
 			defer server.Close()
-			value, _, err := Settings{URL: server.URL, Timeout: 300 * time.Millisecond}.Value(acctest.Bounded(t), "up", 0)
+			settings := Settings{URL: server.URL, Timeout: patience.Limit}
+			if name == noAnswer {
+				settings.Timeout = 300 * time.Millisecond
+			}
+			value, _, err := settings.Value(acctest.Bounded(t), "up", 0)
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("it is %v, and the error %v; want %q", value, err, test.want)
 			}
