@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
@@ -144,6 +145,7 @@ func (l *lab) controller() *scaler {
 	l.Helper()
 	s, err := newScaler(l.Context(), reconcile.Reconciler{Engine: l, Controller: true}, slog.New(slog.DiscardHandler), newBoard())
 	l.must(nil, err)
+	s.meter.Limit = patience.Limit // what hangs in a test hangs until that releases it
 	return s
 }
 

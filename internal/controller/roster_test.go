@@ -46,7 +46,7 @@ func TestRoster(t *testing.T) {
 		if diff := cmp.Diff(want, r.running()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		r.learned = time.Now() // more time may have passed on a busy machine
+		r.learned = time.Now().Add(time.Hour) // on a busy machine more time may pass
 	}
 	if e.asked != 1 {
 		t.Errorf("the engine was asked %d times within a second, want once", e.asked)

@@ -181,13 +181,13 @@ func full(places chan struct{}) {
 func TestMoreWaitsForNobody(t *testing.T) {
 	l := newLab(t, func(p *domain.AutoscalingPolicy) { p.ScaleIn.Stabilisation = new(domain.Duration(0)) })
 	s := l.controller()
-	s.turns.longest = time.Millisecond
 	full(s.turns.ins)
 	full(s.turns.tellings)
 	l.load = 3
 	if got := l.pass(s, time.Second); !slices.Equal(got, []int{6}) {
 		t.Errorf("the counts were %v", got)
 	}
+	s.turns.longest = time.Millisecond
 	l.load = 0.1
 	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{6}) {
 		t.Errorf("without a turn for fewer, the counts were %v", got)

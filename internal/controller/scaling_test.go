@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
@@ -343,12 +344,20 @@ func TestScalerStandsBy(t *testing.T) {
 	l := newLab(t, plain)
 	l.load = 3
 	l.faults["Lock"] = &engine.LockedError{Lock: scalingLock}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	err := attend(ctx, l, slog.New(slog.DiscardHandler), func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
-		return watchScaling(ctx, r, events, log, newBoard())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- attend(ctx, l, slog.New(slog.DiscardHandler), func(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
+			return watchScaling(ctx, r, events, log, newBoard())
+		})
+	}()
+	acctest.Eventually(t, "it to ask for the lock", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.faults["Lock"] == nil
 	})
-	if err != nil || l.count() != 2 {
+	cancel()
+	if err := <-ended; err != nil || l.count() != 2 {
 		t.Errorf("without the lock, the count is %d: %v", l.count(), err)
 	}
 }

@@ -213,14 +213,15 @@ func TestSweeperCannotRender(t *testing.T) {
 		s.Command = []string{"train", `{{ if ne .Port 1 }}{{ address "nobody" 0 }}{{ end }}`} // an apply renders it with a port that no run gets
 	})
 	s := l.sweeper(l)
-	_, err := s.look(t.Context(), time.Now())
+	looked := time.Now()
+	_, err := s.look(t.Context(), looked)
 	if _, launch := errors.AsType[*reconcile.LaunchError](err); !launch || !strings.Contains(err.Error(), `there is no role "nobody"`) {
 		t.Fatalf("it says %v", err)
 	}
 	found, err := reconcile.Reconciler{Engine: l}.SweepRuns(t.Context(), "lr")
 	l.must(nil, err)
 	for _, run := range found.Runs {
-		if run.State != domain.RunQueued || run.NotBefore == nil || !run.NotBefore.After(time.Now()) || run.Failures > 0 {
+		if run.State != domain.RunQueued || run.NotBefore == nil || !run.NotBefore.After(looked) || run.Failures > 0 {
 			t.Errorf("a run has become %+v", run)
 		}
 	}
