@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
@@ -39,9 +40,6 @@ func TestContainerEnds(t *testing.T) {
 		"NFS": {func(s *domain.MemberSpec) { s.Mounts = []domain.Mount{unserved} }, 125,
 			`it can't be started: the Docker Engine says: error while mounting volume '/var/lib/docker/volumes/`},
 		"user": {func(s *domain.MemberSpec) { s.Container.User = "nosuchuser" }, 125, `it can't be started: the Docker Engine says: `},
-		"memory": {func(s *domain.MemberSpec) {
-			s.Args, s.Resources.Limits.MemoryMiB = []string{"-c", "sleep 0.5; exec tail /dev/zero"}, 32
-		}, 137, "exit code 137 (signal 9); restart condition is never: out of memory: its limit is 32 MiB"},
 		"unhealthy": {func(s *domain.MemberSpec) {
 			s.Args, s.GracePeriod = []string{"-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"}, short
 			s.Container.HealthCheck = check("echo ill; exit 1")
@@ -65,6 +63,23 @@ func TestContainerEnds(t *testing.T) {
 	}
 }
 
+// TestContainerMemory: a container beyond its limit is ended, and that is told.
+func TestContainerMemory(t *testing.T) {
+	t.Parallel()
+	l := newContainerLab(t, "c-memory")
+	spec := l.contained("worker", "until [ -e /srv/of-c-memory ]; do sleep 0.05; done; exec tail /dev/zero")
+	spec.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
+	spec.Resources.Limits.MemoryMiB = 32
+	l.start(spec)
+	l.await(spec, domain.StateRunning) // from when on its memory is watched
+	l.sh("touch /srv/of-c-memory")
+	const want = "exit code 137 (signal 9); restart condition is never: out of memory: its limit is 32 MiB"
+	if state := l.await(spec, domain.StateFailed); *state.ExitCode != 137 || !strings.HasPrefix(state.LastError, want) {
+		t.Errorf("it ended with code %d: %s", *state.ExitCode, state.LastError)
+	}
+	l.sh("rm /srv/of-c-memory")
+}
+
 // unserved is an export of NFS that nobody serves. Most kernels that tests run on don't even know NFS.
 var unserved = domain.Mount{Type: domain.MountVolume, Target: "/data", Driver: &domain.VolumeDriver{
 	Name: "local", Options: map[string]string{"type": "nfs", "o": "addr=127.0.0.1,rw,soft,timeo=1", "device": ":/export/data"},
@@ -76,7 +91,7 @@ func containedScript(text string) func(spec *domain.MemberSpec) {
 
 // check is a health check that is made often.
 func check(script string) *domain.HealthCheck {
-	soon, long := domain.Duration(100*time.Millisecond), domain.Duration(10*time.Second)
+	soon, long := domain.Duration(100*time.Millisecond), domain.Duration(patience.Limit)
 	return &domain.HealthCheck{Command: []string{"/bin/sh", "-c", script}, Interval: &soon, Timeout: &long, Retries: 2}
 }
 
@@ -246,6 +261,7 @@ time.sleep(1000)
 	l.eventually("the registry to listen", func() bool { return strings.Contains(l.out("ss --listening --tcp --numeric"), ":5999") })
 	pulling := l.contained("pulling", "true")
 	pulling.Image = "localhost:5999/slow:1"
+	restarting(&pulling, 1000) // the Engine gives such a registry up after half a minute
 	l.start(pulling)
 	l.eventually("the image to be pulled", func() bool { return l.state(pulling).LastError == `image "localhost:5999/slow:1" is being pulled` })
 	if state := l.ended(l.contained("other", "exit 7")); *state.ExitCode != 7 {

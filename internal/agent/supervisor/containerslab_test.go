@@ -3,6 +3,7 @@
 package supervisor_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -38,15 +39,14 @@ func newContainerLab(t *testing.T, cluster string) *hostLab {
 		if left := l.containers(); len(left) > 0 {
 			l.Errorf("there are still the containers %+v", left)
 		}
-		volumes, err := l.host.Client().VolumeList(testContext, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("dangling", "true"))})
-		if err != nil {
-			l.Error(err)
-		}
-		for _, left := range volumes.Volumes {
-			if len(left.Name) == anonymousVolume {
-				l.Errorf("there is still the volume %s", left.Name)
+		// Those of other tests' containers are nobody's for a moment, before their containers and after them.
+		l.eventually("the volumes without names to be gone", func() bool {
+			volumes, err := l.host.Client().VolumeList(testContext, volume.ListOptions{Filters: filters.NewArgs(filters.Arg("dangling", "true"))})
+			if err != nil {
+				l.Error(err)
 			}
-		}
+			return !slices.ContainsFunc(volumes.Volumes, func(left *volume.Volume) bool { return len(left.Name) == anonymousVolume })
+		})
 	})
 	l = newHostLabOn(t, bed.Hosts[0], cluster)
 	return l

@@ -65,7 +65,7 @@ func TestUnitEndsUnseen(t *testing.T) {
 	vanished := l.unitOf(members[4])
 	l.sh("systemctl stop " + l.unit)
 	l.sh("touch /tmp/unseen")
-	l.eventually("all to end", func() bool { return l.units("") == "" })
+	l.awaitNoUnits("")
 	l.sh("rm " + stateDir + "/unseen/exits/*" + strings.TrimSuffix(vanished[strings.LastIndex(vanished, "-")+1:], ".service"))
 	l.sh("systemctl start " + l.unit)
 	for _, spec := range members {

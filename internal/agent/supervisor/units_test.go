@@ -190,9 +190,7 @@ func TestUnitRestarts(t *testing.T) {
 		longest, sum = max(longest, time.Duration(start-end)), sum+time.Duration(start-end)
 	}
 	t.Logf("from an end to the next start: %s on average, %s at most", sum/20, longest)
-	if units := l.units("member"); units != "" {
-		t.Errorf("there are still %s", units)
-	}
+	l.awaitNoUnits("member")
 }
 
 // TestUnitStops: all processes of a member are asked to end, and killed after the grace period.
