@@ -69,6 +69,8 @@ if [[ ! -e $policy ]]; then
   printf '#!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive
-apt-get update -qq </dev/null
-apt-get install -y -qq --no-install-recommends "$@" </dev/null
+# A download that gets lost is repeated, and who else installs something, as new machines do, is waited for.
+options=(-qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600)
+apt-get "${options[@]}" update </dev/null
+apt-get "${options[@]}" install -y --no-install-recommends "$@" </dev/null
 ROOT

@@ -64,7 +64,7 @@ policy=$to/usr/sbin/policy-rc.d
 printf '#!/bin/sh\nexit 101\n' > "$policy"
 chmod 755 "$policy"
 # As debootstrap, which does not ask how old the list of packages is.
-apt() { chroot "$to" apt-get -qq -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false "$@" < /dev/null; }
+apt() { chroot "$to" apt-get -qq -o Acquire::Retries=5 -o Acquire::Check-Valid-Until=false -o Acquire::Check-Date=false "$@" < /dev/null; }
 apt update
 apt install -y --no-install-recommends "$@"
 rm "$policy"
