@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
 // folderPrefix begins the names of the folders of beds, and of their control groups.
 const folderPrefix = "trainyard-testbed-"
 
 // removeLimit is how long processes may take to end when the kernel ends them.
-const removeLimit = 10 * time.Second
+const removeLimit = patience.Limit
 
 // folder is where a bed keeps everything. Who holds its lock owns it; the kernel gives the lock back when its owner
 // ends, however it does.
