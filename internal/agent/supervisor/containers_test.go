@@ -41,7 +41,7 @@ func TestContainerEnds(t *testing.T) {
 			`it can't be started: the Docker Engine says: error while mounting volume '/var/lib/docker/volumes/`},
 		"user": {func(s *domain.MemberSpec) { s.Container.User = "nosuchuser" }, 125, `it can't be started: the Docker Engine says: `},
 		"unhealthy": {func(s *domain.MemberSpec) {
-			s.Args, s.GracePeriod = []string{"-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"}, short
+			s.Args = []string{"-c", "trap 'exit 0' TERM; while :; do sleep 0.05; done"}
 			s.Container.HealthCheck = check("echo ill; exit 1")
 		}, 1, "exit code 1; restart condition is never: its health check failed: ill"},
 	} {
