@@ -20,6 +20,8 @@ type state struct {
 	reading overview.Reading
 	// err is why the last read failed; nil where it did not.
 	err error
+	// filter is what rows have to contain to be shown, in upper or lower case; all are if it is empty.
+	filter string
 }
 
 // frame is what is shown at one moment.
@@ -74,12 +76,12 @@ func (s state) body(by sorting, width int) []line {
 		}
 		return []line{text("Waiting for the first answer.", faint)}
 	}
-	sections := [][]line{hosts(r, by, width)}
+	sections := [][]line{s.hosts(by, width)}
 	if len(r.Usage.GPUs) > 0 {
-		sections = append(sections, gpus(r, by, width))
+		sections = append(sections, s.gpus(by, width))
 	}
 	if groups := r.Members(); len(groups) > 0 {
-		sections = append(sections, groupTable(r, groups, by, width))
+		sections = append(sections, s.groupTable(groups, by, width))
 	}
 	if notes := notes(r, width); len(notes) > 0 {
 		sections = append(sections, notes)
@@ -148,7 +150,8 @@ func choose[T any](by sorting, cpu, memory func(T) *float64) func(T) *float64 {
 	return map[sorting]func(T) *float64{byCPU: cpu, byMemory: memory}[by]
 }
 
-func hosts(r overview.Reading, by sorting, width int) []line {
+func (s state) hosts(by sorting, width int) []line {
+	r := s.reading
 	size := barWidth(width)
 	value := choose(by, func(u engine.HostUsage) *float64 { return u.CPUs.Last }, func(u engine.HostUsage) *float64 { return u.MemoryMiB.Last })
 	var rows [][]line
@@ -161,10 +164,11 @@ func hosts(r overview.Reading, by sorting, width int) []line {
 			number("%.1f", u.Load.Last),
 		})
 	}
-	return table([]column{{title: "HOST"}, {title: "CPUS", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 1}, {title: "LOAD", right: true, rank: 3}}, rows, width)
+	return table([]column{{title: "HOST"}, {title: "CPUS", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 1}, {title: "LOAD", right: true, rank: 3}}, s.matching(rows), width)
 }
 
-func gpus(r overview.Reading, by sorting, width int) []line {
+func (s state) gpus(by sorting, width int) []line {
+	r := s.reading
 	size := barWidth(width)
 	value := choose(by, func(u engine.GPUUsage) *float64 { return u.Utilisation.Last }, func(u engine.GPUUsage) *float64 { return u.MemoryMiB.Last })
 	order := func(a, b string) int {
@@ -185,7 +189,7 @@ func gpus(r overview.Reading, by sorting, width int) []line {
 	return table([]column{
 		{title: "GPU"}, {title: "BUSY", right: true}, {rank: 2}, {title: "MEMORY", right: true}, {rank: 3},
 		{title: "TEMP", right: true, rank: 4}, {title: "POWER", right: true, rank: 5}, {title: "USED BY"}, {title: "MODEL", rank: 6},
-	}, rows, width)
+	}, s.matching(rows), width)
 }
 
 // users shows the members that use a GPU; nil is not known.

@@ -21,8 +21,9 @@ var states = []struct {
 }
 
 // groupTable shows groups, and below each its members.
-func groupTable(r overview.Reading, groups map[string]map[string]overview.Member, by sorting, width int) []line {
+func (s state) groupTable(groups map[string]map[string]overview.Member, by sorting, width int) []line {
 	value := choose(by, func(m overview.Member) *float64 { return m.Usage.CPUs.Last }, func(m overview.Member) *float64 { return m.Usage.MemoryMiB.Last })
+	r := s.reading
 	var rows [][]line
 	for _, group := range sorted(groups, nil, strings.Compare) {
 		members := groups[group]
@@ -31,14 +32,20 @@ func groupTable(r overview.Reading, groups map[string]map[string]overview.Member
 			usages[name] = m.Usage
 		}
 		sum := engine.SumUsage(usages)
-		rows = append(rows, []line{text(group, strong), tally(members), cpus(sum), memory(sum.MemoryMiB.Last), memory(sum.GPUMemoryMiB.Last), {}, {}})
-		rows = append(rows, counts(r, group)...)
+		head := []line{text(group, strong), tally(members), cpus(sum), memory(sum.MemoryMiB.Last), memory(sum.GPUMemoryMiB.Last), {}, {}}
+		below := counts(r, group)
 		for _, name := range sorted(members, value, overview.CompareMembers) {
 			m := members[name]
-			rows = append(rows, []line{
+			below = append(below, []line{
 				text("  "+name, plain), text(string(m.State), toneOfState(m.State)), cpus(m.Usage), memory(m.Usage.MemoryMiB.Last), memory(m.Usage.GPUMemoryMiB.Last),
 				text(m.Host, plain), restarts(m.Restarts),
 			})
+		}
+		if !s.matches(head) {
+			below = s.matching(below)
+		}
+		if len(below) > 0 || s.matches(head) {
+			rows = append(append(rows, head), below...)
 		}
 	}
 	return table([]column{

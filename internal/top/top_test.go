@@ -83,6 +83,15 @@ func TestTerminal(t *testing.T) {
 	term.resize(100, 30)
 	term.sees("job-worker-7", "running", "local")
 
+	term.press("/CHIEFX\x7f")
+	term.sees("/CHIEF█", "Enter keeps this filter")
+	term.sees("job-chief-0", "completed")
+	acctest.Eventually(t, "the others to be hidden", func() bool { return !strings.Contains(term.screen(), "job-worker-7") })
+	term.press("\r")
+	term.sees("q quit", "/ filter CHIEF")
+	term.press("\x1b")
+	term.sees("job-worker-7", "running", "local")
+
 	term.press("q")
 	term.ends()
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gdamore/tcell/v3"
 	"github.com/gdamore/tcell/v3/color"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
+	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
 // fallbacks stand for characters that terminals without UTF-8 don't have.
@@ -20,6 +22,9 @@ type view struct {
 	by     sorting
 	// top is the number of the first line of the body that is shown, and page how many are.
 	top, page int
+	// filter is what rows have to contain, and typing reports whether keys are added to it.
+	filter string
+	typing bool
 }
 
 // answer is what a read of the cluster came to.
@@ -99,7 +104,12 @@ func (v *view) handle(event tcell.Event) (quit bool, err error) {
 
 // key does what a key asks for, and reports whether that is to quit.
 func (v *view) key(e *tcell.EventKey) (quit bool) {
+	if v.typing && v.typed(e) {
+		return false
+	}
 	switch e.Key() {
+	case tcell.KeyEsc:
+		v.filter = ""
 	case tcell.KeyCtrlC:
 		return true
 	case tcell.KeyCtrlL:
@@ -132,9 +142,29 @@ func (v *view) key(e *tcell.EventKey) (quit bool) {
 			v.top++
 		case " ":
 			v.top += v.page
+		case "/":
+			v.typing = true
 		}
 	}
 	return false
+}
+
+// typed adds a key to the filter, and reports whether it belongs there.
+func (v *view) typed(e *tcell.EventKey) bool {
+	switch e.Key() {
+	case tcell.KeyRune:
+		v.filter += e.Str()
+	case tcell.KeyBackspace, tcell.KeyBackspace2:
+		_, size := utf8.DecodeLastRuneInString(v.filter)
+		v.filter = v.filter[:len(v.filter)-size]
+	case tcell.KeyEnter:
+		v.typing = false
+	case tcell.KeyEsc:
+		v.typing, v.filter = false, ""
+	default:
+		return false
+	}
+	return true
 }
 
 // maxTop is beyond the end of any body.
@@ -143,6 +173,7 @@ const maxTop = 1 << 30
 // draw shows the state, between what stays at the top and the keys at the bottom.
 func (v *view) draw(s state) {
 	width, height := v.screen.Size()
+	s.filter = v.filter
 	f := s.frame(v.by, width)
 	v.page = max(height-len(f.head)-1, 1)
 	v.top = max(min(v.top, len(f.body)-v.page), 0)
@@ -155,8 +186,12 @@ func (v *view) draw(s state) {
 	v.screen.Show()
 }
 
-// keys says what there is to press, and which of the lines are shown, where that is not all.
+// keys says what there is to press, and which of the lines are shown, where that is not all; or the filter that is being
+// typed.
 func (v *view) keys(lines int) line {
+	if v.typing {
+		return line{{"/", strong}, {printable.Line(v.filter), plain}, {"█", good}, {"  Enter keeps this filter, Esc ends it", faint}}
+	}
 	l := line{{"q", strong}, {" quit  sort by ", faint}}
 	for _, k := range []struct {
 		by   sorting
@@ -167,6 +202,10 @@ func (v *view) keys(lines int) line {
 			rest = good
 		}
 		l = append(l, span{k.name[:1], strong}, span{k.name[1:] + " ", rest})
+	}
+	l = append(l, span{" / ", strong}, span{"filter", faint})
+	if v.filter != "" {
+		l = append(l, span{" ", plain}, span{printable.Line(v.filter), good})
 	}
 	if lines > v.page {
 		l = append(l, span{fmt.Sprintf(" ↑↓ PgUp PgDn  %d–%d of %d", v.top+1, min(v.top+v.page, lines), lines), plain})
