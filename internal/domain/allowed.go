@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// oneOf adds a problem where a value that is given is not among those allowed.
+// oneOf adds a problem if value is set and not among those allowed.
 func oneOf[T ~string](ps *Problems, path Path, what string, value T, allowed []T) {
 	if value != "" && !slices.Contains(allowed, value) {
 		ps.Add(path, "Unknown "+what, "%q is no %s; there are %s", value, what, Quoted(allowed))
@@ -19,7 +19,7 @@ func notNegative(ps *Problems, path Path, d *Duration) {
 	}
 }
 
-// Quoted lists names in quotation marks.
+// Quoted lists names in double quotes, separated by commas.
 func Quoted[T ~string](names []T) string {
 	parts := make([]string, len(names))
 	for i, name := range names {

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// AutoscalingPolicyDocument is what is stored with the cluster about an autoscaling policy, as Terraform wrote it. What
-// the policy remembers is kept by the controller, elsewhere.
+// AutoscalingPolicyDocument is what is stored with the cluster about an autoscaling policy, as Terraform wrote it. The
+// controller keeps the policy's own state elsewhere.
 type AutoscalingPolicyDocument struct {
 	Header
 	Spec AutoscalingPolicy `json:"spec"`
 	// Before is the count that the role had before the policy.
 	Before int `json:"before"`
-	// Ending is true while the policy is destroyed: it decides no more.
+	// Ending is true while the policy is being destroyed. It makes no more decisions.
 	Ending bool `json:"ending,omitempty"`
 }
 
-// UnmarshalJSON reads what earlier builds have written, too: there, the hook before a removal was a guard.
+// UnmarshalJSON also reads documents of earlier builds, in which the hook before a removal was a guard.
 func (p *AutoscalingPolicy) UnmarshalJSON(data []byte) error {
 	type plain AutoscalingPolicy
 	var former struct {
@@ -46,6 +46,6 @@ type Scaled struct {
 	At   time.Time `json:"at"`
 	From int       `json:"from"`
 	To   int       `json:"to"`
-	// Why says in words why.
+	// Why is the reason, in words.
 	Why string `json:"why"`
 }

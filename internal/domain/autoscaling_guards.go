@@ -1,35 +1,37 @@
 package domain
 
-// ScalingGuards keep a policy from changing the count where that would do harm, whatever the metrics ask for. Cooldown
-// and largest step are parts of [ScalingBehaviour]. That nothing is changed while an apply holds the group, or a host
-// with members is down, and that no more members are asked for than can be placed, holds for every policy.
+// ScalingGuards keep a policy from changing the count where that would do harm, whatever the metrics ask for; cooldown
+// and maximum step are in [ScalingBehaviour]. Every policy also holds the count while an apply holds the group or a
+// host with members is down, and never asks for more members than can be placed.
 type ScalingGuards struct {
-	// Busy keeps members from being removed while they work.
+	// Busy prevents members from being removed while they work.
 	Busy *BusyGuard `json:"busy,omitempty"`
-	// AtLeast tells a count below which no member is removed, and up to which, and Max, some are added.
+	// AtLeast gives a floor for the count: no member is removed below it, and members are added up to it, but not
+	// beyond Max.
 	AtLeast *GuardSource `json:"at_least,omitempty"`
-	// Remove says which members are removed; RemoveHighestIndex where it is empty.
+	// Remove says which members are removed first; empty means RemoveHighestIndex.
 	Remove RemovalOrder `json:"remove,omitempty"`
-	// MemberHoursPerDay is what the role may use of a day (UTC): from then on it has its least count; 0 sets no bound.
+	// MemberHoursPerDay is the role's budget of member-hours per day (UTC). Once it is used up, the role runs at its
+	// minimum; 0 means no limit.
 	MemberHoursPerDay float64 `json:"member_hours_per_day,omitempty"`
 }
 
-// BusyGuard reports whether members work. Any of its signs is enough, and so is one that can't be read.
+// BusyGuard decides whether members are working. Any of its signs is enough, and a sign that can't be read counts as
+// one.
 type BusyGuard struct {
-	// GuardSource tells of all members at once: a value that is not 0 while something works.
+	// GuardSource covers all members at once: a value other than 0 means that something is working.
 	GuardSource
-	// Pauses is what the sources pause: PauseIn, which keeps members from being removed, where it is empty, or
-	// PauseAll.
+	// Pauses is what the sources pause: PauseAll, or PauseIn, which prevents removals and is the default.
 	Pauses ScalingPause `json:"pauses,omitempty"`
-	// CPUPercent and GPUPercent are what a member that is to be removed uses at least, if it works: of the processors
-	// that its role requests, and of its GPUs; nil for no such sign.
+	// CPUPercent and GPUPercent are the usage from which a member that is about to be removed counts as working: of the
+	// CPUs that its role requests, and of its GPUs. nil disables the check.
 	CPUPercent *float64 `json:"cpu_percent,omitempty"`
 	GPUPercent *float64 `json:"gpu_percent,omitempty"`
 }
 
-// GuardSource is something outside that tells a guard a number.
+// GuardSource is an external source that gives a guard a number.
 type GuardSource struct {
-	// Prometheus is a query, and HTTP a number in the JSON of an address, or true or false, which are 1 and 0.
+	// Prometheus is a query. HTTP is a number in the JSON at a URL; true and false are read as 1 and 0.
 	Prometheus *PrometheusSource `json:"prometheus,omitempty"`
 	HTTP       *HTTPQueue        `json:"http,omitempty"`
 }
@@ -43,14 +45,14 @@ const (
 
 // GuardQuestion is what a guard asks.
 type GuardQuestion struct {
-	// Name is that of the guard.
+	// Name is the guard's name.
 	Name   string
 	Source ScalingSource
-	// What says in words what is asked.
+	// What describes the question in words.
 	What string
 }
 
-// Questions are what the guards ask of sources outside, in an order of their own.
+// Questions returns what the guards ask external sources, in a fixed order.
 func (g ScalingGuards) Questions() []GuardQuestion {
 	var asked []GuardQuestion
 	if g.Busy != nil {
@@ -82,13 +84,13 @@ type RemovalOrder string
 
 // The orders of removal.
 const (
-	// RemoveHighestIndex is the only one for members with identity.
+	// RemoveHighestIndex is the only order for members with identity.
 	RemoveHighestIndex RemovalOrder = "highest_index"
-	// RemoveLeastBusy is by the processors that they use.
+	// RemoveLeastBusy removes the members that use the fewest CPUs first.
 	RemoveLeastBusy RemovalOrder = "least_busy"
-	// RemoveMostLoadedHost is by the processors that are used of their hosts, in percent.
+	// RemoveMostLoadedHost removes members from the hosts with the highest CPU usage, in percent, first.
 	RemoveMostLoadedHost RemovalOrder = "most_loaded_host"
 )
 
-// RemovalOrders lists what a policy may name.
+// RemovalOrders lists the valid values.
 var RemovalOrders = []RemovalOrder{RemoveHighestIndex, RemoveLeastBusy, RemoveMostLoadedHost}

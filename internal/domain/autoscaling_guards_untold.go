@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// UntoldGuard is a guard that has never had a value since it is asked.
+// UntoldGuard is a guard whose source has never returned a value.
 type UntoldGuard struct {
-	// Name is as in [GuardQuestion], and What what it asks, in words.
+	// Name is as in [GuardQuestion]. What describes in words what it asks.
 	Name string `json:"name"`
 	What string `json:"what"`
-	// Since is when it was asked first, and Why says why there was no value by the time that this was stored.
+	// Since is when it was first asked. Why is the reason why there was still no value when this was stored.
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// String says so, and what to do.
+// String describes the guard and what to do about it.
 func (g UntoldGuard) String() string {
 	check, known := map[string]string{GuardBusyPrometheus: "its query", GuardBusyHTTP: "its address and path"}[g.Name]
 	if !known {
@@ -25,8 +25,8 @@ func (g UntoldGuard) String() string {
 	return fmt.Sprintf("asked since %s, it has never had a value, and no member is removed meanwhile: %s. Check %s", g.Since.Format(time.RFC3339), g.Why, check)
 }
 
-// UntoldGuardsDocument is what is stored with the cluster of the guards of a policy that have never had a value. Its
-// controller writes it once they have been asked for a while, so that nobody is warned of what is about to start.
+// UntoldGuardsDocument is what is stored with the cluster about guards of a policy that have never had a value. The
+// controller writes it only after asking for a while, so that a source that is still starting causes no warning.
 type UntoldGuardsDocument struct {
 	Header
 	// Policy is the policy's key.
@@ -34,7 +34,7 @@ type UntoldGuardsDocument struct {
 	Guards []UntoldGuard `json:"guards,omitempty"`
 }
 
-// UntoldGuardsKind is that of [UntoldGuardsDocument]. Plans warn of them.
+// UntoldGuardsKind is the kind of [UntoldGuardsDocument]. Plans warn about these guards.
 var UntoldGuardsKind = Kind{Name: "untold-guards", Noun: "guards without a value of autoscaling policy", Planned: true}
 
 // Kind returns [UntoldGuardsKind].
@@ -43,7 +43,8 @@ func (*UntoldGuardsDocument) Kind() Kind { return UntoldGuardsKind }
 // Key returns the policy's key.
 func (d *UntoldGuardsDocument) Key() string { return d.Policy }
 
-// Warnings are those of the guards that the policy has by now: one that asks something else is another one.
+// Warnings returns warnings for the guards that the policy still has. A guard that now asks something else is a
+// different guard.
 func (d *UntoldGuardsDocument) Warnings(policy AutoscalingPolicy) (warnings Problems) {
 	for _, asked := range policy.Guards.Questions() {
 		for _, g := range d.Guards {

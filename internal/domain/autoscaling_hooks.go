@@ -6,16 +6,15 @@ import (
 	"time"
 )
 
-// ScalingHooks are of the user's, and are told of members that a policy is about to remove, or has added.
+// ScalingHooks are the user's hooks, called for members that a policy is about to remove or has added.
 type ScalingHooks struct {
-	// BeforeRemoval is told of members before they go. They stay unless it succeeds.
+	// BeforeRemoval is called before members are removed. They stay unless it succeeds.
 	BeforeRemoval *ScalingHook `json:"before_removal,omitempty"`
-	// AfterAddition is told of members once they run. They stay whatever comes of it.
+	// AfterAddition is called once added members run. They stay whatever its result.
 	AfterAddition *ScalingHook `json:"after_addition,omitempty"`
 }
 
-// MaxScalingHookTimeout bounds hooks that may be at work in the background, such as one that moves data from the
-// members that go.
+// MaxScalingHookTimeout bounds hooks that may work in the background, such as one that moves data off leaving members.
 const MaxScalingHookTimeout = 7 * 24 * time.Hour
 
 func (h ScalingHooks) validate(ps *Problems, at Path) {
@@ -26,7 +25,7 @@ func (h ScalingHooks) validate(ps *Problems, at Path) {
 	}
 }
 
-// At is the hook of a moment; nil where there is none.
+// At returns the hook for a moment; nil if there is none.
 func (h ScalingHooks) At(moment HookMoment) *ScalingHook {
 	if moment == BeforeRemoval {
 		return h.BeforeRemoval
@@ -34,7 +33,7 @@ func (h ScalingHooks) At(moment HookMoment) *ScalingHook {
 	return h.AfterAddition
 }
 
-// HookMoment is when a hook of a policy is told, by the name of its attribute.
+// HookMoment is when a hook of a policy is called, named after its attribute.
 type HookMoment string
 
 // The moments of hooks.
@@ -46,34 +45,33 @@ const (
 // HookMoments lists the moments.
 var HookMoments = []HookMoment{BeforeRemoval, AfterAddition}
 
-// HookCall is a change of a count of which a hook is told, until that has come to its end.
+// HookCall is a change of a count for which a hook is called, kept until the hook is done.
 type HookCall struct {
-	// ID identifies the change: it stays the same however often the hook is told, and whoever does.
+	// ID identifies the change. It stays the same however often the hook is called, and whoever calls it.
 	ID     string     `json:"id"`
 	Moment HookMoment `json:"moment"`
-	// At is when the change was decided, and Why says in words why.
+	// At is when the change was decided, and Why the reason, in words.
 	At   time.Time `json:"at"`
 	From int       `json:"from"`
 	To   int       `json:"to"`
 	Why  string    `json:"why,omitempty"`
-	// Members are those that the hook is told of; none where the engine chooses them. Remove are those that go, in
-	// their order, which are more where some are not there.
+	// Members are the members that the hook is called for; empty if the engine chooses them. Remove lists the members
+	// to remove, in order, including any that do not exist at the moment.
 	Members []string `json:"members,omitempty"`
 	Remove  []string `json:"remove,omitempty"`
-	// Carried tells that the change was carried out.
+	// Carried reports whether the change was carried out.
 	Carried bool `json:"carried,omitempty"`
-	// Told is when the hook was told first, and the zero time where it has yet to be. Its limit counts from there.
+	// Told is when the hook was first called; zero if it has not been called yet. Its timeout counts from then.
 	Told time.Time `json:"told,omitzero"`
-	// Location is the address that tells how it gets on, where the hook has named one, and Progress what it says of
-	// that.
+	// Location is the status URL that the hook returned, if any, and Progress what was read there.
 	Location string `json:"location,omitempty"`
 	Progress string `json:"progress,omitempty"`
 }
 
-// AtWork reports whether the hook was told, and has not come to its end.
+// AtWork reports whether the hook was called and is not done yet.
 func (c HookCall) AtWork() bool { return !c.Told.IsZero() }
 
-// String says how the hook gets on.
+// String describes the state of the hook.
 func (c HookCall) String() string {
 	said := fmt.Sprintf("hook %s is %s change %s, %d → %d", c.Moment, map[bool]string{true: "at work on", false: "to be told of"}[c.AtWork()], c.ID, c.From, c.To)
 	if c.Progress != "" {
@@ -82,25 +80,25 @@ func (c HookCall) String() string {
 	return said
 }
 
-// Same reports whether two calls are about the same change, whenever that was decided.
+// Same reports whether two calls are for the same change, whenever it was decided.
 func (c HookCall) Same(other HookCall) bool {
 	return c.Moment == other.Moment && c.From == other.From && c.To == other.To && slices.Equal(c.Members, other.Members) && slices.Equal(c.Remove, other.Remove)
 }
 
-// HookCallsDocument is what is stored with the cluster of the hooks of a policy that are at work. Its controller writes
-// it.
+// HookCallsDocument is what is stored with the cluster about the hooks of a policy that are at work. The controller
+// writes it.
 type HookCallsDocument struct {
 	Header
 	// Policy is the policy's key.
 	Policy string `json:"policy"`
-	// Calls are those that have not come to their end, the oldest first.
+	// Calls are the calls that are not done yet, oldest first.
 	Calls []HookCall `json:"calls,omitempty"`
 }
 
-// hookCallsKind is read by those who look at a policy, and wakes nobody: the controller itself writes it.
+// hookCallsKind is read when a policy is inspected, and not watched: the controller itself writes it.
 var hookCallsKind = Kind{Name: "hook-calls", Noun: "hooks at work of autoscaling policy"}
 
-// Kind is the same for all of them.
+// Kind returns hookCallsKind.
 func (*HookCallsDocument) Kind() Kind { return hookCallsKind }
 
 // Key returns the policy's key.

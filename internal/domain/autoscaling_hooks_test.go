@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFormerDrain: a policy that an earlier build has stored has the hook before a removal among its guards.
+// TestFormerDrain checks that documents of earlier builds, in which the hook before a removal was a guard, can be read.
 func TestFormerDrain(t *testing.T) {
 	hook := &ScalingHook{URL: "http://broker/drain", Timeout: new(Duration(time.Minute))}
 	for stored, want := range map[string]ScalingHooks{
@@ -38,7 +38,7 @@ func TestFormerDrain(t *testing.T) {
 	}
 }
 
-// TestSameChange: a change is the same one whenever it was decided, and however far it has come.
+// TestSameChange checks that a change stays the same whenever it was decided, and however far it has progressed.
 func TestSameChange(t *testing.T) {
 	call := HookCall{ID: "a", Moment: BeforeRemoval, From: 4, To: 2, Members: []string{"w-3", "w-2"}, Remove: []string{"w-3", "w-2"}}
 	for name, test := range map[string]struct {

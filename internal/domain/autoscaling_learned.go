@@ -8,26 +8,26 @@ import (
 	"slices"
 )
 
-// LearnedAlgorithm asks a model that was trained what one member more, as many, or one fewer are worth.
+// LearnedAlgorithm asks a trained model for the value of having one more member, as many, or one fewer.
 type LearnedAlgorithm struct {
 	Model LearnedModel `json:"model"`
-	// Capacity is how much of the metric one member carries, above 0; DefaultLearnedCapacity where it is 0 and Per is
-	// TargetMean.
+	// Capacity is how much of the metric one member can carry, above 0. It may be 0 if Per is TargetMean, which means
+	// DefaultLearnedCapacity.
 	Capacity float64 `json:"capacity,omitempty"`
-	// Per is TargetMean where it is empty.
+	// Per defaults to TargetMean.
 	Per TargetPer `json:"per,omitempty"`
-	// LatencyBound is what the latency is a share of, in its own unit, and LagCapacity how much lag one member works
-	// off in a second: Capacity where it is 0 and Per is TargetTotal.
+	// LatencyBound is what latency is measured against, in its own unit. LagCapacity is how much lag one member works
+	// off per second; 0 means Capacity if Per is TargetTotal.
 	LatencyBound float64 `json:"latency_bound,omitempty"`
 	LagCapacity  float64 `json:"lag_capacity,omitempty"`
-	// Observes are the names of other metrics of the policy, by the features of the model that are made of them.
+	// Observes maps features of the model to the names of the policy's other metrics that they are computed from.
 	Observes map[string]string `json:"observes,omitempty"`
 }
 
-// DefaultLearnedCapacity is how much of its utilisation, in percent, a member carries.
+// DefaultLearnedCapacity is how much utilisation a member can carry, in percent.
 const DefaultLearnedCapacity = 100
 
-// Carried is how much of the metric one member carries, with the default filled in.
+// Carried returns how much of the metric one member can carry, with the default filled in.
 func (a LearnedAlgorithm) Carried() float64 {
 	if a.Capacity == 0 {
 		return DefaultLearnedCapacity
@@ -35,7 +35,7 @@ func (a LearnedAlgorithm) Carried() float64 {
 	return a.Capacity
 }
 
-// LagCarried is how much lag one member works off in a second; 0 where that is not known.
+// LagCarried returns how much lag one member works off per second; 0 if unknown.
 func (a LearnedAlgorithm) LagCarried() float64 {
 	if a.LagCapacity == 0 && a.Per == TargetTotal {
 		return a.Capacity
@@ -57,7 +57,7 @@ func (a LearnedAlgorithm) validate(ps *Problems, at Path) {
 	}
 }
 
-// validateObserves checks that the metrics that learned algorithms observe are there.
+// validateObserves checks that the metrics that a learned algorithm observes exist.
 func (p AutoscalingPolicy) validateObserves(ps *Problems, name string) {
 	a := p.Metrics[name].Algorithm.Learned
 	if a == nil {
@@ -80,15 +80,14 @@ func (p AutoscalingPolicy) validateObserves(ps *Problems, name string) {
 	}
 }
 
-// LearnedModel is a model as text, of which a policy's document has the digest alone: the text is stored apart, as
+// LearnedModel is a model as text. A policy's document holds only its digest; the text is stored separately, as
 // [LearnedModelDocument].
 type LearnedModel struct {
-	// Text is "" where it was not read. Digest is the SHA-256 of the text in hexadecimal, and "" where there is no
-	// model.
+	// Text is "" if it was not read. Digest is the SHA-256 of the text in hexadecimal; "" if there is no model.
 	Text, Digest string
 }
 
-// NewLearnedModel returns the model of a text.
+// NewLearnedModel returns the model with this text.
 func NewLearnedModel(text string) LearnedModel {
 	if text == "" {
 		return LearnedModel{}
@@ -97,13 +96,13 @@ func NewLearnedModel(text string) LearnedModel {
 	return LearnedModel{text, hex.EncodeToString(sum[:])}
 }
 
-// UnmarshalText reads the model itself, as a configuration has it.
+// UnmarshalText reads the model's text, as in a configuration.
 func (m *LearnedModel) UnmarshalText(text []byte) error {
 	*m = NewLearnedModel(string(text))
 	return nil
 }
 
-// MarshalText returns the model itself.
+// MarshalText returns the model's text.
 func (m LearnedModel) MarshalText() ([]byte, error) { return []byte(m.Text), nil }
 
 // UnmarshalJSON reads the digest.
@@ -115,7 +114,7 @@ func (m *LearnedModel) UnmarshalJSON(data []byte) error {
 // MarshalJSON returns the digest.
 func (m LearnedModel) MarshalJSON() ([]byte, error) { return json.Marshal(m.Digest) }
 
-// Models are the models of the policy's learned algorithms by their digests.
+// Models returns the models of the policy's learned algorithms by digest.
 func (p AutoscalingPolicy) Models() map[string]LearnedModel {
 	models := map[string]LearnedModel{}
 	for _, m := range p.Metrics {
@@ -126,7 +125,7 @@ func (p AutoscalingPolicy) Models() map[string]LearnedModel {
 	return models
 }
 
-// WithModels returns the policy with the texts of its models, by their digests. One that is not there is left without.
+// WithModels returns the policy with the texts of its models filled in by digest. A missing text is left empty.
 func (p AutoscalingPolicy) WithModels(texts map[string]string) AutoscalingPolicy {
 	p.Metrics = maps.Clone(p.Metrics)
 	for name, m := range p.Metrics {
@@ -140,31 +139,32 @@ func (p AutoscalingPolicy) WithModels(texts map[string]string) AutoscalingPolicy
 	return p
 }
 
-// LearnedModelDocument is the text of a model that a policy has. Each policy has its own, so that none is taken from
-// another.
+// LearnedModelDocument is the text of a policy's model. Policies do not share these documents, so that deleting one
+// takes no model from another.
 type LearnedModelDocument struct {
 	Header
-	// Policy is the policy's key, and Digest that of the text.
+	// Policy is the policy's key, and Digest the digest of Text.
 	Policy string `json:"policy"`
 	Digest string `json:"digest"`
 	Text   string `json:"text"`
 }
 
-// LearnedModelKind is that of [LearnedModelDocument]. It is large, and only the controller needs it: no plan reads it.
+// LearnedModelKind is the kind of [LearnedModelDocument]. Models are large and only the controller needs them: plans do
+// not read them.
 var LearnedModelKind = Kind{Name: "learned-model", Noun: "model of autoscaling policy"}
 
 // Kind returns [LearnedModelKind].
 func (*LearnedModelDocument) Kind() Kind { return LearnedModelKind }
 
-// Key is that of [LearnedModelKey].
+// Key returns the [LearnedModelKey] of the document.
 func (d *LearnedModelDocument) Key() string { return LearnedModelKey(d.Policy, d.Digest) }
 
-// LearnedModelKey is the key of a model of a policy: digests of both, as the policy's key has as many parts as a key
-// may have by itself.
+// LearnedModelKey returns the key of a policy's model. It holds digests of both, as the policy's key alone already has
+// as many parts as a key may have.
 func LearnedModelKey(policy, digest string) string {
 	sum := sha256.Sum256([]byte(policy))
 	return hex.EncodeToString(sum[:keptDigest]) + "/" + digest[:min(len(digest), 2*keptDigest)]
 }
 
-// keptDigest is how many bytes of a digest are in a key.
+// keptDigest is how many bytes of a digest a key holds.
 const keptDigest = 16

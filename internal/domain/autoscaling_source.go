@@ -2,7 +2,7 @@ package domain
 
 import "time"
 
-// ScalingSource is where the values of a metric come from: exactly one of its fields is set.
+// ScalingSource is where the values of a metric come from: exactly one field is set.
 type ScalingSource struct {
 	Agent      *AgentSource      `json:"agent,omitempty"`
 	Prometheus *PrometheusSource `json:"prometheus,omitempty"`
@@ -10,15 +10,15 @@ type ScalingSource struct {
 	Progress   *ProgressSource   `json:"progress,omitempty"`
 }
 
-// OfRequest reports whether the values are in percent of what members request.
+// OfRequest reports whether the values are percentages of what members request.
 func (s ScalingSource) OfRequest() bool {
 	return s.Agent != nil && (s.Agent.Measure == AgentCPUPercent || s.Agent.Measure == AgentMemoryPercent)
 }
 
-// DefaultAgentWindow is the time over which an agent's values are aggregated.
+// DefaultAgentWindow is the time over which an agent's values are aggregated by default.
 const DefaultAgentWindow = 30 * time.Second
 
-// Aggregation makes one value of those of a window.
+// Aggregation turns the values of a window into one.
 type Aggregation string
 
 // The aggregations.
@@ -29,17 +29,17 @@ const (
 	AggregateLast Aggregation = "last"
 )
 
-// Aggregations lists what a metric may name.
+// Aggregations lists the valid values.
 var Aggregations = []Aggregation{AggregateMean, AggregateMax, AggregateP95, AggregateLast}
 
 // AgentSource is what the hosts' agents measure of the role's members.
 type AgentSource struct {
 	Measure AgentMeasure `json:"measure"`
-	// Of is AgentMember where it is empty.
+	// Of defaults to AgentMember.
 	Of AgentOf `json:"of,omitempty"`
 }
 
-// OfProcessors reports whether the measure is of processors, of which starting takes some.
+// OfProcessors reports whether the source measures CPU usage, some of which is due to starting.
 func (s AgentSource) OfProcessors() bool {
 	return s.Measure == AgentCPUs || s.Measure == AgentCPUPercent
 }
@@ -49,63 +49,62 @@ type AgentMeasure string
 
 // What agents measure.
 const (
-	// AgentCPUs is the number of processors that are busy, and AgentCPUPercent that in percent of those that the role
-	// requests.
+	// AgentCPUs is the number of busy CPUs, AgentCPUPercent that as a percentage of the CPUs that the role requests.
 	AgentCPUs       AgentMeasure = "cpus"
 	AgentCPUPercent AgentMeasure = "cpu_percent"
-	// AgentMemoryMiB is the resident memory, and AgentMemoryPercent that in percent of what the role requests.
+	// AgentMemoryMiB is the resident memory, AgentMemoryPercent that as a percentage of the role's request.
 	AgentMemoryMiB     AgentMeasure = "memory_mib"
 	AgentMemoryPercent AgentMeasure = "memory_percent"
-	// AgentGPUPercent is how much of the time the member's GPUs were working, the mean of them. Others may work on
-	// those that are shared.
+	// AgentGPUPercent is the utilisation of the member's GPUs, averaged over them. Shared GPUs include the work of
+	// others.
 	AgentGPUPercent AgentMeasure = "gpu_percent"
-	// AgentGPUMemoryMiB is what the member uses of the memory of GPUs, and AgentGPUMemoryPercent what is used, by
-	// whomever, of that of its GPUs.
+	// AgentGPUMemoryMiB is the GPU memory that the member itself uses. AgentGPUMemoryPercent is how much of its GPUs'
+	// memory is in use, whoever uses it.
 	AgentGPUMemoryMiB     AgentMeasure = "gpu_memory_mib"
 	AgentGPUMemoryPercent AgentMeasure = "gpu_memory_percent"
 )
 
-// AgentMeasures lists what a source may name.
+// AgentMeasures lists the valid values.
 var AgentMeasures = []AgentMeasure{
 	AgentCPUs, AgentCPUPercent, AgentMemoryMiB, AgentMemoryPercent, AgentGPUPercent, AgentGPUMemoryMiB, AgentGPUMemoryPercent,
 }
 
-// AgentOf says whose the value is.
+// AgentOf says whose value is used.
 type AgentOf string
 
-// Whose a value may be.
+// Whose value can be used.
 const (
-	// AgentMember is each member's by itself, and the mean of them.
+	// AgentMember uses each member's own value, and the mean of them.
 	AgentMember AgentOf = "member"
-	// AgentTotal is the sum of all members'.
+	// AgentTotal uses the sum over all members.
 	AgentTotal AgentOf = "total"
 )
 
-// AgentOfs lists what a source may name.
+// AgentOfs lists the valid values.
 var AgentOfs = []AgentOf{AgentMember, AgentTotal}
 
-// PrometheusSource is a query, in PromQL, that returns one value.
+// PrometheusSource is a PromQL query that returns one value.
 type PrometheusSource struct {
 	URL   string `json:"url"`
 	Query string `json:"query"`
 }
 
-// QueueSource is the length of a queue: exactly one of its fields is set.
+// QueueSource is the length of a queue: exactly one field is set.
 type QueueSource struct {
 	HTTP  *HTTPQueue  `json:"http,omitempty"`
 	Redis *RedisQueue `json:"redis,omitempty"`
-	// Command prints the length. It is run by the controller.
+	// Command prints the length. The controller runs it.
 	Command []string `json:"command,omitempty"`
 }
 
-// HTTPQueue is a number in the JSON that an address answers with.
+// HTTPQueue is a number in the JSON that a URL returns.
 type HTTPQueue struct {
 	URL string `json:"url"`
-	// Path is where the number is, in the syntax of GJSON, such as "queue.length"; the whole answer where it is empty.
+	// Path locates the number in GJSON syntax, such as "queue.length"; empty means the whole response.
 	Path string `json:"path,omitempty"`
 }
 
-// RedisQueue is the length of a list in Redis.
+// RedisQueue is the length of a Redis list.
 type RedisQueue struct {
 	// Address is <host>:<port>.
 	Address  string `json:"address"`
@@ -113,43 +112,43 @@ type RedisQueue struct {
 	Database int    `json:"database,omitempty"`
 }
 
-// ProgressSource is how fast members get on, in steps a second, by the lines of their logs.
+// ProgressSource is how fast members progress, in steps per second, read from their logs.
 type ProgressSource struct {
-	// Pattern is a regular expression in Go's syntax. Where it has a group named "step", that is the number of the
-	// step, which counts up; else each line that it matches is one step.
+	// Pattern is a regular expression in Go's syntax. A group named "step" captures the step number, which counts up;
+	// without one, each matching line is one step.
 	Pattern string `json:"pattern"`
-	// Role is whose logs are read; that of the policy where it is empty.
+	// Role is the role whose logs are read; empty means the policy's own.
 	Role string `json:"role,omitempty"`
-	// Combine is CombineSum where it is empty.
+	// Combine defaults to CombineSum.
 	Combine Combine `json:"combine,omitempty"`
 }
 
-// Combine makes one progress of that of the members.
+// Combine turns the progress of the members into one value.
 type Combine string
 
 // How the progress of members is combined.
 const (
-	// CombineSum is for members that work on steps of their own. CombineMean and CombineMax are for those that tell of
-	// the same steps: by CombineMean all of them have to, and so all are at work; by CombineMax one is enough.
+	// CombineSum is for members that work on separate steps. CombineMean and CombineMax are for members that report the
+	// same steps: CombineMean needs all of them to report, which shows that all are working, CombineMax just one.
 	CombineSum  Combine = "sum"
 	CombineMean Combine = "mean"
 	CombineMax  Combine = "max"
 )
 
-// Combines lists what a source may name.
+// Combines lists the valid values.
 var Combines = []Combine{CombineSum, CombineMean, CombineMax}
 
-// ScalingHook is something of the user's that is asked or told: an address that is sent JSON by POST, or a command that
-// finds it on its standard input. Exactly one of the two is set.
+// ScalingHook is a program or endpoint of the user's: a URL that receives JSON by POST, or a command that receives it
+// on standard input. Exactly one of the two is set.
 type ScalingHook struct {
 	URL     string   `json:"url,omitempty"`
 	Command []string `json:"command,omitempty"`
-	// Timeout is DefaultHookTimeout where it is nil.
+	// Timeout defaults to DefaultHookTimeout.
 	Timeout *Duration `json:"timeout,omitempty"`
 }
 
-// DefaultHookTimeout is how long a hook may take.
+// DefaultHookTimeout is how long a hook may take by default.
 const DefaultHookTimeout = 10 * time.Second
 
-// Limit is how long the hook may take, with the default filled in.
+// Limit returns how long the hook may take, with the default filled in.
 func (h ScalingHook) Limit() time.Duration { return h.Timeout.Or(DefaultHookTimeout) }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The bounds of where metrics come from. What agents measure they remember for MaxAgentWindow; other values are the
-// controller's own.
+// Bounds for the sources of metrics. Agents keep their measurements for MaxAgentWindow; the controller keeps all other
+// values itself.
 const (
 	MinMetricWindow = time.Second
 	MaxAgentWindow  = 10 * time.Minute
@@ -23,11 +23,11 @@ const (
 	MaxHookTimeout  = 5 * time.Minute
 )
 
-// StepGroup is the name of the group in a pattern of [ProgressSource] that is the number of the step.
+// StepGroup is the name of the group that captures the step number in a [ProgressSource] pattern.
 const StepGroup = "step"
 
-// ValidateSources returns what is wrong with where the metrics of a policy come from that is to be run. A policy that
-// is only tried out needs no sources, and so [AutoscalingPolicy.Validate] does not ask for them.
+// ValidateSources returns what is wrong with the metrics' sources in a policy that will be run. A policy that is only
+// backtested needs no sources, so [AutoscalingPolicy.Validate] does not require them.
 func (p AutoscalingPolicy) ValidateSources() Problems {
 	var ps Problems
 	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
@@ -36,7 +36,7 @@ func (p AutoscalingPolicy) ValidateSources() Problems {
 	return ps
 }
 
-// validateSource checks the one source that there is to be, and those that are too many, too.
+// validateSource checks that the metric has exactly one source, and that the source is valid.
 func (m ScalingMetric) validateSource(ps *Problems, at Path) {
 	metric, at := at, at.At("source")
 	var names, all []string
@@ -77,7 +77,7 @@ func (m ScalingMetric) validateSource(ps *Problems, at Path) {
 	}
 }
 
-// withoutSource says why the metric's algorithm has no source; "" where it has one.
+// withoutSource says why the metric's algorithm takes no source; "" if it takes one.
 func (m ScalingMetric) withoutSource() string {
 	switch {
 	case m.Algorithm.Ratio != nil:
@@ -90,7 +90,8 @@ func (m ScalingMetric) withoutSource() string {
 	return ""
 }
 
-// validateWhole finds algorithms that take a mean of members for a metric of the whole, or the other way round.
+// validateWhole finds algorithms that expect a mean of members but get a metric of the whole role, or the other way
+// round.
 func (m ScalingMetric) validateWhole(ps *Problems, metric Path) {
 	total, at := m.Source.Agent.Of == AgentTotal, metric.At("source", "agent", "of")
 	inputs := []Path{at, metric.At("algorithm", "target", "per")}
@@ -117,7 +118,7 @@ func (m ScalingMetric) validateWhole(ps *Problems, metric Path) {
 	}
 }
 
-// validateWindow checks over which time values are aggregated, and how.
+// validateWindow checks the window and the aggregation.
 func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 	longest := MaxMetricWindow
 	if m.Source.Agent != nil {
@@ -140,7 +141,7 @@ func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 	}
 }
 
-// validateReadyAfter checks since when what members take of the processors counts.
+// validateReadyAfter checks ready_after, which only applies to CPU usage of single members.
 func (m ScalingMetric) validateReadyAfter(ps *Problems, at Path) {
 	checkDuration(ps, at, "Invalid time", m.ReadyAfter, 0, MaxReadyAfter)
 	if s := m.Source.Agent; m.ReadyAfter != nil && (s == nil || !s.OfProcessors() || s.Of == AgentTotal) {
@@ -239,8 +240,8 @@ func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 	checkDuration(ps, at.At("timeout"), "Invalid time limit", h.Timeout, MinHookTimeout, longest)
 }
 
-// checkURL adds a problem where a text is not an address that can be asked by HTTP, and returns it where it is one.
-// User and password are no part of one, which is kept in the state and with the cluster.
+// checkURL parses text as an HTTP URL, and returns nil and adds a problem if it is not one. User and password are
+// rejected, as URLs are kept in the state and with the cluster.
 func checkURL(ps *Problems, at Path, text, example string) *url.URL {
 	u, err := url.Parse(text)
 	if err == nil && u.User != nil {
@@ -257,7 +258,7 @@ func checkURL(ps *Problems, at Path, text, example string) *url.URL {
 	return nil
 }
 
-// shown quotes a text in which no password is to be shown.
+// shown quotes a text, unless it may contain a password.
 func shown(text string) string {
 	if strings.Contains(text, "@") {
 		return "what is given (not shown, as there may be a password in it)"
@@ -265,7 +266,7 @@ func shown(text string) string {
 	return strconv.Quote(text)
 }
 
-// checkCommand adds a problem where there is no program to run.
+// checkCommand adds a problem if there is no program to run.
 func checkCommand(ps *Problems, at Path, command []string) {
 	if len(command) == 0 || strings.TrimSpace(command[0]) == "" {
 		ps.Add(at, "No program", "%q names no program; its path or name is allowed, followed by its arguments", command)

@@ -43,7 +43,7 @@ func TestValidateSources(t *testing.T) {
 	steps := progress(ProgressSource{Pattern: `step (?P<step>\d+)`, Role: "worker", Combine: CombineMax})
 	for name, test := range map[string]struct {
 		metric ScalingMetric
-		// path is of the only problem, within the metric, and detail a part of what it says; "" where there is none.
+		// path is that of the only problem, within the metric, and detail a part of its text; "" if there is none.
 		path, detail string
 	}{
 		"members":                     {agent(mean, ""), "", ""},
@@ -133,7 +133,7 @@ func TestValidateSources(t *testing.T) {
 	}
 }
 
-// What is tried out needs no source.
+// TestSourcesAreOfPoliciesThatRun checks that a policy that is only backtested needs no source.
 func TestSourcesAreOfPoliciesThatRun(t *testing.T) {
 	p := AutoscalingPolicy{Group: "g", Role: "r", Min: 1, Max: 2, Metrics: map[string]ScalingMetric{"m": targetMetric(TargetAlgorithm{Value: 1})}}
 	if ps := p.Validate(); len(ps) > 0 {
@@ -144,7 +144,7 @@ func TestSourcesAreOfPoliciesThatRun(t *testing.T) {
 	}
 }
 
-// An address that is accepted can be asked and has no password, and no problem shows one.
+// FuzzCheckURL checks that an accepted URL can be requested and has no password, and that no problem reveals one.
 func FuzzCheckURL(f *testing.F) {
 	for _, text := range []string{"http://a", "https://a:1/b?c#d", "http://u:p@a", "u:p@a", "http://[", "http://u:%@a", "//a", "http://a:0"} {
 		f.Add(text)

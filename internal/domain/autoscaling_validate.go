@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The bounds of what a policy may say.
+// Bounds for policies.
 const (
 	MinScalingInterval = time.Second
 	MaxScalingInterval = time.Hour
@@ -18,13 +18,13 @@ const (
 	MinRatePeriod      = time.Second
 	MaxRatePeriod      = 30 * time.Minute
 	MaxStabilisation   = time.Hour
-	// MinSeasonLeads is how many times as long as the lead of a forecast its season is at least: what lies ahead must
-	// not be of this season already.
+	// MinSeasonLeads is the minimum ratio of a forecast's season to its lead. The seasonal profile at the time ahead
+	// must still come from earlier seasons.
 	MinSeasonLeads = 10
 )
 
-// Validate returns what is wrong with the policy, whatever cluster it is for. Times in the syntax of cron and time
-// zones are left to package autoscale.
+// Validate returns what is wrong with the policy, regardless of its cluster. Package autoscale checks cron expressions
+// and time zones.
 func (p AutoscalingPolicy) Validate() Problems {
 	var ps Problems
 	CheckName(&ps, Path{"group"}, "group", p.Group)
@@ -60,7 +60,7 @@ func (p AutoscalingPolicy) Validate() Problems {
 	return ps
 }
 
-// validateFollowed finds policies by which nothing ever asks for a count.
+// validateFollowed finds policies in which nothing ever asks for a count.
 func (p AutoscalingPolicy) validateFollowed(ps *Problems) {
 	switch followed := p.followed(); {
 	case len(followed) > 0 || len(p.Schedules) > 0 || p.Vertical != nil:
@@ -74,7 +74,7 @@ func (p AutoscalingPolicy) validateFollowed(ps *Problems) {
 	ps.DecidedBy([]Path{{"metrics"}, {"schedules"}, {"vertical"}})
 }
 
-// followed are the names of the metrics that ask for a count, sorted.
+// followed returns the names of the metrics that ask for a count, sorted.
 func (p AutoscalingPolicy) followed() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(p.Metrics)), func(name string) bool { return p.Metrics[name].Observed() })
 }
@@ -93,7 +93,7 @@ func (p AutoscalingPolicy) validateCounts(ps *Problems) {
 	}
 }
 
-// bounds are the counts that the policy allows, in words.
+// bounds describes the counts that the policy allows.
 func (p AutoscalingPolicy) bounds() string {
 	return fmt.Sprintf("%d to %d, which are min and max,", p.Min, p.Max)
 }
@@ -114,7 +114,7 @@ func (p AutoscalingPolicy) validateSchedule(ps *Problems, at Path, s ScalingSche
 	}
 }
 
-// validateWaking finds policies by which a role that has come to have no members never has any again.
+// validateWaking finds policies under which a role that was scaled to 0 never has members again.
 func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	followed := p.followed()
 	if p.Min != 0 || p.Max <= 0 || len(followed) == 0 {
@@ -136,8 +136,8 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
 }
 
-// wakes reports whether the metric can ask for members where there are none: its algorithm does not make its count of
-// the present one, or of what members show, or it asks for the largest count where members show nothing.
+// wakes reports whether the metric can ask for members while there are none: its algorithm does not depend on the
+// present count or on what members report, or it asks for the maximum count if members report nothing.
 func (m ScalingMetric) wakes() bool {
 	switch a := m.Algorithm; {
 	case m.MissingRule() == MissingMax:
@@ -183,7 +183,7 @@ func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
 	}
 }
 
-// validateObserved finds what is of use only to an algorithm, of a metric that has none.
+// validateObserved finds attributes that only matter to an algorithm, on a metric without one.
 func (m ScalingMetric) validateObserved(ps *Problems, at Path) {
 	checkDuration(ps, at.At("stale_after"), "Invalid age", m.StaleAfter, MinStaleAfter, math.MaxInt64)
 	for _, rule := range []struct {
@@ -222,7 +222,7 @@ func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
 	}
 }
 
-// validate checks the algorithm, and those that are too many, too.
+// validate checks that there is exactly one algorithm, and that it is valid.
 func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 	var names []string
 	for _, algorithm := range []struct {
@@ -340,8 +340,7 @@ func (a RatioAlgorithm) validate(ps *Problems, at Path, role string) {
 	checkPositive(ps, at.At("per"), "Invalid ratio", a.Per)
 }
 
-// The shares of time, in percent, that may have too few members. Less than the least could not be told from chance
-// within weeks.
+// The range of RiskAlgorithm.Percent. A share below the minimum could not be told from chance within weeks.
 const (
 	MinRiskPercent = 0.1
 	MaxRiskPercent = 50
@@ -355,7 +354,7 @@ func (a RiskAlgorithm) validate(ps *Problems, at Path) {
 	validateCapacity(ps, at, a.Capacity, a.Per)
 }
 
-// validateCapacity checks how much of a metric one member carries.
+// validateCapacity checks how much of a metric one member can carry.
 func validateCapacity(ps *Problems, at Path, capacity float64, per TargetPer) {
 	switch {
 	case capacity != 0:
@@ -404,7 +403,7 @@ func (r ScalingRate) validate(ps *Problems, at Path) {
 	checkDuration(ps, at.At("period"), "Invalid period", &r.Period, MinRatePeriod, MaxRatePeriod)
 }
 
-// checkLabel adds a problem where a name of the user's would not fit into a line of text.
+// checkLabel adds a problem if a user-chosen name does not fit into a line of text.
 func checkLabel(ps *Problems, at Path, what, name string) {
 	printable := !strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) })
 	if strings.TrimSpace(name) == "" || len(name) > MaxNameLength || !printable {
@@ -412,7 +411,7 @@ func checkLabel(ps *Problems, at Path, what, name string) {
 	}
 }
 
-// checkThresholds checks a lower and an upper threshold, each where it is not nil.
+// checkThresholds checks a lower and an upper threshold, either of which may be nil.
 func checkThresholds(ps *Problems, at Path, lower, upper *float64) {
 	if lower != nil {
 		checkNumber(ps, at.At("lower"), "Invalid threshold", *lower, math.Inf(1))
@@ -426,14 +425,14 @@ func checkThresholds(ps *Problems, at Path, lower, upper *float64) {
 	}
 }
 
-// checkPositive adds a problem where a number is not above 0.
+// checkPositive adds a problem if a number is not finite and above 0.
 func checkPositive(ps *Problems, at Path, summary string, value float64) {
 	if !(value > 0) || math.IsInf(value, 0) {
 		ps.Add(at, summary, "%s is not allowed here; any number above 0 is", number(value))
 	}
 }
 
-// checkNumber adds a problem where a number is not finite, below 0, or above the most that is allowed.
+// checkNumber adds a problem if a number is not finite, below 0 or above most.
 func checkNumber(ps *Problems, at Path, summary string, value, most float64) {
 	if value >= 0 && value <= most && !math.IsInf(value, 0) {
 		return
@@ -445,7 +444,7 @@ func checkNumber(ps *Problems, at Path, summary string, value, most float64) {
 	ps.Add(at, summary, "%s is not allowed here; 0 to %s is", number(value), number(most))
 }
 
-// checkDuration adds a problem where a time is out of its bounds, both of which are allowed.
+// checkDuration adds a problem if a duration is not between least and most, inclusive.
 func checkDuration(ps *Problems, at Path, summary string, value *Duration, least, most time.Duration) {
 	switch {
 	case value == nil || time.Duration(*value) >= least && time.Duration(*value) <= most:
@@ -456,5 +455,5 @@ func checkDuration(ps *Problems, at Path, summary string, value *Duration, least
 	}
 }
 
-// number writes a number as the user would have.
+// number formats a number the way a user would write it.
 func number(value float64) string { return strconv.FormatFloat(value, 'g', -1, 64) }

@@ -12,7 +12,7 @@ func targetMetric(target TargetAlgorithm) ScalingMetric {
 	return ScalingMetric{Algorithm: ScalingAlgorithm{Target: &target}}
 }
 
-// validPolicy is a policy without faults that uses all that there is.
+// validPolicy is a valid policy that sets everything there is to set.
 func validPolicy() AutoscalingPolicy {
 	duration := func(d time.Duration) *Duration { return new(Duration(d)) }
 	return AutoscalingPolicy{
@@ -54,7 +54,7 @@ func validPolicy() AutoscalingPolicy {
 }
 
 func TestAutoscalingPolicyValidate(t *testing.T) {
-	// with is a valid policy with a metric "m" as the only one.
+	// with returns a valid policy with "m" as its only metric.
 	with := func(change func(p *AutoscalingPolicy, m *ScalingMetric)) AutoscalingPolicy {
 		p, m := validPolicy(), targetMetric(TargetAlgorithm{Value: 60})
 		change(&p, &m)
@@ -88,7 +88,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 	minute := Duration(time.Minute)
 	for name, test := range map[string]struct {
 		policy AutoscalingPolicy
-		// path is of the only problem, and detail a part of what it says; "" where there is none.
+		// path is that of the only problem, and detail a part of its text; "" if there is none.
 		path, detail string
 	}{
 		"all there is":            {policy(func(*AutoscalingPolicy) {}), "", ""},
@@ -312,7 +312,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 	}
 }
 
-// All faults are told at once, and in the same order each time.
+// TestAutoscalingPolicyValidateTellsAll checks that all faults are reported at once, and in the same order each time.
 func TestAutoscalingPolicyValidateTellsAll(t *testing.T) {
 	p := AutoscalingPolicy{
 		Min: 3, Max: 2, Metrics: map[string]ScalingMetric{"b": {OnMissing: MissingMax}, "a": targetMetric(TargetAlgorithm{})}, Schedules: map[string]ScalingSchedule{"s": {Count: 2}},

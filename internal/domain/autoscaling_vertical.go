@@ -6,63 +6,61 @@ import (
 	"time"
 )
 
-// VerticalScaling moves what a member of the role requests, between bounds, by what members use: as the Vertical Pod
-// Autoscaler of Kubernetes does.
+// VerticalScaling adjusts what each member of the role requests, within bounds, to what members use, like Kubernetes'
+// Vertical Pod Autoscaler.
 type VerticalScaling struct {
-	// CPUs and MemoryMiB are the bounds of each, which is left alone where they are nil. One of them there has to be.
+	// CPUs and MemoryMiB are the bounds of each resource. nil leaves that resource alone; at least one must be set.
 	CPUs      *AmountBounds `json:"cpus,omitempty"`
 	MemoryMiB *AmountBounds `json:"memory_mib,omitempty"`
-	// Percentile is the part of the time, in percent, in which a member uses no more than what is recommended;
-	// DefaultVerticalPercentile where it is nil.
+	// Percentile is the percentage of time in which a member uses no more than the recommendation; nil means
+	// DefaultVerticalPercentile.
 	Percentile *float64 `json:"percentile,omitempty"`
-	// MarginPercent is how much more than that is recommended, in percent; DefaultVerticalMargin where it is nil.
+	// MarginPercent is added to that usage for the recommendation, in percent; nil means DefaultVerticalMargin.
 	MarginPercent *float64 `json:"margin_percent,omitempty"`
-	// LearnFor is how long members have to have been measured before anything is applied; DefaultLearnFor where it is
-	// nil.
+	// LearnFor is how long members must have been measured before anything is applied; nil means DefaultLearnFor.
 	LearnFor *Duration `json:"learn_for,omitempty"`
-	// Apply is ApplyNever where it is empty.
+	// Apply defaults to ApplyNever.
 	Apply VerticalApply `json:"apply,omitempty"`
 }
 
-// AmountBounds bound an amount of a resource, both included.
+// AmountBounds bounds an amount of a resource, inclusive.
 type AmountBounds struct {
 	Min float64 `json:"min"`
 	Max float64 `json:"max"`
 }
 
-// VerticalApply says when members get what is recommended.
+// VerticalApply says when members get the recommended size.
 type VerticalApply string
 
-// When members may get what is recommended.
+// When members can get the recommended size.
 const (
-	// ApplyNever leaves it at the recommendation.
+	// ApplyNever only recommends.
 	ApplyNever VerticalApply = "recommend"
-	// ApplyAtStart has members that are started request it, and restarts none for it.
+	// ApplyAtStart applies it to members as they start, and restarts none for it.
 	ApplyAtStart VerticalApply = "restart"
-	// ApplyInPlace has members that run have it, too, as far as that is possible without restarting them: another limit
-	// of processors, and a higher one of memory.
+	// ApplyInPlace also applies it to running members as far as possible without a restart: any CPU limit, and a higher
+	// memory limit.
 	ApplyInPlace VerticalApply = "in_place"
 )
 
-// VerticalApplies lists what a policy may name.
+// VerticalApplies lists the valid values.
 var VerticalApplies = []VerticalApply{ApplyNever, ApplyAtStart, ApplyInPlace}
 
-// The defaults of vertical scaling: those of Kubernetes, and a day that has been seen as a whole.
+// Defaults of vertical scaling: percentile and margin as in Kubernetes, and one full day of measurements.
 const (
 	DefaultVerticalPercentile = 90
 	DefaultVerticalMargin     = 15
 	DefaultLearnFor           = 24 * time.Hour
 )
 
-// The bounds of what vertical scaling may be told.
+// Bounds for vertical scaling.
 const (
 	MaxVerticalMargin = 1000
 	MaxLearnFor       = 30 * 24 * time.Hour
 	minMemoryMiB      = 1
 )
 
-// Share is the part of the time in which a member uses no more than what is recommended, from 0 to 1, with the default
-// filled in.
+// Share returns Percentile as a fraction from 0 to 1, with the default filled in.
 func (v VerticalScaling) Share() float64 {
 	if v.Percentile != nil {
 		return *v.Percentile / 100
@@ -70,7 +68,7 @@ func (v VerticalScaling) Share() float64 {
 	return DefaultVerticalPercentile / 100.
 }
 
-// Margin is by what the amount that is used is multiplied, with the default filled in.
+// Margin returns the factor by which the measured usage is multiplied, with the default filled in.
 func (v VerticalScaling) Margin() float64 {
 	if v.MarginPercent != nil {
 		return 1 + *v.MarginPercent/100
@@ -78,10 +76,10 @@ func (v VerticalScaling) Margin() float64 {
 	return 1 + DefaultVerticalMargin/100.
 }
 
-// Learns is how long members have to have been measured before anything is applied, with the default filled in.
+// Learns returns how long members must have been measured before anything is applied, with the default filled in.
 func (v VerticalScaling) Learns() time.Duration { return v.LearnFor.Or(DefaultLearnFor) }
 
-// ApplyRule is when members get what is recommended, with the default filled in.
+// ApplyRule returns Apply with the default filled in.
 func (v VerticalScaling) ApplyRule() VerticalApply { return cmp.Or(v.Apply, ApplyNever) }
 
 func (v VerticalScaling) validate(ps *Problems, at Path) {
@@ -103,7 +101,7 @@ func (v VerticalScaling) validate(ps *Problems, at Path) {
 	}
 }
 
-// validate checks bounds, which may be nil, against the least amount that there can be.
+// validate checks bounds, which may be nil. least is the smallest valid amount.
 func (b *AmountBounds) validate(ps *Problems, at Path, least float64) {
 	switch {
 	case b == nil:
@@ -115,5 +113,5 @@ func (b *AmountBounds) validate(ps *Problems, at Path, least float64) {
 	}
 }
 
-// maxAmount bounds amounts, so that nothing computed of them overflows: it is far beyond what any host has.
+// maxAmount bounds amounts so that nothing computed from them overflows. It is far beyond any host.
 const maxAmount = 1e9

@@ -11,18 +11,18 @@ import (
 type Cluster struct {
 	Name   string `json:"name"`
 	Engine string `json:"engine"`
-	// Endpoint is where the engine is reached; empty where it needs none, or its default is meant.
+	// Endpoint is where the engine is reached; empty if the engine needs none, or for its default.
 	Endpoint string          `json:"endpoint,omitempty"`
 	Hosts    map[string]Host `json:"hosts"`
-	// Network is the network of the members, for engines that make one.
+	// Network is the members' network, for engines that create one.
 	Network *Network `json:"network,omitempty"`
 	Agent   Agent    `json:"agent,omitzero"`
-	// ID is how the engine knows the hosts as a whole, such as the ID of a Swarm; empty where there is no taking them
-	// for others. It is the engine's to set.
+	// ID is the engine's identifier for the cluster as a whole, such as the ID of a Swarm; empty if the hosts can't be
+	// mistaken for another cluster's. Only the engine sets it.
 	ID string `json:"id,omitempty"`
 }
 
-// Ref returns what reaches the cluster.
+// Ref returns the reference to the cluster.
 func (c Cluster) Ref() ClusterRef {
 	return ClusterRef{Engine: c.Engine, Name: c.Name, Endpoint: c.Endpoint}
 }
@@ -32,39 +32,39 @@ type ClusterRef struct{ Engine, Name, Endpoint string }
 
 // Host is a machine of a cluster.
 type Host struct {
-	// Address is where the host is reached: by members, without a port, where they share their hosts' addresses;
-	// by Trainyard, as an address of the host's engine such as ssh://ops@gpu1, for engines that run on each host.
+	// Address is where the host is reached. If members share their host's address, members use it, without a port; for
+	// engines that run on each host, Trainyard connects to it, such as ssh://ops@gpu1.
 	Address string `json:"address,omitempty"`
 	// Labels are matched by a role's placement.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Capacity is what the members on this host may request in all.
+	// Capacity is what the members on this host may request in total.
 	Capacity Capacity `json:"capacity"`
-	// Role and Availability are left as they are where they are empty.
+	// Role and Availability are left unchanged if empty.
 	Role         HostRole         `json:"role,omitempty"`
 	Availability HostAvailability `json:"availability,omitempty"`
-	// AdvertiseAddress is where the other hosts reach this one; empty leaves the choice to the engine.
+	// AdvertiseAddress is where the other hosts reach this one; if it is empty, the engine chooses.
 	AdvertiseAddress string `json:"advertise_address,omitempty"`
 	// Socket is the path of the engine's socket on the host, for a controller that runs there in a container. If it is
 	// "", the engine finds it.
 	Socket string `json:"socket,omitempty"`
-	// ID is how the engine knows the host, and Joined tells that Trainyard made it part of the cluster, and so takes it
-	// out again. Both are the engine's to set.
+	// ID is the engine's identifier for the host. Joined is true if Trainyard added the host to the cluster, and so
+	// will remove it again. Only the engine sets them.
 	ID     string `json:"id,omitempty"`
 	Joined bool   `json:"joined,omitempty"`
 }
 
-// HostRole is the part that a host has in its cluster.
+// HostRole is the role of a host in its cluster.
 type HostRole string
 
 // The roles of hosts.
 const (
-	// HostManager keeps what is stored of the cluster.
+	// HostManager stores the state of the cluster.
 	HostManager HostRole = "manager"
 	// HostWorker only runs members.
 	HostWorker HostRole = "worker"
 )
 
-// HostRoles lists the roles that a host may have.
+// HostRoles lists the valid values.
 var HostRoles = []HostRole{HostManager, HostWorker}
 
 // HostAvailability says whether a host takes members; the names are Docker's.
@@ -78,33 +78,32 @@ const (
 	HostDrained HostAvailability = "drain"
 )
 
-// HostAvailabilities lists the availabilities that a host may have.
+// HostAvailabilities lists the valid values.
 var HostAvailabilities = []HostAvailability{HostActive, HostPaused, HostDrained}
 
 // Agent says how the hosts of a cluster are measured.
 type Agent struct {
-	// Disabled leaves the hosts without an agent: what they and their members use is not known, nor which GPUs there
-	// are.
+	// Disabled runs no agents: neither the GPUs of the hosts nor the usage of hosts and members are known.
 	Disabled bool `json:"disabled,omitempty"`
-	// Image is what agents run from where they are containers; empty is that of the controller.
+	// Image is the image of agents that run in containers; empty means the controller's.
 	Image string `json:"image,omitempty"`
-	// MetricsPort is the port at which the agent of each host serves metrics to Prometheus; the controller has the next
-	// one. 0 serves none.
+	// MetricsPort is the port on which each host's agent serves Prometheus metrics; the controller uses the next port.
+	// 0 disables both.
 	MetricsPort int `json:"metrics_port,omitempty"`
 }
 
 // Network is the network that the members of a cluster share.
 type Network struct {
-	// Subnet is its range of addresses in CIDR notation; empty leaves the choice to the engine.
+	// Subnet is its address range in CIDR notation; if it is empty, the engine chooses.
 	Subnet string `json:"subnet,omitempty"`
-	// Encrypted encrypts what members send from host to host, and Attachable lets plain containers join.
+	// Encrypted encrypts traffic between hosts. Attachable lets standalone containers join.
 	Encrypted  bool `json:"encrypted,omitempty"`
 	Attachable bool `json:"attachable,omitempty"`
 }
 
 // Capacity is an amount of a host's resources.
 type Capacity struct {
-	// CPUs is a number of processors; fractions are allowed.
+	// CPUs is a number of CPUs and may be fractional.
 	CPUs float64 `json:"cpus"`
 	// MemoryMiB is an amount of memory in MiB.
 	MemoryMiB int64 `json:"memory_mib"`
@@ -115,7 +114,7 @@ func (c Cluster) HostNames() []string {
 	return slices.Sorted(maps.Keys(c.Hosts))
 }
 
-// Validate returns what is wrong with the specification, whatever engine runs it.
+// Validate returns what is wrong with the specification, regardless of the engine.
 func (c Cluster) Validate() Problems {
 	var ps Problems
 	CheckName(&ps, Path{"name"}, "cluster", c.Name)

@@ -2,13 +2,13 @@ package domain
 
 import "time"
 
-// Condemnation is an error of the driver that condemns a GPU until it is reset, see [ResetXID].
+// Condemnation is a driver error that makes a GPU unusable until it is reset, see [ResetXID].
 type Condemnation struct {
 	XID int       `json:"xid"`
 	At  time.Time `json:"at"`
-	// Boot is the ID of the start of its host during which that was; empty where the host does not tell.
+	// Boot is the boot ID of the host at that time; empty if the host does not report one.
 	Boot string `json:"boot,omitempty"`
-	// Asked tells that the driver itself has asked for a recovery since.
+	// Asked reports whether the driver itself has asked for a recovery since.
 	Asked bool `json:"asked,omitempty"`
 }
 
@@ -19,9 +19,9 @@ func (c Condemnation) Equal(other Condemnation) bool {
 	return c == other && at.Equal(other.At)
 }
 
-// After returns the condemnation after a look at the GPU, during a start of its host, and false where the look shows
-// that the GPU has been reset: the host was started again, the GPU or its driver was gone since, or the driver has
-// asked for a recovery and no longer does.
+// After returns the condemnation updated with the current state of the GPU and the host's boot ID. holds is false if
+// the GPU has been reset: the host was rebooted, the GPU or its driver has been gone since, or the driver asked for a
+// recovery and no longer does.
 func (c Condemnation) After(look GPU, boot string) (next Condemnation, holds bool) {
 	rebooted := c.Boot != "" && boot != "" && c.Boot != boot
 	asks := look.RecoveryNeeded

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// validateContainer checks what a role or the group as a whole says of its members' containers.
+// validateContainer checks the container settings of a role or of the whole group.
 func validateContainer(ps *Problems, at Path, c *Container) {
 	if c == nil {
 		return
@@ -33,10 +33,10 @@ func validateContainer(ps *Problems, at Path, c *Container) {
 	validateFiles(ps, at, c)
 }
 
-// containerUser is a user or a UID, and a group or a GID.
+// containerUser matches a user name or UID, optionally with a group name or GID.
 var containerUser = regexp.MustCompile(`^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10})(:([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10}))?$`)
 
-// stopSignals are the signals whose default is to end a process.
+// stopSignals are the signals that end a process by default.
 var stopSignals = []string{
 	"SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGKILL", "SIGUSR1", "SIGUSR2", "SIGABRT", "SIGALRM", "SIGPIPE", "SIGPROF", "SIGVTALRM",
 	"SIGXCPU", "SIGXFSZ", "SIGTRAP", "SIGSYS", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGPOLL", "SIGPWR", "SIGSTKFLT",
@@ -67,7 +67,7 @@ func validateUlimits(ps *Problems, at Path, ulimits map[string]Ulimit) {
 	}
 }
 
-// minHealthWait is the shortest time that Docker takes for a health check.
+// minHealthWait is the shortest duration that Docker accepts in a health check.
 const minHealthWait = Duration(time.Millisecond)
 
 func validateHealthCheck(ps *Problems, at Path, check *HealthCheck) {
@@ -116,9 +116,9 @@ func validatePorts(ps *Problems, at Path, ports map[string]PublishedPort) {
 }
 
 const (
-	// maxConfigBytes leaves room for what an engine adds to a config; Swarm's own bound is 1,024,000 bytes.
+	// maxConfigBytes leaves room for what an engine adds to a config; Swarm's own limit is 1,024,000 bytes.
 	maxConfigBytes = 1_000_000
-	// maxMode has the permissions of user, group and others.
+	// maxMode allows the permission bits of user, group and others.
 	maxMode = 0o777
 )
 
@@ -126,7 +126,7 @@ func validateFiles(ps *Problems, at Path, c *Container) {
 	for _, name := range slices.Sorted(maps.Keys(c.Configs)) {
 		file, path := c.Configs[name], at.At("configs", Key(name))
 		validateKey(ps, path, "config", name)
-		if file.Target != "" { // whether there has to be one is the engine's to say
+		if file.Target != "" { // the engine decides whether one is required
 			validateTarget(ps, path.At("target"), file.Target)
 		}
 		validateMode(ps, path.At("mode"), file.Mode)
@@ -148,8 +148,8 @@ func validateFiles(ps *Problems, at Path, c *Container) {
 	}
 }
 
-// validateConfigsSize checks that the configs of all roles fit into the document of their group, which holds them as
-// they are declared: a role without a container of its own adds nothing.
+// validateConfigsSize checks that the configs of all roles fit into the group's document, which holds them as declared:
+// a role without a container block of its own adds nothing.
 func validateConfigsSize(ps *Problems, g Group) {
 	total := sizeOfConfigs(g.Container)
 	largest, at := total, Path{"container", "configs"}
@@ -170,7 +170,7 @@ func sizeOfConfigs(c *Container) (size int) {
 		return 0
 	}
 	for _, file := range c.Configs {
-		if len(file.Content) < maxConfigBytes { // or else that is the fault
+		if len(file.Content) < maxConfigBytes { // a larger one is reported by itself
 			size += jsonSize(file.Content)
 		}
 	}
@@ -183,7 +183,7 @@ func validateMode(ps *Problems, at Path, mode FileMode) {
 	}
 }
 
-// keyName is what names a config, a secret or a port within its container: it becomes part of file and object names.
+// keyName matches the name of a config, a secret or a port. It becomes part of file and object names.
 var keyName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
 func validateKey(ps *Problems, at Path, what, name string) {

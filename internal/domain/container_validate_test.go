@@ -37,7 +37,7 @@ func TestValidateRejectsImages(t *testing.T) {
 	}
 }
 
-// fullContainer sets all there is to set.
+// fullContainer sets everything there is to set.
 func fullContainer() *domain.Container {
 	return &domain.Container{
 		PullPolicy: domain.PullAlways, User: "trainer:100", Init: true, StopSignal: "SIGRTMIN+3", ShmSizeMiB: 512,
@@ -71,7 +71,7 @@ func TestValidateAcceptsContainers(t *testing.T) {
 	}
 }
 
-// TestValidateRejectsContainers makes one thing wrong at a time, and expects exactly one problem there.
+// TestValidateRejectsContainers introduces one fault at a time, and expects exactly one problem there.
 func TestValidateRejectsContainers(t *testing.T) {
 	const at = `roles["worker"].container.`
 	worker := func(change func(r *domain.Role)) func(g *domain.Group) { return edit("worker", change) }
@@ -194,7 +194,7 @@ func TestValidateRejectsContainers(t *testing.T) {
 	}
 }
 
-// A role's own mounts take the place of the group's, so that those are no clash for it.
+// TestTargetsAreThoseOfTheRole checks that a role's own mounts replace the group's, so that the two do not clash.
 func TestTargetsAreThoseOfTheRole(t *testing.T) {
 	g := group(map[string]int{"ps": 1, "worker": 2})
 	g.Mounts = []domain.Mount{{Source: "/a", Target: "/data"}}
@@ -207,7 +207,7 @@ func TestTargetsAreThoseOfTheRole(t *testing.T) {
 	}
 }
 
-// group returns a group with roles of these numbers of members.
+// group returns a group with these numbers of members by role.
 func group(counts map[string]int) domain.Group {
 	g := domain.Group{
 		Cluster: "lab", Name: "mnist", Framework: "none", Template: domain.Template{Command: []string{"train"}}, Roles: map[string]domain.Role{},
@@ -223,7 +223,7 @@ func contains(text string, parts ...string) bool {
 	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(text, part) })
 }
 
-// edit changes a role of a group.
+// edit returns a function that changes a role of a group.
 func edit(role string, change func(r *domain.Role)) func(g *domain.Group) {
 	return func(g *domain.Group) {
 		r := g.Roles[role]

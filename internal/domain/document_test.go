@@ -72,8 +72,8 @@ func roundTrip[V any](t rapid.TB, want V) {
 	}
 }
 
-// TestDocumentsRoundTrip shows that a document is read as it was written. Lists and maps that may be left out are
-// either nil or not empty: documents do not tell the two apart.
+// TestDocumentsRoundTrip checks that documents are read as they were written. Optional lists and maps are drawn either
+// nil or not empty, as documents do not distinguish nil from empty.
 func TestDocumentsRoundTrip(t *testing.T) {
 	text := rapid.String()
 	texts := filled(rapid.SliceOfN(text, 1, 3))
@@ -183,8 +183,8 @@ func TestDocumentsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRevisionIsNoContent: documents begin with their version, and are written alike whatever their revisions, which
-// are kept beside them.
+// TestRevisionIsNoContent checks that documents begin with their version and do not contain their revision, which is
+// stored alongside them.
 func TestRevisionIsNoContent(t *testing.T) {
 	text := func(document any) string {
 		t.Helper()

@@ -5,7 +5,7 @@ import "time"
 // Duration is a time.Duration that documents hold as text, such as "30s".
 type Duration time.Duration
 
-// MarshalText writes the duration as time.Duration's String does.
+// MarshalText formats the duration as time.Duration.String does.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // UnmarshalText reads what time.ParseDuration accepts.
@@ -15,10 +15,10 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// String returns the duration as time.Duration does.
+// String formats the duration as time.Duration.String does.
 func (d Duration) String() string { return time.Duration(d).String() }
 
-// Or returns the duration, or a default where there is none.
+// Or returns the duration, or otherwise if d is nil.
 func (d *Duration) Or(otherwise time.Duration) time.Duration {
 	if d == nil {
 		return otherwise

@@ -11,14 +11,15 @@ import (
 	"unicode/utf8"
 )
 
-// FilesKind is that of files.
+// FilesKind is the kind of [FilesDocument].
 var FilesKind = Kind{Name: "files", Noun: "files", Planned: true}
 
-// Files are a folder or archive of the machine that applies, brought to every host.
+// Files are a folder or archive of the machine that runs the apply, copied to every host.
 type Files struct {
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
-	// Source is the path on the machine that applies, and Excludes are patterns, as in .gitignore, of what is left out.
+	// Source is the path on the machine that runs the apply. Excludes are patterns of what to leave out, as in
+	// .gitignore.
 	Source   string   `json:"source"`
 	Excludes []string `json:"excludes,omitempty"`
 }
@@ -27,10 +28,10 @@ type Files struct {
 type FilesDocument struct {
 	Header
 	Spec Files `json:"spec"`
-	// Digest is that of the version, see [FileTree.Digest], and SizeBytes its size.
+	// Digest is the version's [FileTree.Digest], and SizeBytes its size.
 	Digest    string `json:"digest"`
 	SizeBytes int64  `json:"size_bytes"`
-	// Applying is true from the first write of an apply until all hosts have the version: where it is true and nobody
+	// Applying is true from the first write of an apply until all hosts have the version. If it is true and nobody
 	// holds the lock, an apply died or failed, and the next one takes over.
 	Applying bool `json:"applying,omitempty"`
 }
@@ -41,7 +42,7 @@ func (*FilesDocument) Kind() Kind { return FilesKind }
 // Key returns the name of the files.
 func (d *FilesDocument) Key() string { return d.Spec.Name }
 
-// Validate returns what is wrong with files, as far as it can be told without a look at their source.
+// Validate returns what is wrong with files, as far as that is possible without reading their source.
 func (f Files) Validate() Problems {
 	var ps Problems
 	CheckName(&ps, Path{"name"}, "files", f.Name)
@@ -56,21 +57,21 @@ func (f Files) Validate() Problems {
 	return ps
 }
 
-// TreeFile is one file of a tree: a regular one, or a symbolic link where Link is its target.
+// TreeFile is one file of a tree: a symbolic link if Link, its target, is set, and a regular file otherwise.
 type TreeFile struct {
 	// Path is relative to the tree, with slashes.
 	Path       string `json:"path"`
 	Executable bool   `json:"executable,omitempty"`
 	Size       int64  `json:"size,omitempty"`
-	// SHA256 is that of the content, in hexadecimal.
+	// SHA256 is the digest of the content, in hexadecimal.
 	SHA256 string `json:"sha256,omitempty"`
 	Link   string `json:"link,omitempty"`
 }
 
-// FileTree are the files of one version, in the order of their paths. Folders are there for what is in them.
+// FileTree lists the files of one version, ordered by path. Folders exist only through the files in them.
 type FileTree []TreeFile
 
-// The bounds of a tree.
+// Limits of a tree.
 const (
 	MaxTreeFiles = 100_000
 	MaxTreeBytes = 4 << 30
@@ -95,7 +96,7 @@ func (t FileTree) Digest() string {
 	return "sha256:" + hex.EncodeToString(hash.Sum(nil))
 }
 
-// Size is the number of bytes of all files.
+// Size returns the number of bytes of all files.
 func (t FileTree) Size() (size int64) {
 	for _, f := range t {
 		size += f.Size
@@ -103,13 +104,12 @@ func (t FileTree) Size() (size int64) {
 	return size
 }
 
-// Sort puts the files in order.
+// Sort orders the files by path.
 func (t FileTree) Sort() {
 	slices.SortFunc(t, func(a, b TreeFile) int { return cmp.Compare(a.Path, b.Path) })
 }
 
-// Check returns an error where a tree can't be on a host: one file in the place of another, or a link that leads out
-// of it.
+// Check returns an error if a host can't hold the tree: a file in the place of another, or a link that leads out of it.
 func (t FileTree) Check() error {
 	files := make(map[string]TreeFile, len(t))
 	folders := map[string]bool{".": true}
@@ -146,18 +146,18 @@ func (t FileTree) Check() error {
 	return nil
 }
 
-// TooManyFiles is the error of a tree of too many files, and TooManyBytes that of one which is too large.
+// TooManyFiles returns the error for a tree of too many files.
 func TooManyFiles(n int) error {
 	return fmt.Errorf("it has %d files; at most %d are allowed: leave out what members don't run from, by .gitignore or excludes", n, MaxTreeFiles)
 }
 
-// TooManyBytes is the error of a tree that is too large.
+// TooManyBytes returns the error for a tree that is too large.
 func TooManyBytes(size int64) error {
 	return fmt.Errorf("its files have %.1f GiB; at most %d GiB are allowed: leave out data and checkpoints, by .gitignore or excludes, and keep them on a shared volume",
 		float64(size)/(1<<30), MaxTreeBytes>>30)
 }
 
-// CheckFilePath returns an error where a path can't be that of a file in a tree.
+// CheckFilePath returns an error if name can't be the path of a file in a tree.
 func CheckFilePath(name string) error {
 	switch {
 	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
@@ -179,7 +179,7 @@ func CheckFilePath(name string) error {
 	return nil
 }
 
-// checkLink follows a link, through others, as the kernel does. It may lead nowhere, but not out of the tree.
+// checkLink follows a link, and links it leads through, as the kernel does. It may dangle, but must not leave the tree.
 func checkLink(files map[string]TreeFile, link TreeFile) error {
 	at, left := path.Dir(link.Path), link.Link
 	if !utf8.ValidString(left) || strings.ContainsRune(left, 0) || len(left) > maxFilePath {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFileTreeDigest: a digest stays what it is, as paths on hosts have it, and tells everything apart that matters.
+// TestFileTreeDigest checks that digests never change, as paths on hosts contain them, and differ for every difference
+// that matters.
 func TestFileTreeDigest(t *testing.T) {
 	tree := FileTree{{Path: "run.sh", Executable: true, Size: 3, SHA256: "aa"}, {Path: "train.py", Size: 1, SHA256: "bb"}}
 	const want = "sha256:40f0b05d914b7ef20325f8df967a34e90eb76fabcb03d07a397adce74bde9321"
@@ -40,7 +41,7 @@ func TestFileTreeCheck(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		tree FileTree
-		says string // empty for a tree that will do
+		says string // empty for a valid tree
 	}{
 		"files":                        {file("a", "b/c", "b/d"), ""},
 		"nothing":                      {nil, "no files"},

@@ -5,91 +5,90 @@ import (
 	"time"
 )
 
-// Device is what stays the same of a GPU: who it is, and what it has.
+// Device is what stays the same about a GPU: its identity and its properties.
 type Device struct {
-	// UUID is the GPU's own, such as "GPU-4fa6a2a8-…", the same at any place and after any restart.
+	// UUID is the GPU's own, such as "GPU-4fa6a2a8-…". It stays the same in another slot or host, and across restarts.
 	UUID  string `json:"uuid"`
 	Model string `json:"model"`
-	// MemoryMiB is all of its memory.
+	// MemoryMiB is its total memory.
 	MemoryMiB int64 `json:"memory_mib"`
-	// NUMANode is the memory node of its host that it is nearest to; nil where the host does not tell.
+	// NUMANode is the nearest NUMA node of its host; nil if the host does not report it.
 	NUMANode *int `json:"numa_node,omitempty"`
-	// Links are the UUIDs of the GPUs that it reaches by NVLink, sorted.
+	// Links are the UUIDs of the GPUs that it reaches over NVLink, sorted.
 	Links []string `json:"links,omitempty"`
 }
 
-// GPU is a device as it was found on its host. What is not known is nil.
+// GPU is a device as found on its host. Unknown values are nil.
 type GPU struct {
 	Device
-	// Index is its number on the host, which may be another after a restart of the host.
+	// Index is its number on the host, which may change when the host restarts.
 	Index    int    `json:"index"`
 	PCIBusID string `json:"pci_bus_id,omitempty"`
 
 	MemoryUsedMiB *int64 `json:"memory_used_mib,omitempty"`
 	MemoryFreeMiB *int64 `json:"memory_free_mib,omitempty"`
-	// Utilisation is how much of the last moment it was working, and MemoryUtilisation how much of that its memory was
-	// read or written, in percent.
+	// Utilisation is the percentage of the last sample period in which it was working. MemoryUtilisation is the
+	// percentage in which its memory was read or written.
 	Utilisation       *float64 `json:"utilisation,omitempty"`
 	MemoryUtilisation *float64 `json:"memory_utilisation,omitempty"`
 	TemperatureC      *int64   `json:"temperature_c,omitempty"`
 	PowerW            *float64 `json:"power_w,omitempty"`
 	PowerLimitW       *float64 `json:"power_limit_w,omitempty"`
-	// ECCErrors are the errors of its memory since the driver was loaded that could not be corrected; nil where ECC is
-	// off.
+	// ECCErrors counts the uncorrectable memory errors since the driver was loaded; nil if ECC is off.
 	ECCErrors *int64 `json:"ecc_errors,omitempty"`
-	// XID is the number of the last error that the driver reported of it, since somebody listens; nil where there was
-	// none.
+	// XID is the number of the last error that the driver reported for it since the agent began to listen; nil if there
+	// was none.
 	XID   *int       `json:"xid,omitempty"`
 	XIDAt *time.Time `json:"xid_at,omitempty"`
-	// Condemned is the error for which it has to be reset, as far as those know who listen now; nil where there was
-	// none.
+	// Condemned is the error for which it needs a reset, as far as the present listener knows; nil if there was none.
 	Condemned *Condemnation `json:"condemned,omitempty"`
-	// RecoveryNeeded is whether the driver asks for a reset of it, or for more; nil where it does not tell.
+	// RecoveryNeeded is whether the driver asks for a reset or more; nil if the driver does not report it.
 	RecoveryNeeded *bool `json:"recovery_needed,omitempty"`
-	// GoneAt is when it, or its driver, was last found to be gone; zero where neither was since somebody looks.
+	// GoneAt is when the GPU or its driver was last found missing; zero if neither has been since the agent began to
+	// look.
 	GoneAt time.Time `json:"gone_at,omitzero"`
-	// MIG reports whether it is divided by MIG.
+	// MIG reports whether it is partitioned by MIG.
 	MIG *bool `json:"mig,omitempty"`
-	// Processes use it. They are nil where nobody can tell, and empty where there are none.
+	// Processes use it: nil if unknown, empty if there are none.
 	Processes []GPUProcess `json:"processes"`
-	// Trouble says in words why it can't be used, such as "fallen off the bus (XID 79)"; empty where it can.
+	// Trouble says why it can't be used, such as "fallen off the bus (XID 79)"; empty if it can.
 	Trouble string `json:"trouble,omitempty"`
-	// Unknown says in words what could not be read of it, and why; empty where all could.
+	// Unknown says what could not be read, and why; empty if everything could.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// UnseenUseMiB is how much memory may be in use of a GPU, in MiB, without anybody to be seen who uses it: the driver
-// keeps some.
+// UnseenUseMiB is how much of a GPU's memory may be in use without a visible process, in MiB. The driver itself keeps
+// some.
 const UnseenUseMiB = 256
 
 // GPUProcess is a process that uses a GPU.
 type GPUProcess struct {
 	PID       int    `json:"pid"`
 	MemoryMiB *int64 `json:"memory_mib,omitempty"`
-	// Command is the name of its program; empty where it is not known.
+	// Command is the name of its program; empty if unknown.
 	Command string `json:"command,omitempty"`
-	// Instance is how the host's agent knows what it belongs to: the mark of a member's instance, or the ID of a
+	// Instance is how the host's agent identifies what it belongs to: the mark of a member's instance, or the ID of a
 	// container.
 	Instance string `json:"instance,omitempty"`
-	// Member is the member of the cluster that it belongs to; empty where it is none's.
+	// Member is the member of the cluster that it belongs to; empty if it belongs to none.
 	Member string `json:"member,omitempty"`
 }
 
-// HostGPUs are the GPUs of a host as they were found.
+// HostGPUs are the GPUs found on a host.
 type HostGPUs struct {
-	// GPUs are in the order of their indexes.
+	// GPUs are ordered by index.
 	GPUs      []GPU     `json:"gpus"`
 	SampledAt time.Time `json:"sampled_at"`
-	// Boot is the ID of the host's start, another one after each restart; empty where the host does not tell.
+	// Boot is the host's boot ID, which changes with each restart; empty if the host does not report one.
 	Boot string `json:"boot,omitempty"`
-	// Unknown says why it is not known which there are; empty where it is.
+	// Unknown says why the GPUs of the host are unknown; empty if they are known.
 	Unknown string `json:"unknown,omitempty"`
-	// UnknownSince is since when the agent of the host itself has not known it, at each of its looks; zero where it
-	// knows, or did not answer.
+	// UnknownSince is since when every scan by the host's own agent has failed; zero if the last one succeeded or the
+	// agent did not answer.
 	UnknownSince time.Time `json:"unknown_since,omitzero"`
 }
 
-// DeviceSet is a list of UUIDs joined by commas, as the variable NVIDIA_VISIBLE_DEVICES has them.
+// DeviceSet is a list of UUIDs joined by commas, as in NVIDIA_VISIBLE_DEVICES.
 type DeviceSet string
 
 // NewDeviceSet returns the set of these devices, in this order.
@@ -103,7 +102,7 @@ func (s DeviceSet) UUIDs() []string {
 	return strings.Split(string(s), ",")
 }
 
-// CheckUUID adds a problem where a text can't be the UUID of a GPU.
+// CheckUUID adds a problem if a text can't be the UUID of a GPU.
 func CheckUUID(ps *Problems, at Path, uuid string) {
 	rest, isGPU := strings.CutPrefix(uuid, "GPU-")
 	plain := rest != "" && strings.Trim(rest, "0123456789abcdefABCDEF-") == ""

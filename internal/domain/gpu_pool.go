@@ -19,61 +19,59 @@ type Sharing string
 const (
 	// Exclusive gives a device to one member.
 	Exclusive Sharing = "exclusive"
-	// Slots divides a device's memory into parts of one size, of which members take one or more.
+	// Slots divides a device's memory into slots of equal size. A member takes one or more.
 	Slots Sharing = "slots"
 )
 
-// Sharings lists the ways in which a pool may share its devices.
+// Sharings lists the valid values.
 var Sharings = []Sharing{Exclusive, Slots}
 
-// ForeignProcess says what to do about a device that a process uses which is no member's.
+// ForeignProcess says what to do about a device that is used by a process that belongs to no member.
 type ForeignProcess string
 
-// The rules about devices in use by others.
+// The rules for devices in use by others.
 const (
 	ForeignIgnore ForeignProcess = "ignore"
-	// ForeignWarn gives the device to a member with a warning, and ForeignAvoid does not while it is busy.
+	// ForeignWarn gives the device to a member with a warning; ForeignAvoid does not while it is busy.
 	ForeignWarn  ForeignProcess = "warn"
 	ForeignAvoid ForeignProcess = "avoid"
 )
 
-// ForeignProcesses lists the rules that a pool may have.
+// ForeignProcesses lists the valid values.
 var ForeignProcesses = []ForeignProcess{ForeignIgnore, ForeignWarn, ForeignAvoid}
 
-// DefaultReservePercent is how much of a device's memory is left to the driver and to what CUDA itself needs where
-// devices are shared, in percent.
+// DefaultReservePercent is the percentage of a shared device's memory that is left to the driver and to CUDA itself.
 const DefaultReservePercent = 3.0
 
-// GPUPool is the specification of a GPU pool: the devices that the members of a cluster may use, and how they are
-// shared.
+// GPUPool is the specification of a GPU pool: the devices that members of a cluster may use, and how they are shared.
 type GPUPool struct {
 	Cluster string `json:"cluster"`
 	Name    string `json:"name"`
-	// Devices are the UUIDs of exact devices by host; nil where Select chooses them.
+	// Devices are the UUIDs of exact devices by host; nil if Select chooses them.
 	Devices map[string][]string `json:"devices,omitzero"`
 	Select  *DeviceSelector     `json:"select,omitempty"`
-	// Sharing is Exclusive where it is empty.
+	// Sharing defaults to Exclusive.
 	Sharing Sharing `json:"sharing,omitempty"`
-	// MemoryMiBPerSlot is the size of a slot, and ReservePercent what is left of the memory of each device before it is
-	// divided; DefaultReservePercent where it is nil.
+	// MemoryMiBPerSlot is the size of a slot. ReservePercent is the percentage of each device's memory that is not
+	// divided into slots; nil means DefaultReservePercent.
 	MemoryMiBPerSlot int64    `json:"memory_mib_per_slot,omitempty"`
 	ReservePercent   *float64 `json:"reserve_percent,omitempty"`
-	// Strategy is how members are distributed over the devices of a host: Spread, which is meant by "", or Pack.
+	// Strategy is how members are distributed over the devices of a host: Pack, or Spread, which is the default.
 	Strategy Strategy `json:"strategy,omitempty"`
-	// OnForeignProcess is ForeignAvoid where it is empty.
+	// OnForeignProcess defaults to ForeignAvoid.
 	OnForeignProcess ForeignProcess `json:"on_foreign_process,omitempty"`
 }
 
-// DeviceSelector chooses devices by what they are; what is left out does not matter.
+// DeviceSelector chooses devices by their properties; omitted ones match any.
 type DeviceSelector struct {
-	// Model is a pattern of the whole name, in which * stands for any characters and ? for one: "Tesla V100*".
+	// Model is a pattern for the whole name, in which * stands for any characters and ? for one: "Tesla V100*".
 	Model string `json:"model,omitempty"`
-	// MemoryMiB is the least memory of a device.
+	// MemoryMiB is the minimum memory of a device.
 	MemoryMiB int64 `json:"memory_mib,omitempty"`
-	// Hosts are the names of the only hosts that will do, and Labels what a host's labels must hold.
+	// Hosts are the only allowed hosts. Labels must all be on the host with the same values.
 	Hosts  []string          `json:"hosts,omitempty"`
 	Labels map[string]string `json:"labels,omitempty"`
-	// MaxPerHost bounds the number of devices of each host; 0 sets no bound.
+	// MaxPerHost limits the number of devices of each host; 0 means no limit.
 	MaxPerHost int `json:"max_per_host,omitempty"`
 }
 
@@ -81,13 +79,12 @@ type DeviceSelector struct {
 type GPUPoolDocument struct {
 	Header
 	Spec GPUPool `json:"spec"`
-	// Devices are the pool's devices by host, in the order in which they are numbered there.
+	// Devices are the pool's devices by host, ordered by index.
 	Devices map[string][]Device `json:"devices"`
-	// Trouble says in words of those that can't be used why, by UUID, such as "fallen off the bus (XID 79)". It is what
-	// was found last.
+	// Trouble says why devices can't be used, by UUID, such as "fallen off the bus (XID 79)", as of the last scan.
 	Trouble map[string]string `json:"trouble,omitempty"`
-	// Condemned are those that have to be reset before they can be used, by UUID, as their hosts' agents forget it when
-	// they are restarted.
+	// Condemned are the devices that need a reset before they can be used, by UUID. It is stored because agents forget
+	// it when they restart.
 	Condemned map[string]Condemnation `json:"condemned,omitempty"`
 }
 
@@ -100,13 +97,14 @@ func (d *GPUPoolDocument) Key() string { return d.Spec.Name }
 // GPURequest is what one member of a role asks of a pool.
 type GPURequest struct {
 	Pool string `json:"pool"`
-	// Count is the number of devices; 1 where it is nil.
+	// Count is the number of devices; nil means 1.
 	Count *int `json:"count,omitempty"`
-	// MemoryMiB is the memory on each of them, for pools with slots: as many slots as hold it, one where it is 0.
+	// MemoryMiB is the memory needed on each device of a pool with slots. It takes as many slots as hold it; 0 means
+	// one slot.
 	MemoryMiB int64 `json:"memory_mib,omitempty"`
 }
 
-// Devices is the number of devices that are asked for.
+// Devices returns the requested number of devices.
 func (r GPURequest) Devices() int {
 	if r.Count == nil {
 		return 1
@@ -114,13 +112,13 @@ func (r GPURequest) Devices() int {
 	return *r.Count
 }
 
-// SharingRule is how the pool's devices are shared, with the default filled in.
+// SharingRule returns Sharing with the default filled in.
 func (p GPUPool) SharingRule() Sharing { return cmp.Or(p.Sharing, Exclusive) }
 
-// ForeignRule is what happens to devices in use by others, with the default filled in.
+// ForeignRule returns OnForeignProcess with the default filled in.
 func (p GPUPool) ForeignRule() ForeignProcess { return cmp.Or(p.OnForeignProcess, ForeignAvoid) }
 
-// Reserve is the share of a device's memory that no slot is made of, from 0 to below 1.
+// Reserve returns the fraction of a device's memory that is not divided into slots, from 0 to below 1.
 func (p GPUPool) Reserve() float64 {
 	if p.ReservePercent != nil {
 		return *p.ReservePercent / 100
@@ -128,8 +126,8 @@ func (p GPUPool) Reserve() float64 {
 	return DefaultReservePercent / 100
 }
 
-// SlotsOf returns how many members, or parts of members, a device has room for: 1 where it is exclusive, else the slots
-// that its memory holds beside the reserve. An A40 of 46,068 MiB has 37 slots of 1,199 MiB with a reserve of 3 %.
+// SlotsOf returns the number of slots of a device: 1 if it is exclusive, else as many as fit into its memory less the
+// reserve. An A40 with 46,068 MiB has 37 slots of 1,199 MiB with a reserve of 3 %.
 func (p GPUPool) SlotsOf(d Device) int {
 	if p.SharingRule() == Exclusive {
 		return 1
@@ -137,11 +135,11 @@ func (p GPUPool) SlotsOf(d Device) int {
 	if p.MemoryMiBPerSlot <= 0 {
 		return 0
 	}
-	const tolerance = 1e-6 // absorbs the rounding of the share: 93 % of 40,000 MiB are 37,200
+	const tolerance = 1e-6 // absorbs the rounding of the fraction: 93 % of 40,000 MiB are 37,200
 	return int(math.Floor(float64(d.MemoryMiB)*(1-p.Reserve())+tolerance)) / int(p.MemoryMiBPerSlot)
 }
 
-// SlotsFor returns how many slots a request takes of each of its devices.
+// SlotsFor returns how many slots a request takes on each of its devices.
 func (p GPUPool) SlotsFor(r GPURequest) int {
 	if p.SharingRule() == Exclusive || r.MemoryMiB <= 0 || p.MemoryMiBPerSlot <= 0 {
 		return 1
@@ -149,7 +147,7 @@ func (p GPUPool) SlotsFor(r GPURequest) int {
 	return int((r.MemoryMiB + p.MemoryMiBPerSlot - 1) / p.MemoryMiBPerSlot)
 }
 
-// Slots returns the number of slots of all devices, which are one each where they are exclusive.
+// Slots returns the number of slots of all devices. An exclusive device counts as one.
 func (d GPUPoolDocument) Slots() int {
 	slots := 0
 	for _, devices := range d.Devices {
@@ -170,7 +168,7 @@ func (d GPUPoolDocument) Has(uuid string) bool {
 	return false
 }
 
-// UUIDs returns the pool's devices by host.
+// UUIDs returns the UUIDs of the pool's devices by host.
 func (d GPUPoolDocument) UUIDs() map[string][]string {
 	uuids := make(map[string][]string, len(d.Devices))
 	for host, devices := range d.Devices {
@@ -181,7 +179,7 @@ func (d GPUPoolDocument) UUIDs() map[string][]string {
 	return uuids
 }
 
-// Unhealthy says of each device in trouble on which host it is, and what is wrong with it, by UUID.
+// Unhealthy returns the host and the trouble of each device that can't be used, by UUID.
 func (d GPUPoolDocument) Unhealthy() map[string]string {
 	unhealthy := map[string]string{}
 	for _, host := range slices.Sorted(maps.Keys(d.Devices)) {
@@ -194,12 +192,12 @@ func (d GPUPoolDocument) Unhealthy() map[string]string {
 	return unhealthy
 }
 
-// Matches reports whether the selector would have a device of a host.
+// Matches reports whether the selector chooses a device of a host.
 func (s DeviceSelector) Matches(host string, labels map[string]string, d Device) bool {
 	return len(s.Mismatches(host, labels, d)) == 0
 }
 
-// Mismatches says all that keeps the selector from having a device of a host.
+// Mismatches returns all reasons why the selector does not choose a device of a host.
 func (s DeviceSelector) Mismatches(host string, labels map[string]string, d Device) []string {
 	mismatches := s.hostMismatches(host, labels)
 	if s.Model != "" {
@@ -213,7 +211,7 @@ func (s DeviceSelector) Mismatches(host string, labels map[string]string, d Devi
 	return mismatches
 }
 
-// MatchesHost reports whether the selector would have devices of a host at all, whichever it has.
+// MatchesHost reports whether the selector allows devices of a host at all.
 func (s DeviceSelector) MatchesHost(host string, labels map[string]string) bool {
 	return len(s.hostMismatches(host, labels)) == 0
 }
@@ -230,16 +228,17 @@ func (s DeviceSelector) hostMismatches(host string, labels map[string]string) (m
 	return mismatches
 }
 
-// pattern is the model's as path.Match reads it: names of GPUs have slashes in them, which stand for themselves there.
+// pattern returns the model's pattern for path.Match. Slashes in names of GPUs are replaced, as path.Match treats them
+// specially.
 func (s DeviceSelector) pattern() string { return strings.ReplaceAll(s.Model, "/", "\x00") }
 
-// HostNames returns the names of the hosts of which devices are named, sorted.
+// HostNames returns the names of the hosts with listed devices, sorted.
 func (p GPUPool) HostNames() []string { return slices.Sorted(maps.Keys(p.Devices)) }
 
 // Equal reports whether two specifications are stored as the same document.
 func (p GPUPool) Equal(other GPUPool) bool { return reflect.DeepEqual(p, other) }
 
-// Validate returns what is wrong with the specification, whatever GPUs there are.
+// Validate returns what is wrong with the specification, regardless of which GPUs exist.
 func (p GPUPool) Validate() Problems {
 	var ps Problems
 	CheckName(&ps, Path{"name"}, "GPU pool", p.Name)

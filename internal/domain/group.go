@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Group is the specification of a set of roles whose members know each other: one training job, one Spark
-// cluster, one broker set. It holds what the user wrote; what was left out is filled in by the accessors.
+// Group is the specification of a set of roles whose members know each other: one training job, one Spark cluster, one
+// broker set. It holds what the user wrote; accessors fill in the defaults.
 type Group struct {
 	Cluster   string `json:"cluster"`
 	Name      string `json:"name"`
@@ -22,13 +22,13 @@ type Group struct {
 	RestartScope RestartScope      `json:"restart_scope"`
 	WaitFor      WaitFor           `json:"wait_for"`
 	Triggers     map[string]string `json:"triggers,omitempty"`
-	// Priority decides who gets room where there is too little: roles under a policy give way to groups and sweeps with
-	// a higher one.
+	// Priority decides who gets room when there is too little: roles under a policy yield to groups and sweeps of
+	// higher priority.
 	Priority int `json:"priority,omitempty"`
 }
 
-// Template says what a member runs. Its strings in Command, Args and the values of Env may hold templates
-// that refer to members, see package topology.
+// Template says what a member runs. The strings in Command, Args and the values of Env may hold templates that refer to
+// members, see package topology.
 type Template struct {
 	Image      string            `json:"image,omitempty"`
 	Command    []string          `json:"command,omitempty"`
@@ -36,12 +36,12 @@ type Template struct {
 	Env        map[string]string `json:"env,omitempty"`
 	WorkingDir string            `json:"working_dir,omitempty"`
 	Mounts     []Mount           `json:"mounts,omitempty"`
-	// Container is for engines that run containers; nil leaves all of it out.
+	// Container is for engines that run containers; nil means the engine's defaults.
 	Container *Container `json:"container,omitempty"`
 }
 
-// Over returns t laid over the defaults: what t leaves out is taken from them, Env is merged by name.
-// A role's own Command drops the defaults' Args, as a container's entrypoint drops the image's arguments.
+// Over returns t with omitted fields taken from defaults; Env is merged by name. A role's own Command drops the default
+// Args, as a container's entrypoint drops the image's arguments.
 func (t Template) Over(defaults Template) Template {
 	if t.Image == "" {
 		t.Image = defaults.Image
@@ -72,20 +72,20 @@ func (t Template) Over(defaults Template) Template {
 
 // Mount makes storage visible to a member at the path Target.
 type Mount struct {
-	// Type is MountBind where it is empty.
+	// Type defaults to MountBind.
 	Type MountType `json:"type,omitempty"`
-	// Source is a path of the host for a bind mount, the name of a volume, and empty for a tmpfs.
+	// Source is a host path for a bind mount, the name of a volume, or empty for a tmpfs.
 	Source   string `json:"source,omitempty"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"read_only,omitempty"`
-	// SizeMiB bounds a tmpfs; 0 sets no bound.
+	// SizeMiB limits the size of a tmpfs; 0 means no limit.
 	SizeMiB int64 `json:"size_mib,omitempty"`
-	// Driver makes a volume where there is none yet; nil for the engine's default.
+	// Driver creates the volume if it does not exist yet; nil means the engine's default.
 	Driver *VolumeDriver `json:"driver,omitempty"`
 }
 
-// VolumeDriver is a driver of volumes, and its options. Docker's own, "local", mounts what they say: the type "nfs",
-// the device ":/export/data" and the options "addr=nas,rw" are an export of NFS.
+// VolumeDriver is a volume driver and its options. Docker's own "local" mounts what they describe: type "nfs", device
+// ":/export/data" and options "addr=nas,rw" mount an NFS export.
 type VolumeDriver struct {
 	Name    string            `json:"name"`
 	Options map[string]string `json:"options,omitempty"`
@@ -101,39 +101,38 @@ const (
 	MountTmpfs  MountType = "tmpfs"
 )
 
-// MountTypes lists the types that a mount may name.
+// MountTypes lists the valid values.
 var MountTypes = []MountType{MountBind, MountVolume, MountTmpfs}
 
 // Role is a part of a group: members that run the same program.
 type Role struct {
 	// Template overrides the group's.
 	Template
-	// Replicas is the number of members; nil leaves the count unmanaged: it starts at 1 and is then kept.
+	// Replicas is the number of members. nil leaves the count unmanaged: it starts at 1 and is kept from then on.
 	Replicas *int `json:"replicas,omitempty"`
 	// Port is the first port of the role's members; nil gives each member a free one.
 	Port      *int                 `json:"port,omitempty"`
 	Resources ResourceRequirements `json:"resources,omitzero"`
-	// GPUs are what one member asks of a GPU pool; nil asks for none.
+	// GPUs are what one member asks of a GPU pool; nil means none.
 	GPUs      *GPURequest `json:"gpus,omitempty"`
 	Placement Placement   `json:"placement,omitzero"`
 	Restart   Restart     `json:"restart,omitzero"`
-	// OnScale says what a change of the role's count does to the group's other members; OnScaleRestart where it is
-	// empty.
+	// OnScale says what a change of the role's count does to the group's other members; empty means OnScaleRestart.
 	OnScale OnScale `json:"on_scale,omitempty"`
-	// Update says how a change rolls through the role's members. It is no part of what they run.
+	// Update says how a change is rolled out to the role's members. It is not part of what they run.
 	Update      Update        `json:"update,omitzero"`
 	ExitCodes   *ExitCodeRule `json:"exit_codes,omitempty"`
 	GracePeriod *Duration     `json:"grace_period,omitempty"`
 }
 
-// ResourceRequirements are what one member requests, and its limits. A limit that is zero is what is requested.
+// ResourceRequirements are what one member requests, and its limits. A zero limit means the request.
 type ResourceRequirements struct {
 	CPUs      float64   `json:"cpus,omitempty"`
 	MemoryMiB int64     `json:"memory_mib,omitempty"`
 	Limits    Resources `json:"limits,omitzero"`
 }
 
-// Limited returns the requirements with a limit for all that is requested.
+// Limited returns the requirements with zero limits replaced by the requests.
 func (r ResourceRequirements) Limited() ResourceRequirements {
 	r.Limits = r.Limits.Or(r.Requests())
 	return r
@@ -142,13 +141,13 @@ func (r ResourceRequirements) Limited() ResourceRequirements {
 // Requests returns what is requested.
 func (r ResourceRequirements) Requests() Resources { return Resources{r.CPUs, r.MemoryMiB} }
 
-// Resources are amounts of what a host has; zero is as if left out.
+// Resources are amounts of a host's resources; zero means not given.
 type Resources struct {
 	CPUs      float64 `json:"cpus,omitempty"`
 	MemoryMiB int64   `json:"memory_mib,omitempty"`
 }
 
-// Or returns the resources with those of defaults for what is zero.
+// Or returns the resources with zero amounts taken from defaults.
 func (r Resources) Or(defaults Resources) Resources {
 	return Resources{CPUs: cmp.Or(r.CPUs, defaults.CPUs), MemoryMiB: cmp.Or(r.MemoryMiB, defaults.MemoryMiB)}
 }
@@ -156,29 +155,29 @@ func (r Resources) Or(defaults Resources) Resources {
 // Strategy is how a role's members are distributed over the hosts.
 type Strategy string
 
-// The strategies of placement.
+// The placement strategies.
 const (
 	Spread     Strategy = "spread"
 	Pack       Strategy = "pack"
 	OnePerHost Strategy = "one_per_host"
 )
 
-// Strategies lists the strategies that a placement may name.
+// Strategies lists the valid values.
 var Strategies = []Strategy{Spread, Pack, OnePerHost}
 
 // Placement constrains and orders the hosts for a role's members.
 type Placement struct {
-	// Strategy is Spread where it is empty.
+	// Strategy defaults to Spread.
 	Strategy Strategy `json:"strategy,omitempty"`
-	// SpreadBy is the label over whose values members are spread evenly, before Strategy; none where it is empty.
+	// SpreadBy is a label over whose values members are spread evenly, before Strategy applies; empty means none.
 	SpreadBy string `json:"spread_by,omitempty"`
 	// Labels must all be on the host with the same values.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Hosts are the names of the only hosts that will do; none means any.
+	// Hosts are the only allowed hosts; empty means any.
 	Hosts []string `json:"hosts,omitempty"`
 }
 
-// Condition says when a member that ended is started again.
+// Condition says when a member that ended is restarted.
 type Condition string
 
 // The conditions of a restart.
@@ -186,26 +185,27 @@ const (
 	RestartNever     Condition = "never"
 	RestartOnFailure Condition = "on_failure"
 	RestartAlways    Condition = "always"
-	// RestartByGroup is for engines alone: whether a member is started again is decided for its group as a whole.
+	// RestartByGroup is only used with engines: the group as a whole decides whether a member is restarted.
 	RestartByGroup Condition = "by_group"
 )
 
-// Conditions lists the conditions that a restart rule may name.
+// Conditions lists the valid values.
 var Conditions = []Condition{RestartNever, RestartOnFailure, RestartAlways}
 
-// OnScale says what a change of a role's count does to the other members of its group, those of the role among them.
+// OnScale says what a change of a role's count does to the other members of its group, including those of the role
+// itself.
 type OnScale string
 
-// What a change of a count may do.
+// What a change of a count can do.
 const (
 	// OnScaleRestart restarts all members that know the others' addresses, so that they learn the new ones. Members of
 	// interchangeable roles are not among those addresses.
 	OnScaleRestart OnScale = "restart"
-	// OnScaleNone lets them go on with the addresses that they know.
+	// OnScaleNone keeps them running with the addresses that they know.
 	OnScaleNone OnScale = "none"
 )
 
-// OnScales lists what a role may name.
+// OnScales lists the valid values.
 var OnScales = []OnScale{OnScaleRestart, OnScaleNone}
 
 // Restart is a role's restart rule as the user wrote it; see [Role.RestartRule].
@@ -215,9 +215,9 @@ type Restart struct {
 	Delay       *Duration `json:"delay,omitempty"`
 }
 
-// Defaults of what a role leaves out.
+// Defaults for what a role omits.
 const (
-	// DefaultMaxAttempts bounds restarts on failure, as the back-off limit of a Kubernetes Job does.
+	// DefaultMaxAttempts limits restarts on failure, like the back-off limit of a Kubernetes Job.
 	DefaultMaxAttempts  = 6
 	DefaultRestartDelay = Duration(time.Second)
 	// DefaultGracePeriod is Docker's default between the stop signal and the kill.
@@ -229,31 +229,31 @@ type RestartScope string
 
 // The scopes of a restart.
 const (
-	// ScopeMember restarts the failed member alone.
+	// ScopeMember restarts only the failed member.
 	ScopeMember RestartScope = "member"
 	// ScopeGroup restarts all members, for synchronous training.
 	ScopeGroup RestartScope = "group"
 )
 
-// RestartScopes lists the scopes that a group may name.
+// RestartScopes lists the valid values.
 var RestartScopes = []RestartScope{ScopeMember, ScopeGroup}
 
 // WaitFor says which phase ends an apply.
 type WaitFor string
 
-// The phases an apply can wait for.
+// The phases that an apply can wait for.
 const (
 	WaitRunning   WaitFor = "running"
 	WaitCompleted WaitFor = "completed"
 )
 
-// WaitFors lists the phases that an apply may wait for.
+// WaitFors lists the valid values.
 var WaitFors = []WaitFor{WaitRunning, WaitCompleted}
 
 // When says which members must have completed for the group to be completed.
 type When string
 
-// The rules of completion.
+// The completion rules.
 const (
 	WhenChief When = "chief"
 	WhenAll   When = "all"
@@ -261,11 +261,11 @@ const (
 	WhenNever When = "never"
 )
 
-// Whens lists the rules that a completion may name.
+// Whens lists the valid values.
 var Whens = []When{WhenChief, WhenAll, WhenAny, WhenNever}
 
-// Completion is a group's rule of completion as the user wrote it; package topology fills in what the
-// framework knows better, see [CompletionRule].
+// Completion is a group's completion rule as the user wrote it. Package topology fills in the framework's defaults, see
+// [CompletionRule].
 type Completion struct {
 	When     When      `json:"when,omitempty"`
 	Roles    []string  `json:"roles,omitempty"`
@@ -290,8 +290,8 @@ func (g Group) EffectiveTemplate(role string) Template {
 	return g.Roles[role].Over(g.Template)
 }
 
-// PulledImages returns the images that hosts may ask registries for, for members of the group, sorted. One without
-// roles may have any that run what it says of all.
+// PulledImages returns the images that hosts may pull for members of the group, sorted. Without roles, it is the image
+// of the group's own template.
 func (g Group) PulledImages() []string {
 	templates := []Template{g.Template}
 	if len(g.Roles) > 0 {
@@ -309,8 +309,8 @@ func (g Group) PulledImages() []string {
 	return slices.Sorted(maps.Keys(images))
 }
 
-// RestartRule returns the role's restart rule with its defaults filled in: on failure, 6 attempts, after 1 s.
-// MaxAttempts is 0 where restarts are not bounded.
+// RestartRule returns the role's restart rule with the defaults filled in: on failure, 6 attempts, after 1 s.
+// MaxAttempts is 0 if restarts are not limited.
 func (r Role) RestartRule() RestartRule {
 	rule := RestartRule{Condition: r.Restart.Condition, Delay: DefaultRestartDelay, Final: DefaultFinalExitCodes}
 	if rule.Condition == "" {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Validate returns what is wrong with a group that no framework is needed to tell: names, ranges, and values that
-// contradict each other.
+// Validate returns what is wrong with a group independently of its framework: names, ranges, and values that contradict
+// each other.
 func (g Group) Validate() Problems {
 	var ps Problems
 	CheckName(&ps, Path{"cluster", "name"}, "cluster", g.Cluster)
@@ -24,7 +24,7 @@ func (g Group) Validate() Problems {
 	return ps
 }
 
-// validateCompletion checks what the rule of completion says for itself.
+// validateCompletion checks the completion rule by itself.
 func validateCompletion(ps *Problems, g Group) {
 	at := Path{"completion"}
 	oneOf(ps, at.At("when"), "rule of completion", g.Completion.When, Whens)
@@ -37,7 +37,7 @@ func validateCompletion(ps *Problems, g Group) {
 	}
 }
 
-// validateRole checks what a role says for itself.
+// validateRole checks a role by itself.
 func validateRole(ps *Problems, g Group, name string) {
 	r, at := g.Roles[name], Path{"roles", Key(name)}
 	CheckName(ps, at, "role", name)
@@ -84,7 +84,7 @@ func validateCommand(ps *Problems, g Group, name string) {
 	}
 }
 
-// validateTemplate checks what a role or the group as a whole says of what its members run.
+// validateTemplate checks what the members of a role or of the whole group run.
 func validateTemplate(ps *Problems, at Path, t Template) {
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		switch path := at.At("env", Key(name)); {

@@ -8,8 +8,8 @@ import (
 // sshScheme begins the address of a host that is reached over SSH.
 const sshScheme = "ssh://"
 
-// MemberAddress is where other members reach those on this host, where they share its address: its advertise address,
-// or the host in its address, without user and port.
+// MemberAddress returns the address at which other members reach those on this host, if members share their host's
+// address: the advertise address, or the host part of the address without user and port.
 func (h Host) MemberAddress() string {
 	address := h.AdvertiseAddress
 	if address == "" {

@@ -2,8 +2,7 @@ package domain
 
 import "slices"
 
-// Indexes returns the indexes of a number of members in ascending order: the first that are not absent, which are in
-// that order, too.
+// Indexes returns the first count indexes that are not absent, in ascending order. absent must be ascending, too.
 func Indexes(count int, absent []int) []int {
 	indexes := make([]int, 0, max(count, 0))
 	for i := 0; len(indexes) < count; i++ {
@@ -14,7 +13,7 @@ func Indexes(count int, absent []int) []int {
 	return indexes
 }
 
-// Gaps returns the indexes that are not among those of members, in ascending order, though higher ones are.
+// Gaps returns the missing indexes below the highest one, in ascending order.
 func Gaps(indexes []int) []int {
 	var gaps []int
 	next := 0

@@ -23,7 +23,7 @@ func TestIndexes(t *testing.T) {
 	}
 }
 
-// TestGapsAreInverse: members have just the indexes whose gaps are absent, whichever those are.
+// TestGapsAreInverse checks that leaving the gaps out of all indexes yields the indexes again, whatever they are.
 func TestGapsAreInverse(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {

@@ -1,20 +1,20 @@
 package domain
 
-// Kind is what the items of a kind that are stored with a cluster have in common, as far as a store has to know.
+// Kind describes a kind of stored item, as far as a store has to know.
 type Kind struct {
 	// Name is part of the names of files and objects: lower-case letters and hyphens.
 	Name string
-	// Noun is what one item is called in an error.
+	// Noun is what an error calls one item.
 	Noun string
-	// MaxBytes limits the size of an item; 0 is what the engine can store.
+	// MaxBytes limits the size of an item; 0 means what the engine can store.
 	MaxBytes int
-	// Planned items are read by plans: all of them with one request.
+	// Planned items are read by plans, all of them with one request.
 	Planned bool
-	// Watched items wake those who watch the cluster when they change.
+	// Watched items wake the watchers of the cluster when they change.
 	Watched bool
 }
 
-// The kinds of documents. An item of any other kind needs the cluster's, and goes with it.
+// The kinds of documents. Items of any other kind require the cluster's document, and are removed with it.
 var (
 	ClusterKind = Kind{Name: "cluster", Noun: "cluster", Planned: true, Watched: true}
 	GroupKind   = Kind{Name: "group", Noun: "group", Planned: true, Watched: true}

@@ -2,8 +2,8 @@ package domain
 
 import "strconv"
 
-// The labels of the containers of members, and of what stands for them with an engine. What has no label of the cluster
-// is never touched.
+// The labels of members' containers, and of the engine's objects for them. Objects without the cluster's label are
+// never touched.
 const (
 	// LabelPrefix begins all labels.
 	LabelPrefix = "trainyard."
@@ -20,7 +20,7 @@ const (
 	LabelInstance = LabelPrefix + "instance"
 )
 
-// Labels returns the labels by which a member with an identity is known again.
+// Labels returns the labels that identify a member with identity.
 func (s MemberSpec) Labels() map[string]string {
 	return map[string]string{
 		LabelCluster: s.Cluster, LabelGroup: s.Group, LabelRole: s.Role, LabelIndex: strconv.Itoa(s.Index), LabelMember: s.Name,

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// Measure is what was measured of one quantity over a window of time. What is not known is nil.
+// Measure summarises one quantity over a window of time. Unknown values are nil.
 type Measure struct {
-	// Last is the latest value; nil where that is not known, though earlier ones are.
+	// Last is the latest value; nil if it is unknown, even if earlier ones are known.
 	Last *float64 `json:"last,omitempty"`
-	// Mean, Max and P95 are the mean, the largest value, and the one that 95 % of the values do not exceed.
+	// P95 is the value that 95 % of the values do not exceed.
 	Mean *float64 `json:"mean,omitempty"`
 	Max  *float64 `json:"max,omitempty"`
 	P95  *float64 `json:"p95,omitempty"`
 }
 
-// percentile is the part of the values that P95 is not exceeded by.
+// percentile is the fraction of values that do not exceed P95.
 const percentile = 0.95
 
-// MeasureOf returns the measure of values in the order of time. Those that are NaN were not known.
-// P95 is by the nearest rank, and so one of the values.
+// MeasureOf summarises values in chronological order, where NaN means unknown. P95 uses the nearest rank, so it is one
+// of the values.
 func MeasureOf(values []float64) Measure {
 	known := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
 	if len(known) == 0 {
@@ -39,7 +39,7 @@ func MeasureOf(values []float64) Measure {
 	return m
 }
 
-// Instant returns the measure of a single value; nil is not known.
+// Instant returns the measure of a single value; nil means unknown.
 func Instant(value *float64) Measure {
 	return Measure{Last: value, Mean: value, Max: value, P95: value}
 }

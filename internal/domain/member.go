@@ -14,36 +14,36 @@ type Scheduling string
 
 // The kinds of scheduling.
 const (
-	// SchedulingPinned: Trainyard does. The host is part of a member's specification, and nothing else moves the
-	// member.
+	// SchedulingPinned means that Trainyard chooses. The host is part of a member's specification, and nothing else
+	// moves the member.
 	SchedulingPinned Scheduling = "pinned"
-	// SchedulingEngine: the engine does, and may move members. They have no host of their own, and share one
-	// specification.
+	// SchedulingEngine means that the engine chooses, and may move members. They have no host of their own and share
+	// one specification.
 	SchedulingEngine Scheduling = "engine"
 )
 
-// Member is one running instance of a role, as the topology lays it out and placement completes it.
+// Member is one running instance of a role, as laid out by the topology and completed by placement.
 type Member struct {
 	Name  string
 	Role  string
 	Index int
 	// Scheduling is who chooses its host; empty before placement.
 	Scheduling Scheduling
-	// Host is the name of the host; empty before placement, and where the engine chooses it.
+	// Host is the name of the host; empty before placement, and if the engine chooses it.
 	Host string
 	// Address is where other members reach it, "host:port"; empty before placement.
 	Address string
-	// Port is the port it listens on; 0 before placement.
+	// Port is the port that it listens on; 0 before placement.
 	Port int
-	// GPUs are the devices that it has for itself, or shares; empty for none.
+	// GPUs are its devices, exclusive or shared; empty means none.
 	GPUs DeviceSet
 }
 
-// Shared reports whether the member has one specification with all others of its role.
+// Shared reports whether the member shares one specification with all others of its role.
 func (m Member) Shared() bool { return m.Scheduling == SchedulingEngine }
 
-// Place completes the member with what it was assigned, on a host with this address. Where the engine chooses the host,
-// what it was assigned only says that there is room.
+// Place completes the member with its assignment, on a host with this address. If the engine chooses the host, the
+// assignment only shows that there is room.
 func (m *Member) Place(by Scheduling, assigned Assignment, address string) {
 	m.Scheduling, m.Host, m.Port, m.GPUs = by, assigned.Host, assigned.Port, assigned.GPUs
 	if m.Shared() {
@@ -59,33 +59,33 @@ type Assignment struct {
 	GPUs DeviceSet `json:"gpus,omitempty"`
 }
 
-// Place says where a member is, as one text: its host, and its GPUs after a space, where it has some.
+// Place returns the host of a member and its GPUs, if any, separated by a space.
 func (a Assignment) Place() string { return strings.TrimSuffix(a.Host+" "+string(a.GPUs), " ") }
 
-// ParsePlace reads what [Assignment.Place] says. The port is not in it.
+// ParsePlace parses the result of [Assignment.Place]. It has no port.
 func ParsePlace(text string) Assignment {
 	host, gpus, _ := strings.Cut(text, " ")
 	return Assignment{Host: host, GPUs: DeviceSet(gpus)}
 }
 
-// File is a small file that a member needs to find, such as MPI's hostfile.
+// File is a small file that a member needs, such as MPI's hostfile.
 type File struct {
 	Name    string `json:"name"`
 	Content string `json:"content"`
 }
 
-// MemberSpec is all that an engine needs to run a member: nothing in it is left to be looked up.
+// MemberSpec is everything that an engine needs to run a member. It never has to look anything up.
 type MemberSpec struct {
 	Cluster string `json:"cluster"`
 	Group   string `json:"group"`
 	Role    string `json:"role"`
 	Index   int    `json:"index"`
 	Name    string `json:"name"`
-	// Scheduling is who chooses the host; Host is empty where the engine does.
+	// Scheduling is who chooses the host; Host is empty if the engine does.
 	Scheduling Scheduling `json:"scheduling,omitempty"`
 	Host       string     `json:"host"`
 	Address    string     `json:"address"`
-	// Shared says that all members of the role have this specification, but for Index and Name.
+	// Shared means that all members of the role have this specification, except for Index and Name.
 	Shared bool `json:"shared,omitempty"`
 	// Hash identifies the specification that this was rendered from. Equal hashes need no restart.
 	Hash string `json:"hash"`
@@ -93,43 +93,43 @@ type MemberSpec struct {
 	Run int `json:"run"`
 
 	Image string `json:"image,omitempty"`
-	// Command takes the place of an image's entrypoint, and Args that of its arguments.
+	// Command replaces an image's entrypoint, and Args its arguments.
 	Command    []string          `json:"command,omitempty"`
 	Args       []string          `json:"args,omitempty"`
 	Env        map[string]string `json:"env,omitempty"`
 	WorkingDir string            `json:"working_dir,omitempty"`
 	Mounts     []Mount           `json:"mounts,omitempty"`
 	Files      []File            `json:"files,omitempty"`
-	// Kept is a folder that outlives the member, and that its next instance finds again: an absolute path as the member
-	// sees it. It is empty where there is none, as for members that share their specification.
+	// Kept is a folder that outlives the member and is there for its next instance, as an absolute path that the member
+	// sees. It is empty if there is none, as for members that share their specification.
 	Kept string `json:"kept,omitempty"`
-	// Resources have limits that are never left to the requests.
+	// Resources always have limits; none defaults to its request.
 	Resources ResourceRequirements `json:"resources,omitzero"`
-	// InPlace has an instance that runs already have the limits, too, but for less memory, as far as its agent can
-	// change them.
+	// InPlace also applies the limits to a running instance as far as its agent can change them, but never lowers its
+	// memory limit.
 	InPlace     bool        `json:"in_place,omitempty"`
 	Restart     RestartRule `json:"restart"`
 	GracePeriod Duration    `json:"grace_period"`
 	Container   Container   `json:"container,omitzero"`
 	// Placement constrains the hosts of an interchangeable member, for engines that choose them.
 	Placement Placement `json:"placement,omitzero"`
-	// Update says how changes roll through the members of an interchangeable role, for engines that choose their hosts.
+	// Update says how changes are rolled out to the members of an interchangeable role, for engines that choose their
+	// hosts.
 	Update Update `json:"update,omitzero"`
-	// Interchangeable members have no identity: those of one role and group have the same specification, but for
+	// Interchangeable members have no identity: those of one role and group have the same specification, except for
 	// Index, Name, Host and Address.
 	Interchangeable bool `json:"interchangeable,omitempty"`
-	// Secrets are the contents of secrets that are at hand: none but those of the apply that brings them. They are
-	// never stored.
+	// Secrets are the available contents of secrets: only the apply that brings them has any. They are never stored.
 	Secrets SecretValues `json:"-"`
-	// Deviations say in words what no other field can of a member that somebody else changed, such as
-	// "its network was taken away". What Trainyard writes has none.
+	// Deviations describe changes by others that no other field can express, such as "its network was taken away". What
+	// Trainyard writes has none.
 	Deviations []string `json:"deviations,omitempty"`
 }
 
-// Argv returns the command followed by the args: what is run where there is no image.
+// Argv returns the command followed by the args, which is what runs without an image.
 func (s MemberSpec) Argv() []string { return slices.Concat(s.Command, s.Args) }
 
-// UsesGPUs reports whether the member is shown NVIDIA's GPUs, by the variable that names them for containers.
+// UsesGPUs reports whether the member gets NVIDIA GPUs through the variable that names them for containers.
 func (s MemberSpec) UsesGPUs() bool {
 	switch s.Env["NVIDIA_VISIBLE_DEVICES"] {
 	case "", "none", "void":
@@ -143,16 +143,16 @@ type State string
 
 // The states of a member.
 const (
-	// StatePending is staged, or about to be started.
+	// StatePending: staged, or about to be started.
 	StatePending State = "pending"
 	StateRunning State = "running"
-	// StateRestarting has ended and waits for its next start.
+	// StateRestarting: ended, and waits for its next start.
 	StateRestarting State = "restarting"
-	// StateCompleted has ended with exit code 0 and stays ended.
+	// StateCompleted: ended with exit code 0, and stays ended.
 	StateCompleted State = "completed"
-	// StateFailed has ended, and its restart rule gives no further attempt.
+	// StateFailed: ended, and its restart rule allows no further attempt.
 	StateFailed State = "failed"
-	// StateStopped was ended on request, such as the parameter servers of a completed group.
+	// StateStopped: ended on request, such as the parameter servers of a completed group.
 	StateStopped State = "stopped"
 )
 
@@ -174,55 +174,55 @@ type Observed struct {
 	Run  int
 
 	State State
-	// Instance is what the agent of its host knows the member by while it runs: the ID of its container, or the mark of
-	// its processes. It is empty where nothing of it runs.
+	// Instance is the ID by which the agent of its host knows the running member: the ID of its container, or the mark
+	// of its processes. It is empty if nothing of it runs.
 	Instance string
 	// Restarts counts the starts after the first, in this run.
 	Restarts int
-	// ExitCode is that of the last instance that ended; nil where none has.
+	// ExitCode is that of the last instance that ended; nil if none has.
 	ExitCode *int
-	// RunStartedAt is the start of the first instance in this run; nil where there was none.
+	// RunStartedAt is the start of the first instance in this run; nil if there was none.
 	RunStartedAt *time.Time
-	// StartedAt and FinishedAt are those of the last instance; nil where it has not.
+	// StartedAt and FinishedAt are those of the last instance; nil if it has not started or finished.
 	StartedAt  *time.Time
 	FinishedAt *time.Time
-	// LastError says in words why the last instance failed or could not be started.
+	// LastError says why the last instance failed or could not be started.
 	LastError string
-	// Unstarted reports that the last instance could not be started, for example because its image lacks the command.
-	// It may be tried again.
+	// Unstarted reports whether the last instance could not be started, for example because its image lacks the
+	// command. It may be tried again.
 	Unstarted bool
-	// OutOfMemory is when an instance ran out of the memory that it was allowed, in this run, the last time; nil where
-	// none is known to have.
+	// OutOfMemory is the last time that an instance exceeded its memory limit in this run; nil if none is known to
+	// have.
 	OutOfMemory *OutOfMemory
-	// HostTrouble says in words why its host is not as it should be, such as "host gpu1 is down"; empty where it is.
-	// It is said of failed members, too, which may be about to be restarted with their group.
+	// HostTrouble says what is wrong with its host, such as "host gpu1 is down"; empty if nothing is. It is also set
+	// for failed members, which may be about to restart with their group.
 	HostTrouble string
-	// GPUTrouble says in words which of its GPUs can't be used, and why, such as "GPU-4fa6a2a8-… of host gpu1 (fallen
-	// off the bus (XID 79))"; empty where all can. No engine says it: the documents of the GPU pools do.
+	// GPUTrouble says which of its GPUs can't be used and why, such as "GPU-4fa6a2a8-… of host gpu1 (fallen off the bus
+	// (XID 79))"; empty if all can. It comes from the documents of the GPU pools, not from an engine.
 	GPUTrouble string
-	// Live is what the member is found to be, where somebody else changed it since it was put in force: a
-	// specification that Trainyard did not write. It is nil where nobody did.
+	// Live is the member's actual specification if somebody other than Trainyard changed it since it was put in force;
+	// nil if nobody did.
 	Live *MemberSpec
-	// Replicas is the number of instances that somebody else told the engine to run of this one member; nil where it
-	// is the one that it should be.
+	// Replicas is the number of instances of this one member that somebody else set on the engine; nil if it is 1, as
+	// it should be.
 	Replicas *int
-	// StopReason is the reason given with the request to stop, where the state is StateStopped.
+	// StopReason is the reason given with the request to stop, if the state is StateStopped.
 	StopReason StopReason
 }
 
-// OutOfMemory is the end of an instance that ran out of the memory that it was allowed.
+// OutOfMemory is the end of an instance that exceeded its memory limit.
 type OutOfMemory struct {
 	At       time.Time `json:"at"`
 	LimitMiB int64     `json:"limit_mib"`
 }
 
-// String names the observed member and its state.
+// String returns the name of the member and its state.
 func (o Observed) String() string { return fmt.Sprintf("%s (%s)", o.Name, o.State) }
 
 // StopReason says why members were stopped.
 type StopReason string
 
-// The reasons for which members are stopped.
+// The reasons for stopping members.
 const (
 	// StopCompleted: the group is completed, and the rest of it is no longer needed.
 	StopCompleted StopReason = "completed"

@@ -6,15 +6,14 @@ import (
 	"strconv"
 )
 
-// The ports that agents may answer Prometheus at: those that take no root, and have a next one, which is the
-// controller's.
+// The range of an agent's metrics port: it needs no root, and the next port, which is the controller's, must exist.
 const (
 	LowestMetricsPort  = 1024
 	HighestMetricsPort = 65534
 )
 
-// MetricsPorts returns the ports that are kept for Prometheus on each host, as each may come to run the controller: the
-// agent's, and the controller's. Where Prometheus is not answered there are none.
+// MetricsPorts returns the ports that are reserved for Prometheus on each host: the agent's, and the controller's, as
+// any host may run the controller. There are none if metrics are disabled.
 func (a Agent) MetricsPorts() []int {
 	if a.MetricsPort == 0 {
 		return nil
@@ -22,8 +21,8 @@ func (a Agent) MetricsPorts() []int {
 	return []int{a.MetricsPort, a.MetricsPort + 1}
 }
 
-// MetricsAddresses returns where the agent of a host answers Prometheus, and where the controller does if it runs
-// there: at the address by which hosts reach each other. They are empty where Prometheus is not answered.
+// MetricsAddresses returns where a host's agent serves metrics, and where the controller does if it runs there, at the
+// address by which hosts reach each other. Both are empty if metrics are disabled.
 func (c Cluster) MetricsAddresses(host string) (agent, controller string) {
 	ports := c.Agent.MetricsPorts()
 	if ports == nil {
@@ -33,8 +32,8 @@ func (c Cluster) MetricsAddresses(host string) (agent, controller string) {
 	return at(ports[0]), at(ports[1])
 }
 
-// CheckMetricsPorts adds a problem for each port for Prometheus on which something listens on a host already, but what
-// this cluster has for that, as it was stored.
+// CheckMetricsPorts adds a problem for each metrics port that is already in use on a host, except by this cluster
+// itself according to its stored specification.
 func (a Agent) CheckMetricsPorts(ps *Problems, host string, listening []int, stored Agent) {
 	for i, port := range a.MetricsPorts() {
 		if !slices.Contains(listening, port) || slices.Contains(stored.MetricsPorts(), port) {
@@ -50,7 +49,7 @@ func (a Agent) CheckMetricsPorts(ps *Problems, host string, listening []int, sto
 	}
 }
 
-// validate adds what is wrong with it, whatever engine runs the cluster.
+// validate adds what is wrong with the agent settings, regardless of the engine.
 func (a Agent) validate(ps *Problems) {
 	at := Path{"agent", "metrics_port"}
 	switch {

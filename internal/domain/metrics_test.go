@@ -30,7 +30,8 @@ func TestMetricsAddresses(t *testing.T) {
 	}
 }
 
-// TestCheckMetricsPorts: a port is taken where somebody listens on it but the cluster itself, for Prometheus.
+// TestCheckMetricsPorts checks that a port counts as taken if anything but the cluster's own metrics endpoint listens
+// on it.
 func TestCheckMetricsPorts(t *testing.T) {
 	for name, test := range map[string]struct {
 		port, stored int

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// MaxNameLength is the longest name that DNS allows for a host, and so for a member (RFC 1035).
+// MaxNameLength is the longest DNS label, and so the longest name of a member (RFC 1035).
 const MaxNameLength = 63
 
-// MaxReplicas bounds the members of a role: their indexes have four digits at most.
+// MaxReplicas limits the members of a role, so that their indexes have at most four digits.
 const MaxReplicas = 10_000
 
 // maxHostNameLength is the longest host name that DNS allows (RFC 1123).
 const maxHostNameLength = 253
 
-// reservedIndexDigits is the room a member's name keeps for its index.
+// reservedIndexDigits is the room that a member's name keeps for its index.
 const reservedIndexDigits = 4
 
 var (
@@ -25,8 +25,8 @@ var (
 	hostLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 )
 
-// CheckName adds a problem where name is not a DNS label: lower-case letters, digits and hyphens, a letter
-// first, no hyphen last, 63 characters at most.
+// CheckName adds a problem if name is not a DNS label: lower-case letters, digits and hyphens, a letter first, no
+// hyphen last, at most 63 characters.
 func CheckName(ps *Problems, path Path, what, name string) {
 	switch {
 	case name == "":
@@ -38,8 +38,8 @@ func CheckName(ps *Problems, path Path, what, name string) {
 	}
 }
 
-// CheckHostName adds a problem where name is not a host name in lower case (RFC 1123): labels of letters, digits and
-// hyphens, no hyphen first or last, 63 characters at most each, joined by dots, 253 characters at most in all.
+// CheckHostName adds a problem if name is not a lower-case host name (RFC 1123): labels of letters, digits and hyphens,
+// no hyphen first or last, at most 63 characters each, joined by dots, at most 253 characters in total.
 func CheckHostName(ps *Problems, path Path, name string) {
 	if name == "" {
 		ps.Add(path, "Missing host name", "a host needs a name: lower-case letters, digits, hyphens and dots, such as \"gpu1\" or \"gpu1.lab.example\"")
@@ -69,7 +69,7 @@ func MemberName(group, role string, index int) string {
 // PoolName returns the name that the members of an interchangeable role share, <group>-<role>.
 func PoolName(group, role string) string { return group + "-" + role }
 
-// CheckMemberNames adds a problem where the names of a role's members would be no DNS labels for length.
+// CheckMemberNames adds a problem if the names of a role's members would be too long for DNS labels.
 func CheckMemberNames(ps *Problems, path Path, group, role string) {
 	longest := len(group) + len(role) + 2 + reservedIndexDigits
 	if longest > MaxNameLength {

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// The permissions of the files that members find, where they are left out.
+// The default permissions of files for members.
 const (
 	DefaultConfigMode = 0o444
 	DefaultSecretMode = 0o400
 )
 
-// Normal returns the specification in the one form of all that mean the same, so that two of them can be compared:
-// defaults are filled in, what is empty is nil, and what has no order of its own is sorted.
+// Normal returns the canonical form of the specification, so that two of them can be compared: defaults are filled in,
+// empty values are nil, and unordered lists are sorted.
 func (s MemberSpec) Normal() MemberSpec {
 	s.Command, s.Args, s.Deviations = orNil(s.Command), orNil(s.Args), orNil(s.Deviations)
 	s.Env = changed(s.Env, func(_, value string) string { return value })
@@ -68,12 +68,12 @@ func orNil[S ~[]E, E any](values S) S {
 	return values
 }
 
-// sorted returns a copy in the order of the keys; nil where there are no values.
+// sorted returns a copy ordered by key; nil if there are no values.
 func sorted[T any](values []T, key func(T) string) []T {
 	return slices.SortedStableFunc(slices.Values(values), func(a, b T) int { return cmp.Compare(key(a), key(b)) })
 }
 
-// changed returns a copy with each value changed; nil where there are no values.
+// changed returns a copy with each value changed; nil if there are no values.
 func changed[V any](values map[string]V, change func(name string, value V) V) map[string]V {
 	if len(values) == 0 {
 		return nil

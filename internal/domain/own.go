@@ -1,7 +1,7 @@
 package domain
 
-// OrOwn are an attribute that decides about a role and, where it is the group's, those of the role that would take its
-// place.
+// OrOwn returns an attribute that decides about a role and, if it is the group's, the role's attributes that would
+// override it.
 func OrOwn(role string, at Path) []Path {
 	if at[0] == "roles" {
 		return []Path{at}
@@ -9,7 +9,7 @@ func OrOwn(role string, at Path) []Path {
 	own := Path{"roles", Key(role)}
 	inputs := []Path{at, own.At(at...)}
 	if at[0] == "args" {
-		inputs = append(inputs, own.At("command")) // a role's own command drops the group's arguments
+		inputs = append(inputs, own.At("command")) // a role's own command drops the group's args
 	}
 	return inputs
 }

@@ -14,42 +14,41 @@ type Phase string
 const (
 	// PhasePending: members wait to be started.
 	PhasePending Phase = "pending"
-	// PhaseRunning: every member runs, or has completed where the group can. So it is where a policy has taken all of
-	// them away.
+	// PhaseRunning: every member runs, or has completed if the group can. A group that a policy scaled to no members is
+	// running, too.
 	PhaseRunning Phase = "running"
-	// PhaseDegraded: a member is missing, failed or between two attempts, has ended in a group that never completes, or
-	// is on a host that is not as it should be, or has a GPU that can't be used; the group goes on without it.
+	// PhaseDegraded: a member is missing, failed or between two attempts, has ended in a group that never completes, is
+	// on an unhealthy host, or has a GPU that can't be used. The group goes on without it.
 	PhaseDegraded Phase = "degraded"
 	// PhaseCompleted: the group's completion rule is met.
 	PhaseCompleted Phase = "completed"
-	// PhaseFailed: the completion rule can't be met any more, or not in time.
+	// PhaseFailed: the completion rule can't be met any more, or was not met in time.
 	PhaseFailed Phase = "failed"
 )
 
-// Ended reports whether a group in this phase has come to its end, for better or worse.
+// Ended reports whether a group in this phase has completed or failed.
 func (p Phase) Ended() bool { return p == PhaseCompleted || p == PhaseFailed }
 
-// CompletionRule is a group's rule of completion with nothing left out.
+// CompletionRule is a group's completion rule with the defaults filled in.
 type CompletionRule struct {
 	When When
-	// Members are the names of the members that the rule looks at: the chief alone for WhenChief, none for
-	// WhenNever.
+	// Members are the names of the members that the rule looks at: only the chief for WhenChief, none for WhenNever.
 	Members []string
-	// Deadline bounds the time from the start of the first member; 0 sets no bound.
+	// Deadline limits the time from the start of the first member; 0 means no limit.
 	Deadline Duration
-	// StopRest says that the members still running are stopped when the group is completed or failed.
+	// StopRest stops the members still running when the group completes or fails.
 	StopRest bool
 }
 
-// Progress is what a group's members amount to.
+// Progress is a group's phase, as its members show it.
 type Progress struct {
 	Phase Phase
-	// Reason says in words why the phase is degraded or failed, naming members.
+	// Reason says why the phase is degraded or failed, naming members.
 	Reason string
 }
 
-// Progress returns the phase of a group that should consist of the members want, all started in run minRun or
-// later, and of which observed was seen.
+// Progress returns the phase of a group that should consist of the members want, all started in run minRun or later,
+// given the observed members.
 func (rule CompletionRule) Progress(want []string, minRun int, observed []Observed) Progress {
 	byName := make(map[string]Observed, len(observed))
 	for _, o := range observed {
@@ -139,7 +138,7 @@ func (rule CompletionRule) ended(byName map[string]Observed) (Progress, bool) {
 	return Progress{}, false
 }
 
-// Enumerate lists names, and only counts the rest where there are more than five.
+// Enumerate lists up to five names in order, followed by how many more there are.
 func Enumerate(names []string) string {
 	names = slices.Sorted(slices.Values(names))
 	const shown = 5

@@ -38,14 +38,14 @@ func using(o Observed, trouble string) Observed {
 	return o
 }
 
-// TestProgressOfNobody: a group that should have no members is as it should be.
+// TestProgressOfNobody checks that a group that should have no members is running.
 func TestProgressOfNobody(t *testing.T) {
 	if got := (CompletionRule{When: WhenAll}).Progress(nil, 1, nil); got != (Progress{Phase: PhaseRunning}) {
 		t.Errorf("the group is %+v", got)
 	}
 }
 
-// TestProgress looks at groups that should consist of ps, w0 and w1, started in run 2 or later.
+// TestProgress uses groups that should consist of ps, w0 and w1, started in run 2 or later.
 func TestProgress(t *testing.T) {
 	never := CompletionRule{When: WhenNever}
 	chief := CompletionRule{When: WhenChief, Members: []string{"w0"}}

@@ -10,8 +10,8 @@ import (
 // Key is a step of a [Path] into a map, such as the role's name in roles["worker"].
 type Key string
 
-// Path leads to an attribute of a specification. Its steps are a string (an attribute's name), a
-// [Key] (an element of a map) or an int (an element of a list).
+// Path leads to an attribute of a specification. Its steps are a string (an attribute's name), a [Key] (an element of a
+// map) or an int (an element of a list).
 type Path []any
 
 // At returns the path with further steps; the receiver is not changed.
@@ -19,7 +19,7 @@ func (p Path) At(steps ...any) Path {
 	return append(slices.Clip(p), steps...)
 }
 
-// String writes the path as a Terraform configuration would: roles["worker"].port.
+// String formats the path as a Terraform configuration would: roles["worker"].port.
 func (p Path) String() string {
 	var b strings.Builder
 	for _, step := range p {
@@ -38,12 +38,12 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Problem is one reason why a specification is not accepted, or, as a warning, is accepted but will
-// not do all that it says.
+// Problem is one reason why a specification is rejected or, as a warning, is accepted but will not do everything it
+// says.
 type Problem struct {
-	// Path leads to the attribute at fault; it is empty where no single attribute is.
+	// Path leads to the attribute at fault; empty if it is no single attribute.
 	Path Path
-	// Inputs are the attributes that decide whether there is a problem, if not the one at fault alone.
+	// Inputs are the attributes that decide whether there is a problem; nil means Path alone.
 	Inputs []Path
 	// Summary names the fault in a few words.
 	Summary string
@@ -61,7 +61,7 @@ func (p Problem) Error() string {
 	return p.Path.String() + ": " + p.Summary + ": " + p.Detail
 }
 
-// Problems is a list of faults in the order in which they were found.
+// Problems lists faults in the order in which they were found.
 type Problems []Problem
 
 // Add appends an error.
@@ -77,7 +77,7 @@ func (ps *Problems) Warn(path Path, summary, detail string, args ...any) {
 	*ps = append(*ps, Problem{Path: path, Summary: summary, Detail: fmt.Sprintf(detail, args...), Warning: true})
 }
 
-// Certain returns the problems that remain whatever the attributes are that are not known yet.
+// Certain returns the problems that remain whatever the values of the unknown attributes turn out to be.
 func (ps Problems) Certain(unknown []Path) Problems {
 	var certain Problems
 	for _, p := range ps {
@@ -92,8 +92,8 @@ func (ps Problems) Certain(unknown []Path) Problems {
 	return certain
 }
 
-// Touches reports whether one of two paths leads to a part of the other. An element of a map is known by its key,
-// whatever is in it.
+// Touches reports whether one path leads to a part of the other. The parts of an element of a map do not touch the
+// element, which is known by its key alone.
 func (p Path) Touches(other Path) bool {
 	shared := min(len(p), len(other))
 	if !slices.Equal(p[:shared], other[:shared]) {
@@ -106,7 +106,7 @@ func (p Path) Touches(other Path) bool {
 	return !element
 }
 
-// Distinct returns the problems without those that say at the same attribute what an earlier one does.
+// Distinct returns the problems without repetitions at the same attribute.
 func (ps Problems) Distinct() Problems {
 	said := map[[3]string]bool{}
 	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool {
@@ -117,8 +117,7 @@ func (ps Problems) Distinct() Problems {
 	})
 }
 
-// Err returns the errors among the problems as one error, which is a Problems itself, or nil where there are only
-// warnings.
+// Err returns the errors among the problems as one error of type Problems; nil if there are only warnings.
 func (ps Problems) Err() error {
 	var faults Problems
 	for _, p := range ps {
@@ -132,7 +131,7 @@ func (ps Problems) Err() error {
 	return faults
 }
 
-// Error lists the problems, one a line.
+// Error lists the problems, one per line.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {

@@ -51,8 +51,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A problem is certain as long as nothing that decides about it is open: what is at fault, above it or in it, and all
-// of its inputs.
+// TestCertain checks that a problem is certain if everything that decides about it is known: the attribute at fault,
+// everything above and below it, and all of its inputs.
 func TestCertain(t *testing.T) {
 	ps := Key("ps")
 	for name, test := range map[string]struct {

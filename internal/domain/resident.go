@@ -31,7 +31,7 @@ type Resident struct {
 	Error, Advice string
 	// Attempts is how many times in a row it failed.
 	Attempts int
-	// Metrics is where it answers Prometheus; "" where the cluster doesn't say.
+	// Metrics is where it answers Prometheus; "" if the cluster doesn't say.
 	Metrics string
 	// Excused reports that it isn't expected to run: its host is down, drained, or has no address.
 	Excused bool

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// ExitCodes are the exit codes other than 0 that are final under the condition on_failure: each entry is a
-// code ("3") or a range ("1-127"). All others are retried.
+// ExitCodes are the non-zero exit codes that are final under the condition on_failure. Each entry is a code ("3") or a
+// range ("1-127"); all other codes are retried.
 type ExitCodes []string
 
-// ExitCodeRule says what becomes of exit codes other than 0.
+// ExitCodeRule says what happens after non-zero exit codes.
 type ExitCodeRule struct {
 	Final ExitCodes `json:"final"`
 }
 
-// DefaultFinalExitCodes are those of a command that can't be executed or isn't there, as a shell reports them: another
-// attempt would end the same way.
+// DefaultFinalExitCodes are a shell's exit codes for a command that can't be executed or isn't there: another attempt
+// would end the same way.
 var DefaultFinalExitCodes = ExitCodes{"126-127"}
 
-// ParseExitCodes reads an entry of [ExitCodes] into its bounds.
+// ParseExitCodes parses an entry of [ExitCodes] into its bounds.
 func ParseExitCodes(entry string) (low, high int, err error) {
 	first, last, isRange := strings.Cut(entry, "-")
 	if !isRange {
@@ -45,7 +45,7 @@ func (e ExitCodes) Contain(code int) bool {
 	return false
 }
 
-// RestartRule is a restart rule with nothing left out.
+// RestartRule is a restart rule with the defaults filled in.
 type RestartRule struct {
 	Condition   Condition `json:"condition"`
 	MaxAttempts int       `json:"max_attempts"`
@@ -53,20 +53,20 @@ type RestartRule struct {
 	Final       ExitCodes `json:"final,omitempty"`
 }
 
-// Verdict is what a restart rule makes of a member that ended.
+// Verdict is what a restart rule decides for a member that ended.
 type Verdict struct {
 	// State is Restarting, Completed or Failed.
 	State State
 	// Reason explains a failure.
 	Reason string
-	// Delay is the time until the next start, where State is Restarting.
+	// Delay is the time until the next start, if State is Restarting.
 	Delay time.Duration
 }
 
-// maxRestartDelay caps the back-off, as the kubelet does.
+// maxRestartDelay caps the back-off, as in the kubelet.
 const maxRestartDelay = 5 * time.Minute
 
-// backOff returns the delay doubled with each restart, up to five minutes; a longer delay stays as it is.
+// backOff returns the delay doubled with each restart, up to five minutes. A longer delay stays as it is.
 func backOff(delay time.Duration, restarts int) time.Duration {
 	longest := max(delay, maxRestartDelay)
 	for ; restarts > 0 && 0 < delay && delay < longest; restarts-- {
@@ -75,8 +75,8 @@ func backOff(delay time.Duration, restarts int) time.Duration {
 	return min(delay, longest)
 }
 
-// Judge applies the rule to a member that ended with an exit code (128 + the number of a signal that killed
-// it) after a number of restarts in this run. The delay doubles with each restart, up to five minutes.
+// Judge applies the rule to a member that ended with an exit code (128 + n if signal n killed it) after a number of
+// restarts in this run. The delay doubles with each restart, up to five minutes.
 func (r RestartRule) Judge(exitCode, restarts int) Verdict {
 	again := Verdict{State: StateRestarting, Delay: backOff(time.Duration(r.Delay), restarts)}
 	if exitCode == 0 {

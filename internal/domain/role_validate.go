@@ -27,20 +27,20 @@ func validateResources(ps *Problems, at Path, name string, r Role) {
 	}
 }
 
-// minCPUs is the smallest share of a processor that a control group can be limited to.
+// minCPUs is the smallest CPU limit that a cgroup can have.
 const minCPUs = 0.01
 
-// validatePort checks that the ports of a role's members, which count up from its first, are ports.
+// validatePort checks the first port of a role's members.
 func validatePort(ps *Problems, at Path, r Role) {
 	if r.Port != nil && (*r.Port < 1 || *r.Port > 65535) {
 		ps.Add(at, "Invalid port", "%d is not a port; 1 to 65535 are", *r.Port)
 	}
 }
 
-// nodeLabelPrefix begins the labels of nodes in what Docker Swarm is told.
+// nodeLabelPrefix begins the labels of nodes in Docker Swarm's placement preferences.
 const nodeLabelPrefix = "node.labels."
 
-// validateSpreadBy refuses what is easily mistaken for the name of a label. Hosts may have labels of any other name.
+// validateSpreadBy rejects what is easily mistaken for the name of a label. Labels of hosts may have any other name.
 func validateSpreadBy(ps *Problems, at Path, label string) {
 	name, value, isPair := strings.Cut(label, "=")
 	own, isNodes := strings.CutPrefix(name, nodeLabelPrefix)
@@ -63,7 +63,7 @@ func validateUpdate(ps *Problems, at Path, u Update) {
 	oneOf(ps, at.At("on_failure"), "reaction to a failure", u.OnFailure, OnFailures)
 }
 
-// validateGPURequest checks what a role asks of a GPU pool, as far as it can be told without the pool.
+// validateGPURequest checks what a role asks of a GPU pool, as far as that is possible without the pool.
 func validateGPURequest(ps *Problems, at Path, role string, request *GPURequest) {
 	if request == nil {
 		return

@@ -9,25 +9,25 @@ import (
 )
 
 // RoomRequest is stored while the apply of a group, or a sweep with runs, waits for room that roles of lower priority
-// can give.
+// can yield.
 type RoomRequest struct {
 	Header
-	// Spec is the group as it is to be. Of a sweep, it is a group of its name whose only role, [WaitingRuns], has as
-	// many replicas as runs wait.
+	// Spec is the group to place. For a sweep, it is a group of the same name whose only role, [WaitingRuns], has one
+	// replica for each waiting run.
 	Spec Group `json:"spec"`
-	// Sweep is true for a sweep, which gets room for as many of its runs as can be had, and a group for all of its
-	// members or for none.
+	// Sweep is true for a sweep. A sweep gets room for as many of its runs as possible, a group for all of its members
+	// or none.
 	Sweep bool `json:"sweep,omitempty"`
-	// Most bounds how many of the runs a host or device takes, by name or UUID; those that are not in it take as many
-	// as fit.
+	// Most limits how many of the runs a host or device takes, by name or UUID. Those not listed take as many as fit.
 	Most map[string]int `json:"most,omitempty"`
-	// Since is when it began to wait, or when the sweep was created: of two of one priority, the older one comes first.
+	// Since is when it began to wait, or when the sweep was created. Among requests of equal priority, the oldest comes
+	// first.
 	Since time.Time `json:"since"`
-	// Answer is what the controller says about it, in words.
+	// Answer is the controller's answer, in words.
 	Answer string `json:"answer,omitempty"`
 }
 
-// RoomRequestKind is that of [RoomRequest].
+// RoomRequestKind is the kind of [RoomRequest].
 var RoomRequestKind = Kind{Name: "room-request", Noun: "request for room", Planned: true, Watched: true}
 
 // Kind returns [RoomRequestKind].
@@ -36,7 +36,7 @@ func (*RoomRequest) Kind() Kind { return RoomRequestKind }
 // Key returns the name of the group.
 func (r *RoomRequest) Key() string { return r.Spec.Name }
 
-// What names what waits, such as group "mnist".
+// What names what is waiting, such as group "mnist".
 func (r RoomRequest) What() string {
 	if r.Sweep {
 		return fmt.Sprintf("sweep %q", r.Spec.Name)
@@ -44,13 +44,13 @@ func (r RoomRequest) What() string {
 	return fmt.Sprintf("group %q", r.Spec.Name)
 }
 
-// WaitingRuns is the role of the runs of a sweep that wait: no run has such a key.
+// WaitingRuns is the role of a sweep's waiting runs. No run can have it as its key.
 const WaitingRuns = "waiting runs"
 
-// Runs is how many runs of a sweep wait.
+// Runs returns how many runs of a sweep wait.
 func (r RoomRequest) Runs() int { return *r.Spec.Roles[WaitingRuns].Replicas }
 
-// WithRuns returns the request of a sweep for so many of its runs.
+// WithRuns returns the request of a sweep with this number of runs.
 func (r RoomRequest) WithRuns(n int) RoomRequest {
 	role := r.Spec.Roles[WaitingRuns]
 	role.Replicas = &n
@@ -73,7 +73,7 @@ func InTurn(requests map[string]RoomRequest) []RoomRequest {
 	return turn
 }
 
-// Turn is below 0 where a request is served before another one.
+// Turn compares two requests by their order of service; it is negative if r is served first.
 func (r RoomRequest) Turn(other RoomRequest) int {
 	return cmp.Or(cmp.Compare(other.Spec.Priority, r.Spec.Priority), r.Since.Compare(other.Since), cmp.Compare(r.Spec.Name, other.Spec.Name))
 }

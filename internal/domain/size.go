@@ -5,21 +5,19 @@ import (
 	"time"
 )
 
-// Size is what members of a role request that are started, where a policy has moved that; what is zero is as declared.
-// Like a count that is a policy's, it is no part of the specification: members that run under another size are as they
-// should be.
+// Size is what newly started members of a role request, where a policy has changed that; zero amounts are as declared.
+// Like a policy's count, it is not part of the specification: members running with another size have not drifted.
 type Size struct {
 	Resources
 
-	// InPlace has members that run have it, too, as far as their agent can do that without restarting them.
+	// InPlace also applies it to running members, as far as their agent can do that without a restart.
 	InPlace bool `json:"in_place,omitempty"`
-	// At is when it was moved, and Why says in words why.
+	// At is when it was changed, and Why the reason, in words.
 	At  time.Time `json:"at"`
 	Why string    `json:"why,omitempty"`
 }
 
-// Sized returns the requirements with other requests, where those are not zero. Limits that are declared keep their
-// proportion to what is requested.
+// Sized returns the requirements with the non-zero requests replaced. Declared limits keep their ratio to the requests.
 func (r ResourceRequirements) Sized(to Resources) ResourceRequirements {
 	sized := r
 	if to.CPUs > 0 {
@@ -33,15 +31,15 @@ func (r ResourceRequirements) Sized(to Resources) ResourceRequirements {
 	return sized
 }
 
-// inProportion returns a limit of what was requested as one of what is requested now; 0 stays that.
+// inProportion scales a limit by the change of the request; 0 stays 0.
 func inProportion(limit, requested, now float64) float64 {
 	if limit == 0 || requested == 0 {
-		return max(limit, 0) // and what is requested is the limit, where there is none
+		return max(limit, 0) // without a limit, the request is the limit
 	}
 	return limit * (now / requested)
 }
 
-// Sized returns the specification with what members request that are started.
+// Sized returns the specification with what newly started members request.
 func (d GroupDocument) Sized() Group {
 	if len(d.Sizes) == 0 {
 		return d.Spec

@@ -2,33 +2,33 @@ package domain
 
 import "time"
 
-// SweepDocument is what is stored with the cluster about a sweep, as Terraform wrote it. What has become of its runs is
-// kept by the controller, elsewhere.
+// SweepDocument is what is stored with the cluster about a sweep, as Terraform wrote it. The controller keeps the state
+// of its runs elsewhere.
 type SweepDocument struct {
 	Header
-	// Spec has no runs of its own: they are in the chunks.
+	// Spec has no runs: they are in the chunks.
 	Spec Sweep `json:"spec"`
-	// Chunks are the names of the documents that hold the runs, within the sweep, in the order of the keys.
+	// Chunks are the names of the documents that hold the runs, within the sweep, ordered by key.
 	Chunks []string `json:"chunks"`
 	// Count is the number of runs.
 	Count int `json:"count"`
-	// ID tells the sweep from others that had its name.
+	// ID distinguishes the sweep from earlier ones with the same name.
 	ID string `json:"id"`
 	// By names who created it.
 	By string `json:"by,omitempty"`
-	// Since is when the sweep was created: of two of one priority, the older one starts its runs first.
+	// Since is when the sweep was created. Among sweeps of equal priority, the oldest starts its runs first.
 	Since time.Time `json:"since"`
-	// MinRun is the revision from which on runs must have been queued: the others start anew. MinFailed is that for
-	// those that did not succeed.
+	// MinRun is the revision from which on runs must have been queued; older ones start over. MinFailed is the same for
+	// runs that did not succeed.
 	MinRun    int `json:"min_run"`
 	MinFailed int `json:"min_failed,omitempty"`
-	// Anew is that for single runs, by their keys: those whose results were lost.
+	// Anew is the same for single runs, by key: those whose results were lost.
 	Anew map[string]int `json:"anew,omitempty"`
-	// Ending is true while the sweep is destroyed: none of its runs is started.
+	// Ending is true while the sweep is being destroyed. None of its runs is started.
 	Ending bool `json:"ending,omitempty"`
 }
 
-// SweepKind is that of sweeps. It is watched: who changes a sweep wants to see what comes of it.
+// SweepKind is the kind of sweeps. It is watched, as whoever changes a sweep waits to see the effect.
 var SweepKind = Kind{Name: "sweep", Noun: "sweep", Planned: true, Watched: true}
 
 // Kind returns [SweepKind].
@@ -37,7 +37,7 @@ func (*SweepDocument) Kind() Kind { return SweepKind }
 // Key returns the sweep's name.
 func (d *SweepDocument) Key() string { return d.Spec.Name }
 
-// SweepRuns are some of a sweep's runs. Their document is named by what it holds, and never changed.
+// SweepRuns are some of a sweep's runs. The document is named by its content, and never changes.
 type SweepRuns struct {
 	Header
 	Sweep string                       `json:"sweep"`
@@ -47,7 +47,7 @@ type SweepRuns struct {
 	Config map[string]string `json:"config,omitempty"`
 }
 
-// SweepRunsKind is that of the runs of sweeps. They are read by those who are about their sweep.
+// SweepRunsKind is the kind of [SweepRuns]. They are read only where their sweep is needed.
 var SweepRunsKind = Kind{Name: "sweep-runs", Noun: "runs of sweep"}
 
 // Kind returns [SweepRunsKind].
@@ -56,7 +56,7 @@ func (*SweepRuns) Kind() Kind { return SweepRunsKind }
 // Key returns the names of the sweep and of the chunk.
 func (r *SweepRuns) Key() string { return r.Sweep + "/" + r.Name }
 
-// SweepRequest is what somebody wants of a run, until the controller has seen to it.
+// SweepRequest asks for a change of one run. It is stored until the controller has handled it.
 type SweepRequest struct {
 	Header
 	Sweep string `json:"sweep"`
@@ -73,14 +73,15 @@ type RunWish string
 
 // The wishes.
 const (
-	// WishPause halts a run, or keeps one that waits from starting, and WishResume takes that back, or a cancellation.
+	// WishPause halts a run, or keeps a waiting one from starting. WishResume undoes that, or a cancellation.
 	WishPause  RunWish = "pause"
 	WishResume RunWish = "resume"
 	// WishCancel ends a run.
 	WishCancel RunWish = "cancel"
 )
 
-// SweepRequestKind is that of requests. It is watched: who asks waits. They are few, and read with what plans read.
+// SweepRequestKind is the kind of requests. It is watched, as the requester waits; requests are few, so plans read them
+// with everything else.
 var SweepRequestKind = Kind{Name: "sweep-request", Noun: "request about run", Planned: true, Watched: true}
 
 // Kind returns [SweepRequestKind].
@@ -89,21 +90,21 @@ func (*SweepRequest) Kind() Kind { return SweepRequestKind }
 // Key returns the names of the sweep and of the run.
 func (r *SweepRequest) Key() string { return r.Sweep + "/" + r.Run }
 
-// SweepRecord is what is remembered of some of a sweep's runs, by their keys. Only the controller writes it.
+// SweepRecord is the state of some of a sweep's runs, by key. Only the controller writes it.
 type SweepRecord struct {
 	Header
 	Sweep string `json:"sweep"`
 	Part  string `json:"part"`
-	// ID is the sweep's: what is remembered of one that had its name counts for nothing.
+	// ID is the sweep's. A record of an earlier sweep with the same name is ignored.
 	ID   string         `json:"id"`
 	Runs map[string]Run `json:"runs"`
 }
 
-// SweepRecordKind is that of what is remembered of runs.
+// SweepRecordKind is the kind of [SweepRecord].
 var SweepRecordKind = Kind{Name: "sweep-record", Noun: "record of sweep"}
 
 // Kind returns [SweepRecordKind].
 func (*SweepRecord) Kind() Kind { return SweepRecordKind }
 
-// Key returns the name of the sweep and the part's.
+// Key returns the names of the sweep and of the part.
 func (r *SweepRecord) Key() string { return r.Sweep + "/" + r.Part }

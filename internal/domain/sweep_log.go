@@ -10,7 +10,7 @@ type SweepLog struct {
 	Lines []string `json:"lines"`
 }
 
-// SweepLogKind is that of the logs of runs that have ended.
+// SweepLogKind is the kind of [SweepLog].
 var SweepLogKind = Kind{Name: "sweep-log", Noun: "log of run"}
 
 // Kind returns [SweepLogKind].

@@ -2,28 +2,28 @@ package domain
 
 import "time"
 
-// SweepProgress is how the runs of a sweep tell how far they have come, and how it is found by that how many of them
-// side by side finish most.
+// SweepProgress is how the progress of a sweep's runs is measured, to find out how many side by side give the highest
+// throughput.
 type SweepProgress struct {
 	// Pattern is that of a [ProgressSource].
 	Pattern string `json:"pattern"`
-	// Threshold is the least progress that one more run on a GPU or host has to bring, as a share of what a run brought
-	// there so far; [DefaultRunGain] where it is nil.
+	// Threshold is the minimum gain in progress from one more run on a GPU or host, as a fraction of the progress per
+	// run there so far; nil means [DefaultRunGain].
 	Threshold *float64 `json:"threshold,omitempty"`
-	// Settle is how long it takes, at least, to measure a number of runs; [DefaultGainSettle] where it is nil.
+	// Settle is the minimum time to measure a number of runs; nil means [DefaultGainSettle].
 	Settle *Duration `json:"settle,omitempty"`
 }
 
-// DefaultRunGain is the least progress that one more run has to bring.
+// DefaultRunGain is the default minimum gain from one more run.
 const DefaultRunGain = 0.05
 
-// The bounds of how long it takes to measure a number of runs.
+// Bounds for the time it takes to measure a number of runs.
 const (
 	MinRunSettle = time.Second
 	MaxRunSettle = time.Hour
 )
 
-// Gain is the least progress that one more run has to bring, with the default filled in.
+// Gain returns the minimum gain from one more run, with the default filled in.
 func (p SweepProgress) Gain() float64 {
 	if p.Threshold != nil {
 		return *p.Threshold
@@ -43,34 +43,36 @@ func (p SweepProgress) validate(ps *Problems, at Path, s Sweep) {
 	}
 }
 
-// SweepParallelism is what was found out about how many runs of a sweep side by side finish most. Only the controller
-// writes it.
+// SweepParallelism is what was found out about how many runs of a sweep side by side give the highest throughput. Only
+// the controller writes it.
 //
-// A place is a GPU where runs have GPUs, and else a host. All numbers of runs are those of the sweep on one place.
+// A place is a GPU if runs use GPUs, and a host otherwise. All numbers of runs are those of the sweep on one place.
 type SweepParallelism struct {
 	Header
 	Sweep string `json:"sweep"`
-	// ID is the sweep's, and Of identifies what its runs were when this was measured: of others it tells nothing.
+	// ID is the sweep's. Of identifies what its runs were when this was measured; it says nothing about other runs.
 	ID string `json:"id"`
 	Of string `json:"of"`
-	// Level is how many runs a place takes. It is the best known once it has settled, and else the one that is tried.
+	// Level is how many runs a place takes: the best known number once it has settled, and the one being tried until
+	// then.
 	Level   int  `json:"level"`
 	Settled bool `json:"settled,omitempty"`
-	// Best is the best number that was measured, 0 before the first, and Over the least above it that was found to
-	// bring too little, 0 for none.
+	// Best is the best number measured; 0 before the first. Over is the smallest number above it that was found to gain
+	// too little; 0 if none.
 	Best int `json:"best,omitempty"`
 	Over int `json:"over,omitempty"`
-	// Throughput is how many steps a second all runs of a place make together, by their number, as if all of them were
-	// those that were measured first.
+	// Throughput is the total steps per second of a place by number of runs, normalised to the runs that were measured
+	// first.
 	Throughput map[int]float64 `json:"throughput,omitempty"`
-	// Rates are the steps a second of each run that was measured while Base of them were on a place, by key.
+	// Rates are the steps per second of each run, by key, measured while Base runs were on a place.
 	Base  int                `json:"base,omitempty"`
 	Rates map[string]float64 `json:"rates,omitempty"`
-	// Unknown says why nothing can be measured, "" while that may be: then as many run as there is room for.
+	// Unknown says why nothing can be measured; "" if measuring is possible. While it is set, as many run as there is
+	// room for.
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// SweepParallelismKind is that of what was found out about the parallelism of sweeps.
+// SweepParallelismKind is the kind of [SweepParallelism].
 var SweepParallelismKind = Kind{Name: "sweep-parallelism", Noun: "parallelism of sweep"}
 
 // Kind returns [SweepParallelismKind].

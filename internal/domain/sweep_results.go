@@ -5,31 +5,31 @@ import (
 	"strings"
 )
 
-// Results is where the runs of a sweep leave files, and what becomes of those.
+// Results is where the runs of a sweep leave files, and what happens to those.
 type Results struct {
-	// Path is a folder as runs see it: relative to a run's own folder, or absolute.
+	// Path is a folder as runs see it: absolute, or relative to a run's own folder.
 	Path string `json:"path"`
-	// OnDestroy is [KeepResults] where it is empty.
+	// OnDestroy defaults to [KeepResults].
 	OnDestroy ResultsOnDestroy `json:"on_destroy,omitempty"`
 }
 
-// ResultsOnDestroy is what becomes of results when their sweep is destroyed.
+// ResultsOnDestroy is what happens to results when their sweep is destroyed.
 type ResultsOnDestroy string
 
-// What becomes of them.
+// What can happen to them.
 const (
 	KeepResults   ResultsOnDestroy = "keep"
 	DeleteResults ResultsOnDestroy = "delete"
 )
 
-// ResultsOnDestroys lists what results may name.
+// ResultsOnDestroys lists the valid values.
 var ResultsOnDestroys = []ResultsOnDestroy{KeepResults, DeleteResults}
 
 // RunResults is where an attempt of a run leaves files.
 type RunResults struct {
 	// Path is the folder as the attempt sees it, absolute.
 	Path string `json:"path"`
-	// Mount is what the folder is in; nil where the engine keeps it for the run alone.
+	// Mount is the mount that holds the folder; nil if the engine keeps it for the run alone.
 	Mount *Mount `json:"mount,omitempty"`
 }
 
@@ -40,12 +40,11 @@ type KeptFolder struct {
 	Host string
 	// Path is where the member found it, absolute.
 	Path string
-	// Mount is what it is in; nil where it is the member's alone.
+	// Mount is the mount that holds it; nil if it is the member's alone.
 	Mount *Mount
 }
 
-// OnHost returns the path of the folder on its host: where the member found it, unless a folder of the host was
-// mounted.
+// OnHost returns the folder's path on its host: the member's own path, unless it is in a bind mount.
 func (f KeptFolder) OnHost() string {
 	if f.Mount == nil || f.Mount.Type != "" && f.Mount.Type != MountBind {
 		return f.Path
@@ -54,20 +53,20 @@ func (f KeptFolder) OnHost() string {
 	return path.Join(f.Mount.Source, below)
 }
 
-// IsLocal reports whether a path of a host stays below the folder that it begins in, whatever system this program runs
-// on.
+// IsLocal reports whether a path stays below the folder that it starts in. Unlike filepath.IsLocal, it treats paths as
+// a host does, whatever system this program runs on.
 func IsLocal(at string) bool {
 	cleaned := path.Clean(at)
 	return at != "" && !path.IsAbs(at) && cleaned != ".." && !strings.HasPrefix(cleaned, "../")
 }
 
-// Covers reports whether a path is at the target of the mount, or below it.
+// Covers reports whether a path is at or below the target of the mount.
 func (m Mount) Covers(at string) bool {
 	target := path.Clean(m.Target)
 	return path.Clean(at) == target || strings.HasPrefix(path.Clean(at), strings.TrimSuffix(target, "/")+"/")
 }
 
-// MountOf returns the innermost of some mounts that covers a path; nil where none does.
+// MountOf returns the innermost of the mounts that cover a path; nil if none does.
 func MountOf(mounts []Mount, at string) *Mount {
 	var innermost *Mount
 	for _, m := range mounts {

@@ -7,16 +7,16 @@ type RunState string
 
 // The states of a run.
 const (
-	// RunQueued waits for room, or for its next attempt.
+	// RunQueued: waits for room, or for its next attempt.
 	RunQueued  RunState = "queued"
 	RunRunning RunState = "running"
-	// RunPaused was halted on request: while it ran, it keeps what it has, and while it waited, it does not start.
+	// RunPaused: halted on request. If it was running, it keeps its resources; if it was waiting, it does not start.
 	RunPaused    RunState = "paused"
 	RunSucceeded RunState = "succeeded"
 	RunFailed    RunState = "failed"
-	// RunOutOfMemory has run out of GPU memory so often that it is not tried again.
+	// RunOutOfMemory: ran out of GPU memory too often to be tried again.
 	RunOutOfMemory RunState = "out_of_memory"
-	// RunCancelled was ended, or never started, on request or because too many others failed.
+	// RunCancelled: ended or never started, on request or because too many others failed.
 	RunCancelled RunState = "cancelled"
 )
 
@@ -28,11 +28,11 @@ func (s RunState) Ended() bool {
 	return s == RunSucceeded || s == RunFailed || s == RunOutOfMemory || s == RunCancelled
 }
 
-// Run is what is remembered of a run of a sweep. One of which nothing is remembered is queued.
+// Run is the stored state of a run of a sweep. A run without one is queued.
 type Run struct {
 	State RunState `json:"state"`
-	// Revision is that of the sweep's document under which the run was queued last, and Seal identifies its own part of
-	// what it runs.
+	// Revision is that of the sweep's document under which the run was last queued. Seal identifies the run's own part
+	// of what it runs.
 	Revision int    `json:"revision"`
 	Seal     string `json:"seal"`
 	// Attempts counts the starts since then, Failures those that failed, and OutOfMemory those that ran out of GPU
@@ -40,31 +40,32 @@ type Run struct {
 	Attempts    int `json:"attempts,omitempty"`
 	Failures    int `json:"failures,omitempty"`
 	OutOfMemory int `json:"out_of_memory,omitempty"`
-	// Batch is the run, in the sense of [MemberSpec], in which the member of the last attempt was started.
+	// Batch is the [MemberSpec.Run] with which the member of the last attempt was started.
 	Batch int `json:"batch,omitempty"`
 	// Assignment is where the last attempt runs, or ran.
 	Assignment *Assignment `json:"assignment,omitempty"`
-	// StartedAt, FinishedAt and ExitCode are those of the last attempt; nil where there are none.
+	// StartedAt, FinishedAt and ExitCode are those of the last attempt; nil if there are none.
 	StartedAt  *time.Time `json:"started_at,omitempty"`
 	FinishedAt *time.Time `json:"finished_at,omitempty"`
 	ExitCode   *int       `json:"exit_code,omitempty"`
-	// NotBefore is the earliest time of the next attempt; nil for none.
+	// NotBefore is the earliest time of the next attempt; nil means any.
 	NotBefore *time.Time `json:"not_before,omitempty"`
-	// Needs is what the attempt that is on was started with: it takes up that, whatever the sweep asks for by now. Nil
-	// is what the sweep asks for.
+	// Needs is what the current attempt was started with and so occupies, whatever the sweep asks for by now. nil means
+	// what the sweep asks for.
 	Needs *RunNeeds `json:"needs,omitempty"`
-	// Results is where the last attempt leaves files, or left them; nil where none are kept.
+	// Results is where the last attempt leaves or left files; nil if none are kept.
 	Results *RunResults `json:"results,omitempty"`
-	// RanOut is where an attempt ran out of GPU memory last; nil where none did.
+	// RanOut is the last attempt that ran out of GPU memory; nil if none did.
 	RanOut *RanOut `json:"ran_out,omitempty"`
-	// PeakMemoryMiB and PeakGPUMemoryMiB are the most that was measured of the last attempt; nil where nothing was.
+	// PeakMemoryMiB and PeakGPUMemoryMiB are the highest values measured for the last attempt; nil if nothing was
+	// measured.
 	PeakMemoryMiB    *int64 `json:"peak_memory_mib,omitempty"`
 	PeakGPUMemoryMiB *int64 `json:"peak_gpu_memory_mib,omitempty"`
-	// Value is what the sweep's objective found in the log of the last attempt; nil for nothing.
+	// Value is what the sweep's objective found in the log of the last attempt; nil if nothing.
 	Value *float64 `json:"value,omitempty"`
-	// Reports are the ends of attempts that the sweep's hook has yet to be told of.
+	// Reports are ended attempts that the sweep's hook has not been called for yet.
 	Reports []RunReport `json:"reports,omitempty"`
-	// Reason says in words why the run is in its state; empty where there is nothing to say.
+	// Reason says why the run is in its state; empty if there is nothing to add.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -82,13 +83,13 @@ type RanOut struct {
 	Beside int `json:"beside"`
 }
 
-// Active reports whether the run takes up what was assigned to it.
+// Active reports whether the run occupies what was assigned to it.
 func (r Run) Active() bool {
 	return r.Assignment != nil && (r.State == RunRunning || r.State == RunPaused && r.FinishedAt == nil)
 }
 
-// RunReport is what a sweep's hook is told of an attempt that has ended. With the sweep, the run and its start it is
-// told from all others.
+// RunReport is what a sweep's hook receives about an attempt that has ended. The sweep, the run and its start identify
+// the attempt.
 type RunReport struct {
 	Attempt    int        `json:"attempt"`
 	State      RunState   `json:"state"`
@@ -98,10 +99,10 @@ type RunReport struct {
 	StartedAt  *time.Time `json:"started_at"`
 	FinishedAt *time.Time `json:"finished_at"`
 	Value      *float64   `json:"value,omitempty"`
-	// Results says where the files are that the attempt left; empty where none are kept.
+	// Results says where the files that the attempt left are; empty if none are kept.
 	Results string `json:"results,omitempty"`
 	Reason  string `json:"reason,omitempty"`
 }
 
-// RunName returns the name of the member that a run of a sweep is: a run is the only member of the role of its key.
+// RunName returns the name of the member of a run: the only member of the role named by the run's key.
 func RunName(sweep, key string) string { return MemberName(sweep, key, 0) }

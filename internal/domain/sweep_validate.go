@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// MaxRuns bounds the runs of a sweep.
+// MaxRuns limits the runs of a sweep.
 const MaxRuns = 10_000
 
-// MaxSettle bounds how long a device rests after a start.
+// MaxSettle limits how long a device takes no further run after a start.
 const MaxSettle = time.Hour
 
-// Validate returns what is wrong with what a sweep says beyond what a group can say, too: see package sweep for that.
+// Validate returns what is wrong with what only a sweep has. For what a group has, too, see package sweep.
 func (s Sweep) Validate() Problems {
 	var ps Problems
 	CheckName(&ps, Path{"name"}, "sweep", s.Name)
@@ -65,7 +65,7 @@ func (s Sweep) Validate() Problems {
 	return ps
 }
 
-// maxRunConfig bounds the file of a run, in bytes: a chunk of runs has to fit into what an engine stores.
+// maxRunConfig limits the file of a run, in bytes, as a chunk of runs has to fit into what an engine stores.
 const maxRunConfig = 400_000
 
 // validateConfig checks the files of runs.
@@ -95,7 +95,7 @@ func (r Results) validate(ps *Problems) {
 	oneOf(ps, Path{"results", "on_destroy"}, "end of results", r.OnDestroy, ResultsOnDestroys)
 }
 
-// badKeys bounds how many unusable keys are told of one by one.
+// badKeys limits how many unusable keys are reported one by one.
 const badKeys = 5
 
 // validateKeys checks that the keys can be part of the names of members.
@@ -109,7 +109,7 @@ func (s Sweep) validateKeys(ps *Problems) {
 	around := len(MemberName(s.Name, "", MaxReplicas-1))
 	longest := MaxNameLength - around
 	if longest < 1 {
-		if len(s.Name) <= MaxNameLength { // or else it is told of already
+		if len(s.Name) <= MaxNameLength { // otherwise it is reported already
 			ps.Add(Path{"name"}, "Invalid sweep name", "%q has %d characters, which leaves none for the keys of the runs in the names of their members, %s; use %d or less",
 				s.Name, len(s.Name), RunName("<sweep>", "<key>"), MaxNameLength-(around-len(s.Name))-1)
 		}
@@ -135,8 +135,7 @@ func (s Sweep) validateKeys(ps *Problems) {
 
 var unusable = regexp.MustCompile(`[^a-z0-9]+`)
 
-// usableKey returns a key that is like another one, can be used, and is no other run's where there is room for a
-// number.
+// usableKey returns a valid key similar to key. It differs from all other runs' keys if there is room for a number.
 func (s Sweep) usableKey(key string, longest int) string {
 	name := strings.Trim(unusable.ReplaceAllString(strings.ToLower(key), "-"), "-")
 	if name == "" || name[0] < 'a' {
@@ -192,7 +191,7 @@ func (r Retry) validate(ps *Problems) {
 	}
 }
 
-// checkPattern returns a regular expression, or nil and a problem.
+// checkPattern compiles a regular expression, and returns nil and adds a problem if it is invalid.
 func checkPattern(ps *Problems, at Path, pattern string) *regexp.Regexp {
 	if pattern == "" {
 		ps.Add(at, "Invalid pattern", "an empty pattern matches every line of a log; give a regular expression (RE2)")

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// sweepOf returns a sweep with runs of these keys, each of which has an environment of its own.
+// sweepOf returns a sweep with runs of these keys, each with an environment of its own.
 func sweepOf(keys ...string) domain.Sweep {
 	s := domain.Sweep{Cluster: "lab", Name: "lr", Template: domain.Template{Command: []string{"train"}}, Runs: map[string]map[string]string{}}
 	for _, key := range keys {
@@ -22,7 +22,7 @@ func sweepOf(keys ...string) domain.Sweep {
 	return s
 }
 
-// fullSweep sets all there is to set.
+// fullSweep sets everything there is to set.
 func fullSweep() domain.Sweep {
 	s := sweepOf("seed-0", "seed-1")
 	s.MaxParallel, s.Priority = new(8), -3
@@ -53,7 +53,7 @@ func TestValidateAcceptsSweeps(t *testing.T) {
 	}
 }
 
-// TestValidateRejectsSweeps makes one thing wrong at a time, and expects exactly one problem there.
+// TestValidateRejectsSweeps introduces one fault at a time, and expects exactly one problem there.
 func TestValidateRejectsSweeps(t *testing.T) {
 	runs := func(n int) map[string]map[string]string {
 		all := map[string]map[string]string{}
@@ -144,7 +144,7 @@ func TestValidateRejectsSweeps(t *testing.T) {
 	}
 }
 
-// Triggers that rerun nothing are not in the way of an apply.
+// TestValidateWarnsOfTriggers checks that triggers that rerun nothing do not block an apply.
 func TestValidateWarnsOfTriggers(t *testing.T) {
 	for _, rule := range []domain.Rerun{"", domain.RerunChanged} {
 		s := fullSweep()
@@ -159,7 +159,7 @@ func TestValidateWarnsOfTriggers(t *testing.T) {
 	}
 }
 
-// Progress that can decide nothing is not in the way of an apply.
+// TestValidateWarnsOfProgress checks that progress that can decide nothing does not block an apply.
 func TestValidateWarnsOfProgress(t *testing.T) {
 	s := fullSweep()
 	s.MaxParallel = new(1)
@@ -216,7 +216,7 @@ func TestUnusableKeys(t *testing.T) {
 	}
 }
 
-// Of many unusable keys some are told of, and how many more there are.
+// TestManyUnusableKeys checks that only a few of many unusable keys are reported, with the number of the others.
 func TestManyUnusableKeys(t *testing.T) {
 	s := sweepOf("fine")
 	for i := range 1000 {
@@ -228,7 +228,7 @@ func TestManyUnusableKeys(t *testing.T) {
 	}
 }
 
-// What is suggested for a key can be used in its place, however long the sweep's name is.
+// TestSuggestedKeysAreUsable checks that a suggested key is valid, however long the sweep's name is.
 func TestSuggestedKeysAreUsable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.OneOf(

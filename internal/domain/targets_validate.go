@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// volumeName is what Docker takes for the name of a volume.
+// volumeName is what Docker accepts as the name of a volume.
 var volumeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
 
-// validateMounts checks each mount for itself.
+// validateMounts checks each mount by itself.
 func validateMounts(ps *Problems, at Path, mounts []Mount) {
 	for i, m := range mounts {
 		path := at.At("mounts", i)
@@ -70,13 +70,13 @@ func validateTarget(ps *Problems, at Path, target string) {
 	}
 }
 
-// target is a path at which a member finds something, and where that is said.
+// target is a path at which a member finds something, and the attribute that sets it.
 type target struct {
 	at   Path
 	path string
 }
 
-// validateTargets checks that what a member finds is at different paths, whether its role or the group says so.
+// validateTargets checks that everything a member finds has a different path, whether its role or the group sets it.
 func validateTargets(ps *Problems, g Group) {
 	reported := map[string]bool{}
 	for _, name := range g.RoleNames() {
@@ -97,8 +97,8 @@ func validateTargets(ps *Problems, g Group) {
 	}
 }
 
-// targets returns the paths at which the members of a role find something: mounts first, then the shared memory
-// where it has a size, configs and secrets by name.
+// targets returns the paths at which the members of a role find something: mounts first, then /dev/shm if its size is
+// set, then configs and secrets by name.
 func targets(g Group, role string) []target {
 	own, group := Path{"roles", Key(role)}, Path{}
 	r, at := g.Roles[role].Template, group

@@ -4,18 +4,17 @@ import (
 	"time"
 )
 
-// Update says how another specification comes to the members of a role that run.
+// Update says how a changed specification is rolled out to the running members of a role.
 type Update struct {
 	// Parallelism is the number of members that are changed at a time; 0 changes all at once.
 	Parallelism int `json:"parallelism,omitempty"`
 	// Delay is the time between the start of some members and the change of the next.
 	Delay *Duration `json:"delay,omitempty"`
-	// OnFailure is UpdatePause where it is empty.
+	// OnFailure defaults to UpdatePause.
 	OnFailure OnFailure `json:"on_failure,omitempty"`
 }
 
-// normal returns the update in the one form of all that mean the same: most members have none, so that defaults are
-// left out.
+// normal returns the canonical form of the update. It omits defaults, as most members have none.
 func (u Update) normal() Update {
 	if u.OnFailure == UpdatePause {
 		u.OnFailure = ""
@@ -32,7 +31,7 @@ func (u Update) Equal(other Update) bool {
 	return a.Parallelism == b.Parallelism && a.OnFailure == b.OnFailure && a.Wait() == b.Wait()
 }
 
-// Wait returns the delay, 0 where there is none.
+// Wait returns the delay; 0 if there is none.
 func (u Update) Wait() time.Duration {
 	if u.Delay == nil {
 		return 0
@@ -40,18 +39,18 @@ func (u Update) Wait() time.Duration {
 	return time.Duration(*u.Delay)
 }
 
-// OnFailure says what becomes of a change when a member fails with it.
+// OnFailure says what happens to a rollout when a member fails during it.
 type OnFailure string
 
-// What may become of a change.
+// What can happen to a rollout.
 const (
 	// UpdatePause leaves the other members as they are.
 	UpdatePause OnFailure = "pause"
-	// UpdateContinue changes the other members all the same.
+	// UpdateContinue changes the other members anyway.
 	UpdateContinue OnFailure = "continue"
-	// UpdateRollback has the whole group be again what it was before.
+	// UpdateRollback restores the whole group to its previous specification.
 	UpdateRollback OnFailure = "rollback"
 )
 
-// OnFailures lists what an update may name.
+// OnFailures lists the valid values.
 var OnFailures = []OnFailure{UpdatePause, UpdateContinue, UpdateRollback}

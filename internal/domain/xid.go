@@ -5,20 +5,19 @@ import (
 	"slices"
 )
 
-// applicationXIDs are the faults of a program after which the GPU goes on with the next one. They are those that
-// NVIDIA's Kubernetes device plugin ignores
-// (https://github.com/NVIDIA/k8s-device-plugin/blob/main/internal/rm/health.go).
+// applicationXIDs are faults of a program, after which the GPU works for the next one. They are the ones that NVIDIA's
+// Kubernetes device plugin ignores (https://github.com/NVIDIA/k8s-device-plugin/blob/main/internal/rm/health.go).
 var applicationXIDs = []int{13, 31, 43, 45, 68, 109}
 
-// resetXIDs are the errors after which nothing but a reset makes a GPU sound again: of itself, with its driver, or with
-// its host. They are those whose immediate action is RESET_GPU, RESTART_BM or RESTART_VM in NVIDIA's catalogue, beside
-// 48 and 74, of which it says that "a GPU reset or node reboot is needed to clear this error"
-// (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). A change of the recovery action (154), and an
-// error of NVLink 5 (144 to 150), may need one or not: then the driver says so, see [GPU.RecoveryNeeded].
+// resetXIDs are the errors after which only a reset makes a GPU usable again: of the GPU itself, its driver, or its
+// host. They are those whose immediate action is RESET_GPU, RESTART_BM or RESTART_VM in NVIDIA's catalogue, plus 48 and
+// 74, of which it says that "a GPU reset or node reboot is needed to clear this error"
+// (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html). A change of the recovery action (154) and
+// NVLink 5 errors (144 to 150) may or may not need one; the driver then reports that itself, see [GPU.RecoveryNeeded].
 var resetXIDs = []int{46, 48, 62, 64, 74, 79, 95, 110, 119, 120, 136, 140, 143, 151, 155, 156, 158}
 
-// xidTexts are the XIDs that a cluster gets to see, in the words of
-// https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html, shortened.
+// xidTexts describes the XIDs that a cluster is likely to see, shortened from
+// https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html.
 var xidTexts = map[int]string{
 	13:  "exception of the graphics engine",
 	31:  "page fault of a program",
@@ -54,19 +53,19 @@ var xidTexts = map[int]string{
 	158: "fatal timeout",
 }
 
-// FatalXID reports whether an error that NVIDIA's driver reports by this number condemns the GPU. All do but faults of
-// the program that used it.
+// FatalXID reports whether an XID of NVIDIA's driver makes the GPU unusable, as all do except faults of the program
+// that used it.
 func FatalXID(xid int) bool {
 	return !slices.Contains(applicationXIDs, xid)
 }
 
-// ResetXID reports whether a GPU has to be reset after an error that NVIDIA's driver reports by this number. Time alone
-// does not acquit it.
+// ResetXID reports whether a GPU has to be reset after this XID. Without a reset it stays unusable, however long ago
+// the error was.
 func ResetXID(xid int) bool {
 	return slices.Contains(resetXIDs, xid)
 }
 
-// XIDText returns in a few words what an XID means, and "driver error" for one that is not known here.
+// XIDText returns a short description of an XID, or "driver error" if it is unknown.
 func XIDText(xid int) string {
 	if text, known := xidTexts[xid]; known {
 		return text
@@ -74,7 +73,7 @@ func XIDText(xid int) string {
 	return "driver error"
 }
 
-// XIDTrouble says of a GPU in trouble which error condemns it, such as "fallen off the bus (XID 79)".
+// XIDTrouble describes the XID that makes a GPU unusable, such as "fallen off the bus (XID 79)".
 func XIDTrouble(xid int) string {
 	return fmt.Sprintf("%s (XID %d)", XIDText(xid), xid)
 }

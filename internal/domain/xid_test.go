@@ -27,7 +27,7 @@ func TestXID(t *testing.T) {
 		121: {true, false, "error of the link to the CPU"},
 		140: {true, true, "unrecovered ECC error"},
 		154: {true, false, "it needs a recovery"},
-		// What the driver itself can't name, and numbers that are not given yet.
+		// XIDs that the driver itself can't name, and unassigned numbers.
 		999: {true, false, "driver error"},
 		0:   {true, false, "driver error"},
 	} {
@@ -43,7 +43,7 @@ func TestXID(t *testing.T) {
 	}
 }
 
-// TestResetXIDs: what needs a reset is none of the faults of a program, and has a text.
+// TestResetXIDs checks that an XID that needs a reset is not a fault of a program, and has a description.
 func TestResetXIDs(t *testing.T) {
 	for _, xid := range resetXIDs {
 		if !FatalXID(xid) || XIDText(xid) == XIDText(0) {
