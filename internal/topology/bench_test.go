@@ -42,7 +42,7 @@ func BenchmarkSpec(b *testing.B) {
 	}
 }
 
-// BenchmarkValidate validates a group with templates, which are tried for every member.
+// BenchmarkValidate validates a group with templates, which are rendered for every member.
 func BenchmarkValidate(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Bounds returns how many members the group's framework lets a role have: least is 1 where it can't do without the
-// role, given the others that there are, and most is 0 where it sets no bound.
+// Bounds returns how many members the group's framework allows a role. least is 1 if it needs the role, given the
+// group's other roles; most is 0 if there is no maximum.
 func Bounds(g domain.Group, role string) (least, most int) {
 	f, _ := lookup(g.Framework)
 	for _, set := range f.needs {

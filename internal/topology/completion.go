@@ -6,14 +6,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// customChiefRoles are where the chief is looked for in a group of the user's own roles.
+// customChiefRoles are the roles in which the chief is looked for if the group's roles are the user's own.
 var customChiefRoles = []string{"chief", "master", "worker"}
 
 // Rule returns the group's completion rule with the framework's defaults filled in, for a group of these members.
 //
-// All and any look at the completion's roles or, where it names none, at those that complete by themselves. The
-// chief is member 0 of the first of the completion's roles that has members or, where it names none, of the
-// framework's.
+// All and any look at the completion's roles or, if it names none, at those that complete by themselves. The chief is
+// member 0 of the first role with members among the completion's roles or, if it names none, the framework's.
 func Rule(g domain.Group, members []domain.Member) domain.CompletionRule {
 	f, _ := lookup(g.Framework)
 	rule := domain.CompletionRule{When: g.Completion.When, StopRest: true}
@@ -52,7 +51,7 @@ func completes(g domain.Group, f framework, role string) bool {
 	return !f.role(role).serves
 }
 
-// chief returns the name of the group's chief, or "".
+// chief returns the name of the group's chief; "" if it has none.
 func chief(g domain.Group, f framework, members []domain.Member) string {
 	for _, role := range chiefCandidates(g, f) {
 		for _, m := range members {
@@ -64,9 +63,8 @@ func chief(g domain.Group, f framework, members []domain.Member) string {
 	return ""
 }
 
-// chiefCandidates returns the roles whose member 0 is the chief, in the order of preference: those the user
-// names; those of the framework that complete; among the user's own roles, the only one, or those with the usual
-// names.
+// chiefCandidates returns the roles whose member 0 can be the chief, in order of preference: those that the user names;
+// the framework's roles that complete; among the user's own roles, the only one, or those with the usual names.
 func chiefCandidates(g domain.Group, f framework) []string {
 	switch {
 	case len(g.Completion.Roles) > 0:

@@ -6,7 +6,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// frameworks is the table of the known frameworks: one line each, a file each.
+// frameworks is the table of known frameworks. Each has one line here and one file.
 var frameworks = []framework{
 	jax,
 	mpi,
@@ -18,17 +18,18 @@ var frameworks = []framework{
 	tensorflowV1,
 }
 
-// framework describes the groups of one way to train.
+// framework describes how groups train with one framework.
 type framework struct {
 	name string
-	// roles are the roles it knows. Of those that complete, the first that has members provides the chief, as
-	// its member 0. Without any, the group's roles are the user's own, see [chiefCandidates].
+	// roles are the roles that the framework knows. The chief is member 0 of the first role with members among those
+	// that complete; without any roles, the group's are the user's own, see [chiefCandidates].
 	roles []role
-	// needs lists sets of roles: of each set, one role must have members.
+	// needs lists sets of roles. At least one role of each set must have members.
 	needs [][]string
-	// when is the rule of completion where the user gives none; chief turns to never where there is none.
+	// when is the default completion rule; WhenChief becomes WhenNever if there is no chief.
 	when domain.When
-	// env returns what the framework adds to the environment of each member; what members share is made once.
+	// env returns a function for what the framework adds to each member's environment. What members share is computed
+	// once.
 	env func(l *Layout) func(m domain.Member) map[string]string
 	// files returns what each member finds in its files folder.
 	files func(l *Layout) []domain.File
@@ -37,13 +38,13 @@ type framework struct {
 // role describes a role of a framework.
 type role struct {
 	name string
-	// most bounds the number of members; 0 sets no bound.
+	// most limits the number of members; 0 means no limit.
 	most int
-	// interchangeable members have no identity: nobody else may depend on their addresses.
+	// interchangeable members have no identity: no other member may depend on their addresses.
 	interchangeable bool
-	// serves tells that its members run until they are stopped: they complete no group.
+	// serves means that members run until they are stopped and complete no group.
 	serves bool
-	// fixed tells that members agree on their number when they start: none joins or leaves those that run.
+	// fixed means that members agree on their number when they start: none can join or leave running ones.
 	fixed bool
 }
 
@@ -57,8 +58,7 @@ func Names() []string {
 	return names
 }
 
-// lookup returns the framework of that name. Where there is none, it returns one that adds nothing and never
-// completes.
+// lookup returns the framework with this name. If there is none, it returns one that adds nothing and never completes.
 func lookup(name string) (framework, bool) {
 	for _, f := range frameworks {
 		if f.name == name {
@@ -68,7 +68,7 @@ func lookup(name string) (framework, bool) {
 	return framework{when: domain.WhenNever}, false
 }
 
-// role returns the description of a role; one that the framework does not know is a plain one.
+// role returns the description of a role. An unknown role has no special properties.
 func (f framework) role(name string) role {
 	for _, r := range f.roles {
 		if r.name == name {
@@ -78,7 +78,7 @@ func (f framework) role(name string) role {
 	return role{name: name}
 }
 
-// roleNames returns the names of the roles it knows; none where they are the user's own.
+// roleNames returns the names of the roles that it knows; none if they are the user's own.
 func (f framework) roleNames() []string {
 	names := make([]string, len(f.roles))
 	for i, r := range f.roles {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestEnvironment compares what members find with what the frameworks' own documents show, for members at
+// TestEnvironment compares what members find with what the frameworks' own documentation shows, for members at
 // <role><index>:2222.
 func TestEnvironment(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -22,7 +22,7 @@ func TestEnvironment(t *testing.T) {
 		want      map[string]string
 	}{
 		// tf.distribute.cluster_resolver.TFConfigClusterResolver and
-		// tf.contrib.distribute.run_standard_tensorflow_server give this cluster of 3 workers and 2 parameter servers,
+		// tf.contrib.distribute.run_standard_tensorflow_server show this cluster of 3 workers and 2 parameter servers,
 		// seen from worker 1.
 		"tensorflow: parameter servers": {"tensorflow", map[string]int{"worker": 3, "ps": 2}, "worker", 1, map[string]string{
 			"TF_CONFIG": `{"cluster":{"ps":["ps0:2222","ps1:2222"],"worker":["worker0:2222","worker1:2222","worker2:2222"]},"task":{"type":"worker","index":1}}`,
@@ -31,8 +31,8 @@ func TestEnvironment(t *testing.T) {
 		"tensorflow: chief": {"tensorflow", map[string]int{"chief": 1, "worker": 1, "ps": 1}, "chief", 0, map[string]string{
 			"TF_CONFIG": `{"cluster":{"chief":["chief0:2222"],"ps":["ps0:2222"],"worker":["worker0:2222"]},"task":{"type":"chief","index":0}}`,
 		}},
-		// AI Platform, "TF_CONFIG and distributed training": the cluster has no key evaluator, the evaluator's task has
-		// the type.
+		// AI Platform, "TF_CONFIG and distributed training": the cluster has no key evaluator, but the evaluator's task
+		// has that type.
 		"tensorflow: evaluator": {"tensorflow", map[string]int{"chief": 1, "evaluator": 1}, "evaluator", 0, map[string]string{
 			"TF_CONFIG": `{"cluster":{"chief":["chief0:2222"]},"task":{"type":"evaluator","index":0}}`,
 		}},
@@ -60,8 +60,7 @@ func TestEnvironment(t *testing.T) {
 			"PET_MASTER_ADDR": "worker0", "PET_MASTER_PORT": "2222", "PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_NODE_RANK": "1",
 			"PYTHONUNBUFFERED": "1",
 		}},
-		// "Introduction to multi-controller JAX": the coordinator is process 0, and the processes are numbered from
-		// there.
+		// "Introduction to multi-controller JAX": the coordinator is process 0, and processes are numbered from there.
 		"jax: coordinator": {"jax", map[string]int{"worker": 3}, "worker", 0, map[string]string{
 			"JAX_COORDINATOR_ADDRESS": "worker0:2222", "JAX_NUM_PROCESSES": "3", "JAX_PROCESS_ID": "0", "PYTHONUNBUFFERED": "1",
 		}},
@@ -122,11 +121,11 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestProcessesPerNode has torchrun start a process for each GPU of a member.
+// TestProcessesPerNode checks that torchrun starts a process for each GPU of a member.
 func TestProcessesPerNode(t *testing.T) {
 	g := group("pytorch", map[string]int{"master": 1, "worker": 2})
 	master, worker := g.Roles["master"], g.Roles["worker"]
-	master.GPUs = &domain.GPURequest{Pool: "p"} // one, where nothing else is said
+	master.GPUs = &domain.GPURequest{Pool: "p"} // one by default
 	worker.GPUs = &domain.GPURequest{Pool: "p", Count: new(2)}
 	g.Roles["master"], g.Roles["worker"] = master, worker
 	l := place(g)
@@ -141,7 +140,7 @@ func TestProcessesPerNode(t *testing.T) {
 	}
 }
 
-// TestProcessesOfJAX: one process takes all GPUs of its member, and JAX_LOCAL_DEVICE_IDS would leave some out.
+// TestProcessesOfJAX checks that one process uses all GPUs of its member: JAX_LOCAL_DEVICE_IDS would leave some out.
 func TestProcessesOfJAX(t *testing.T) {
 	g := group("jax", map[string]int{"worker": 2})
 	worker := g.Roles["worker"]
@@ -189,7 +188,7 @@ func TestHostfiles(t *testing.T) {
 	}
 }
 
-// TestTFConfigRoundTrip checks that any text in a cluster survives: the function of that name takes what users give it.
+// TestTFConfigRoundTrip checks that any text in a cluster survives, as the provider function takes what users give it.
 func TestTFConfigRoundTrip(t *testing.T) {
 	cluster := map[string][]string{"worker": {`a"b:1`, "[::1]:2"}, "evaluator": {"e:1"}, "odd role": {}}
 	var got struct {
@@ -225,8 +224,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// TestFrameworksAreConsistent keeps the table honest: needs name roles that exist, and a chief is possible where
-// one is the default.
+// TestFrameworksAreConsistent checks that needs name existing roles, and that a chief is possible if it is the default.
 func TestFrameworksAreConsistent(t *testing.T) {
 	for _, f := range frameworks {
 		for _, set := range f.needs {

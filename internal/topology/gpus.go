@@ -6,15 +6,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// The variables by which a member is told its devices: the first is heeded by NVIDIA's container runtime, which lets a
-// container have those and no others, the second by CUDA. Both take UUIDs.
+// The variables that hold a member's devices. NVIDIA's container runtime reads the first and gives a container only
+// these devices; CUDA reads the second. Both take UUIDs.
 const (
 	nvidiaDevices = "NVIDIA_VISIBLE_DEVICES"
 	cudaDevices   = "CUDA_VISIBLE_DEVICES"
-	// noNVIDIADevices takes away what images that bring CUDA ask for by default, which is all devices.
+	// noNVIDIADevices overrides the default of images that bring CUDA, which is all devices.
 	noNVIDIADevices = "void"
 	noCUDADevices   = "-1"
-	// gpuMemoryVariable is how much memory of each device a member has asked for, in MiB.
+	// gpuMemoryVariable is how much memory of each device a member requests, in MiB.
 	gpuMemoryVariable = domain.ReservedPrefix + "GPU_MEMORY_MIB"
 )
 
@@ -28,7 +28,7 @@ func (l *Layout) usesGPUs() bool {
 	return false
 }
 
-// gpuEnv returns what tells a member of the devices that it was assigned; nil where it has none.
+// gpuEnv returns the variables with a member's devices; nil if its role asks for none.
 func (l *Layout) gpuEnv(m domain.Member) map[string]string {
 	r := l.group.Roles[m.Role]
 	if r.GPUs == nil {
@@ -55,7 +55,7 @@ func gpuMemory(r domain.Role) int64 {
 	return r.GPUs.MemoryMiB
 }
 
-// validateGPUEnv checks that neither a role with GPUs nor its group sets the variables by which it is told its devices.
+// validateGPUEnv checks that neither a role with GPUs nor its group sets the variables that hold its devices.
 func validateGPUEnv(ps *domain.Problems, g domain.Group, role string) {
 	request := g.Roles[role].GPUs
 	if request == nil {

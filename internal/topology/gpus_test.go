@@ -7,7 +7,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// gpuGroup has a parameter server, and workers with GPUs of a pool.
+// gpuGroup returns a group with a parameter server, and workers with GPUs of a pool.
 func gpuGroup(request *domain.GPURequest) domain.Group {
 	return domain.Group{
 		Cluster: "lab", Name: "mnist", Framework: "tensorflow", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
@@ -71,13 +71,14 @@ func TestGPUEnvironment(t *testing.T) {
 	}
 }
 
-// A member restarts for other devices or another share of them, and for nothing else that is about GPUs.
+// TestHashOfGPUs checks that a member restarts for other devices or another share of them, and for nothing else about
+// GPUs.
 func TestHashOfGPUs(t *testing.T) {
 	request := &domain.GPURequest{Pool: "v100"}
 	base := laidOut(gpuGroup(request), "GPU-4f")
 	for name, test := range map[string]struct {
 		other       *Layout
-		ps, workers bool // whether they have another hash
+		ps, workers bool // whether their hashes change
 	}{
 		"other devices":        {laidOut(gpuGroup(request), "GPU-5a"), false, true},
 		"another pool's name":  {laidOut(gpuGroup(&domain.GPURequest{Pool: "all"}), "GPU-4f"), false, false},
@@ -92,7 +93,8 @@ func TestHashOfGPUs(t *testing.T) {
 	}
 }
 
-// Exact devices make interchangeable members ones of their own, but nobody depends on them for that.
+// TestInterchangeableWithGPUs checks that members with exact devices are not interchangeable, although nobody depends
+// on their addresses.
 func TestInterchangeableWithGPUs(t *testing.T) {
 	g := domain.Group{Framework: "spark", Roles: map[string]domain.Role{"master": {}, "worker": {}}}
 	if !Interchangeable(g, "worker") || Interchangeable(g, "master") {

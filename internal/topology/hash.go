@@ -16,15 +16,15 @@ func sealOf(value any) seal {
 	return seal(hex.EncodeToString(sum[:16]))
 }
 
-// Hash identifies what the specification of member i is rendered from: what it runs, the rules of its role that
-// it can only take up by a restart, who and where it is, and the addresses it may depend on. Equal input gives
-// an equal hash, in any process. When a group completes, how long it may take, what it waits for, its triggers
-// and the constraints of its placement do not enter: changing them restarts nobody. Nor do the addresses of roles
-// of which others come and go without a restart (domain.OnScaleNone).
+// Hash identifies what the specification of member i is rendered from: what it runs, the rules of its role that only
+// take effect with a restart, its identity and place, and the addresses that it may depend on. Equal input gives an
+// equal hash, in any process. The completion rule and deadline, wait_for, triggers and placement constraints are not
+// part of it, so that changing them restarts nobody; nor are the addresses of roles whose members come and go without a
+// restart (domain.OnScaleNone).
 //
 // Members that share a specification have one hash.
 //
-// The hash costs far less than the specification: with a thousand members, TF_CONFIG alone is 25 KB a member.
+// The hash is far cheaper than the specification: with a thousand members, TF_CONFIG alone is 25 KB per member.
 func (l *Layout) Hash(i int) string { return string(l.hashes()[i]) }
 
 // hashMembers returns the hashes of all members.
@@ -45,7 +45,7 @@ func (l *Layout) hashMembers() []seal {
 	return hashes
 }
 
-// sealRoles returns the digest of what the members of each role share.
+// sealRoles returns, by role, the digest of what its members share.
 func (l *Layout) sealRoles() map[string]seal {
 	known := maps.Clone(l.peers)
 	maps.DeleteFunc(known, func(role string, _ []string) bool { return l.group.Roles[role].OnScale == domain.OnScaleNone })
@@ -56,7 +56,7 @@ func (l *Layout) sealRoles() map[string]seal {
 			Cluster, Group, Framework, Role string
 			Template                        domain.Template
 			Resources                       domain.Resources
-			Limits                          domain.Resources `json:",omitzero"` // where there are none, the hash is as before there could be
+			Limits                          domain.Resources `json:",omitzero"` // keeps hashes from before there were limits
 			GPUMemoryMiB                    int64            `json:",omitempty"`
 			HidesGPUs                       bool             `json:",omitempty"`
 			Restart                         domain.RestartRule

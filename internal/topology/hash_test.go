@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// hashed is a group that sets everything a hash may depend on.
+// hashed returns a group that sets everything a hash may depend on.
 func hashed() domain.Group {
 	g := group("tensorflow", map[string]int{"ps": 2, "worker": 3})
 	g.Template = domain.Template{
@@ -46,12 +46,12 @@ func edit(role string, change func(r *domain.Role)) func(g *domain.Group) {
 	}
 }
 
-// TestHash changes one thing at a time, and says whose hash must change by it.
+// TestHash changes one thing at a time, and checks whose hashes change.
 func TestHash(t *testing.T) {
 	const nobody, workers, everybody = "", "mnist-worker-", "mnist-"
 	for name, test := range map[string]struct {
 		change  func(g *domain.Group)
-		changed string // prefix of the names of those that change; nobody where it is empty
+		changed string // prefix of the names of the members that change; empty means nobody
 	}{
 		"nothing":                      {func(*domain.Group) {}, nobody},
 		"image":                        {func(g *domain.Group) { g.Image = "trainer:1.3" }, everybody},
@@ -107,7 +107,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestHashAndPlace moves one member, and says whose hash must change by it.
+// TestHashAndPlace moves one member, and checks whose hashes change.
 func TestHashAndPlace(t *testing.T) {
 	for name, test := range map[string]struct {
 		framework string
@@ -139,7 +139,7 @@ func TestHashAndPlace(t *testing.T) {
 	}
 }
 
-// TestHashAndHost moves a member to another host of the same address: only the member itself learns of it.
+// TestHashAndHost checks that moving a member to another host with the same address changes only its own hash.
 func TestHashAndHost(t *testing.T) {
 	before := hashes(hashed(), nil)
 	after := hashes(hashed(), func(m *domain.Member) {
@@ -164,7 +164,7 @@ func TestHashGrowsInterchangeableRolesInPeace(t *testing.T) {
 	}
 }
 
-// TestHashIsAsItWas: members that run under an earlier build's hash are not restarted by this one.
+// TestHashIsAsItWas checks that members running with an earlier build's hash are not restarted by this one.
 func TestHashIsAsItWas(t *testing.T) {
 	for member, want := range map[string]string{"mnist-ps-0": "a8439e199ba1bb9d16fd6c696accadc1", "mnist-worker-2": "51129eb09cb93b9ee804bc86424edcff"} {
 		if got := hashes(hashed(), nil)[member]; got != want {
@@ -173,8 +173,8 @@ func TestHashIsAsItWas(t *testing.T) {
 	}
 }
 
-// TestHashAndOnScale: members come and go in a role whose scaling restarts nobody; what else there is to know of others
-// still counts.
+// TestHashAndOnScale checks that members can come and go in a role whose scaling restarts nobody, while everything else
+// about other members still counts.
 func TestHashAndOnScale(t *testing.T) {
 	const nobody, everybody = "", "mnist-"
 	inPeace := hashed()
@@ -201,13 +201,13 @@ func TestHashAndOnScale(t *testing.T) {
 			}
 		})
 	}
-	// Who starts learns of all.
+	// A member that starts learns all addresses.
 	if got := specOf(t, place(inPeace), "worker", 2).Env["TRAINYARD_CLUSTER_SPEC"]; !strings.Contains(got, "worker2:2222") || !strings.Contains(got, "ps1:2222") {
 		t.Errorf("a member that starts is told of %s", got)
 	}
 }
 
-// TestHashOfShared: members that share a specification are all the same, those of other roles are not.
+// TestHashOfShared checks that members with a shared specification have one hash, different from those of other roles.
 func TestHashOfShared(t *testing.T) {
 	after := hashes(group("spark", map[string]int{"master": 1, "worker": 3}), func(m *domain.Member) {
 		if m.Role == "worker" {
@@ -229,7 +229,7 @@ func TestHashTellsMembersApart(t *testing.T) {
 	}
 }
 
-// TestHashIsStable hashes in another process: nothing of this one, such as the order of a map or a seed, may enter.
+// TestHashIsStable hashes in another process, as nothing specific to this one, such as map order or a seed, may matter.
 func TestHashIsStable(t *testing.T) {
 	const asChild = "HASH_TEST_CHILD"
 	if os.Getenv(asChild) != "" {

@@ -6,14 +6,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// jax is jax.distributed: one process a member, which takes all GPUs that the member has. Worker 0 is process 0, and
-// runs the coordinator.
+// jax is jax.distributed: one process per member, which uses all GPUs of the member. Worker 0 is process 0 and runs the
+// coordinator.
 //
-// jax.distributed.initialize takes JAX_COORDINATOR_ADDRESS from the environment, but neither the number of processes
-// nor the process's own outside Slurm, Open MPI, Kubernetes and TPUs (JAX 0.12, jax/_src/distributed.py and
-// jax/_src/clusters): a program passes it JAX_NUM_PROCESSES and JAX_PROCESS_ID, as Kubeflow calls them
-// (kubeflow/trainer, pkg/runtime/framework/plugins/jax/jax.go). PYTHONUNBUFFERED is as for pytorch, and Kubeflow's, too
-// (training-operator 1.9, pkg/controller.v1/jax/envvar.go).
+// jax.distributed.initialize reads JAX_COORDINATOR_ADDRESS from the environment. Outside Slurm, Open MPI, Kubernetes
+// and TPUs it reads neither the number of processes nor the process's own (JAX 0.12, jax/_src/distributed.py and
+// jax/_src/clusters), so a program passes it JAX_NUM_PROCESSES and JAX_PROCESS_ID, as Kubeflow calls them
+// (kubeflow/trainer, pkg/runtime/framework/plugins/jax/jax.go). PYTHONUNBUFFERED is set as for pytorch, and by
+// Kubeflow, too (training-operator 1.9, pkg/controller.v1/jax/envvar.go).
 var jax = framework{
 	name:  "jax",
 	roles: []role{{name: "worker", fixed: true}},

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Layout is a group whose members are placed: the source of their specifications. It is safe for concurrent use.
+// Layout is a group whose members are placed. It renders their specifications, and is safe for concurrent use.
 type Layout struct {
 	group     domain.Group
 	framework framework
@@ -22,7 +22,7 @@ type Layout struct {
 	// peers are the addresses that members may depend on: those of the indexed roles, by index.
 	peers map[string][]string
 
-	// What members share is made once, when it is first asked for.
+	// What members share is computed once, on first use.
 	shared   func() shared
 	hashes   func() []seal
 	programs map[string]func() (program, domain.Problems)
@@ -35,8 +35,8 @@ type shared struct {
 	files       []domain.File
 }
 
-// NewLayout returns the layout of a group with these members, whose Host, Address and Port are set. filesDir
-// returns the folder in which a member with an image finds the files of its specification.
+// NewLayout returns the layout of a group with these members, whose Host, Address and Port are set. filesDir returns
+// the folder in which a member with an image finds the files of its specification.
 func NewLayout(g domain.Group, members []domain.Member, filesDir func(member, image string) string) *Layout {
 	f, _ := lookup(g.Framework)
 	l := &Layout{group: g, framework: f, members: members, filesDir: filesDir}
@@ -50,8 +50,8 @@ func NewLayout(g domain.Group, members []domain.Member, filesDir func(member, im
 	return l
 }
 
-// Sized has members be rendered with the sizes of their roles. Their hashes are those of what is declared: another size
-// is no reason to start a member again.
+// Sized renders members with the sizes of their roles. Their hashes stay those of the declared requests, so that
+// another size restarts nobody.
 func (l *Layout) Sized(sizes map[string]domain.Size) *Layout {
 	l.sizes = sizes
 	return l
@@ -77,8 +77,8 @@ func peers(f framework, members []domain.Member) map[string][]string {
 	return addresses
 }
 
-// ClusterSpec returns role → "host:port,host:port" for the indexed roles that have members. Interchangeable roles
-// are left out, so that growing them restarts nobody.
+// ClusterSpec returns role → "host:port,host:port" for the indexed roles that have members. Interchangeable roles are
+// left out, so that growing them restarts nobody.
 func (l *Layout) ClusterSpec() map[string]string {
 	spec := make(map[string]string, len(l.peers))
 	for role, addresses := range l.peers {
@@ -87,8 +87,8 @@ func (l *Layout) ClusterSpec() map[string]string {
 	return spec
 }
 
-// Spec renders the specification of member i; Run is the caller's to set. Where the group restarts as a whole, its
-// restart rule never restarts it alone: the controller restarts the group.
+// Spec renders the specification of member i; the caller sets Run. If the group restarts as a whole, the rule never
+// restarts a member alone, as the controller restarts the group.
 func (l *Layout) Spec(i int) (domain.MemberSpec, error) {
 	m := l.members[i]
 	r, known := l.group.Roles[m.Role]
@@ -158,7 +158,7 @@ func container(t domain.Template) domain.Container {
 	return *t.Container
 }
 
-// restartRule returns the rule by which the engine restarts a member on its own.
+// restartRule returns the rule by which the engine restarts a single member.
 func restartRule(g domain.Group, r domain.Role) domain.RestartRule {
 	rule := r.RestartRule()
 	if g.RestartScope == domain.ScopeGroup {
@@ -167,7 +167,8 @@ func restartRule(g domain.Group, r domain.Role) domain.RestartRule {
 	return rule
 }
 
-// env returns the environment of a member: the framework's, the user's own over it, Trainyard's over both.
+// env returns the environment of a member: the user's variables override the framework's, and Trainyard's override
+// both.
 func (l *Layout) env(m domain.Member, own map[string]string) map[string]string {
 	shared := l.shared()
 	env := map[string]string{cudaDevices: noCUDADevices}
@@ -202,7 +203,7 @@ func (l *Layout) share() shared {
 	return s
 }
 
-// first returns the address of the first member that the roles, in this order, have: "" where they have none.
+// first returns the address of the first member of the first of these roles that has any; "" if none has.
 func (l *Layout) first(roles ...string) string {
 	for _, role := range roles {
 		if addresses := l.peers[role]; len(addresses) > 0 {
@@ -212,8 +213,8 @@ func (l *Layout) first(roles ...string) string {
 	return ""
 }
 
-// encode returns the JSON of a value that is made of maps, slices, structs, strings and numbers, which always
-// has one. The keys of maps are sorted.
+// encode returns the JSON of a value made of maps, slices, structs, strings and numbers, which can't fail. The keys of
+// maps are sorted.
 func encode(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -222,7 +223,7 @@ func encode(value any) string {
 	return string(text)
 }
 
-// split returns the host and the port of "host:port". An address without a port is all host.
+// split returns the host and the port of "host:port". Without a port, the whole address is the host.
 func split(address string) (host, port string) {
 	colon := strings.LastIndexByte(address, ':')
 	if colon < 0 {

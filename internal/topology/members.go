@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Counts returns the number of members by role: the role's replicas or, where it leaves them out, what current
-// says, or else 1.
+// Counts returns the number of members by role: the role's replicas if it declares them, else the current number, else
+// 1.
 func Counts(g domain.Group, current map[string]int) map[string]int {
 	counts := make(map[string]int, len(g.Roles))
 	for name, r := range g.Roles {
@@ -24,8 +24,8 @@ func Counts(g domain.Group, current map[string]int) map[string]int {
 	return counts
 }
 
-// Scalable reports whether the number of members of a role may change without an apply: the role leaves it out, and the
-// framework takes more than one.
+// Scalable reports whether the number of members of a role may change without an apply: the role omits replicas, and
+// the framework allows more than one.
 func Scalable(g domain.Group, role string) bool {
 	f, _ := lookup(g.Framework)
 	r, found := g.Roles[role]
@@ -37,8 +37,8 @@ func AnyScalable(g domain.Group) bool {
 	return slices.ContainsFunc(g.RoleNames(), func(role string) bool { return Scalable(g, role) })
 }
 
-// Absent returns the indexes that members of roles do not have though higher ones do, given those that are stored: none
-// of a role that declares its replicas, nor of one whose members have an identity.
+// Absent filters the stored gaps in the indexes of members by role. Roles that declare their replicas, and roles whose
+// members have an identity, have no gaps.
 func Absent(g domain.Group, counts map[string]int, stored map[string][]int) map[string][]int {
 	var absent map[string][]int
 	for name, indexes := range stored {
@@ -55,8 +55,8 @@ func Absent(g domain.Group, counts map[string]int, stored map[string][]int) map[
 	return absent
 }
 
-// Expand returns the group's members, without those that are absent, in the order of the names of their roles and then
-// of their indexes. They have no host and no address yet.
+// Expand returns the group's members, except absent ones, ordered by role and index. They have no host and no address
+// yet.
 func Expand(g domain.Group, counts map[string]int, absent map[string][]int) []domain.Member {
 	total := 0
 	for name := range g.Roles {
@@ -71,8 +71,8 @@ func Expand(g domain.Group, counts map[string]int, absent map[string][]int) []do
 	return members
 }
 
-// HasIdentity reports whether others may depend on which member of a role is where. Those of other roles are all the
-// same but for devices that they may have.
+// HasIdentity reports whether others may depend on where a certain member of a role is. Members of other roles are all
+// the same, apart from any devices they have.
 func HasIdentity(g domain.Group, role string) bool {
 	f, _ := lookup(g.Framework)
 	return !f.role(role).interchangeable
@@ -84,8 +84,8 @@ func Interchangeable(g domain.Group, role string) bool {
 	return !HasIdentity(g, role) && g.Roles[role].GPUs == nil
 }
 
-// StopOrder returns the names of the group's roles in waves: first those that complete by themselves, then those
-// that serve them, so that no member outlives what it needs.
+// StopOrder returns the names of the group's roles in waves: first those that complete by themselves, then those that
+// serve them, so that no member outlives what it needs.
 func StopOrder(g domain.Group) [][]string {
 	f, _ := lookup(g.Framework)
 	var completing, serving []string

@@ -26,7 +26,7 @@ func TestScalable(t *testing.T) {
 	}
 }
 
-// TestAbsent: only members that nobody knows by their index leave gaps, and none where the count is declared.
+// TestAbsent checks that only members without identity leave gaps, and none if the count is declared.
 func TestAbsent(t *testing.T) {
 	spark := group("spark", map[string]int{"master": 1, "worker": 0})
 	unmanaged := edit("worker", func(r *domain.Role) { r.Replicas = nil })

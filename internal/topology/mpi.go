@@ -8,27 +8,27 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// The hostfiles of mpi: one host a line and as many slots as it has workers. Open MPI writes "host slots=2",
-// Hydra "host:2"; neither reads the other's.
+// The hostfiles of mpi: one line per host, with as many slots as it has workers. Open MPI writes "host slots=2", Hydra
+// "host:2"; neither reads the other's format.
 const (
 	openMPIHostfile = "hostfile"
 	hydraHostfile   = "hostfile.hydra"
 )
 
 // mpi is an mpirun in the launcher that starts its ranks in the workers. Open MPI, MPICH and Intel MPI find the
-// hosts of the workers by the environment.
+// workers' hosts through the environment.
 //
-// Sources: Kubeflow's mpi-operator 0.6 (pkg/controller/mpi_job_controller.go), for the variables of Open MPI 4,
-// Intel MPI and MPICH, and the formats of their files; docs.open-mpi.org/en/v5.0.x/mca.html for Open MPI 5, which
-// takes the parameters of its runtime from PRTE_MCA_<name>. Open MPI rejects a host that is listed twice with
-// slots (orte/util/hostfile), so each host has one line.
+// Sources: Kubeflow's mpi-operator 0.6 (pkg/controller/mpi_job_controller.go), for the variables of Open MPI 4, Intel
+// MPI and MPICH, and the formats of their files; docs.open-mpi.org/en/v5.0.x/mca.html for Open MPI 5, whose runtime
+// reads its parameters from PRTE_MCA_<name>. Open MPI rejects a host that is listed twice with slots
+// (orte/util/hostfile), so each host has one line.
 var mpi = framework{
 	name:  "mpi",
 	roles: []role{{name: "launcher", most: 1}, {name: "worker", serves: true}},
 	needs: [][]string{{"launcher"}, {"worker"}},
 	when:  domain.WhenChief,
 	env: func(l *Layout) func(domain.Member) map[string]string {
-		// Workers may start to listen after the launcher started.
+		// Workers may begin to listen after the launcher has started.
 		const patience = "-o ConnectionAttempts=10"
 		return func(m domain.Member) map[string]string {
 			dir := l.filesDir(m.Name, l.group.EffectiveTemplate(m.Role).Image)

@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// ValidatePools returns what can't be had of a valid group's interchangeable roles on an engine that distributes and
-// restarts their members by itself: they share one specification there. The members are those that the group declares.
+// ValidatePools returns what a valid group's interchangeable roles can't have on an engine that distributes and
+// restarts their members by itself, where all share one specification. members are those that the group declares.
 func ValidatePools(g domain.Group, members []domain.Member) domain.Problems {
 	if !slices.ContainsFunc(g.RoleNames(), func(role string) bool { return Interchangeable(g, role) }) {
 		return nil
@@ -28,7 +28,7 @@ func ValidatePools(g domain.Group, members []domain.Member) domain.Problems {
 			continue
 		}
 		tried[m.Role] = true
-		prog, _ := l.programs[m.Role]() // that it can be read was seen before
+		prog, _ := l.programs[m.Role]() // its templates have been parsed before without problems
 		_, problems := prog.render(g, m)
 		for _, p := range problems {
 			p.Inputs = append(domain.OrOwn(m.Role, p.Path), p.Inputs...)
@@ -39,7 +39,7 @@ func ValidatePools(g domain.Group, members []domain.Member) domain.Problems {
 	return ps
 }
 
-// warnPool says which rules of a role the engine does not follow.
+// warnPool warns about rules of a role that the engine does not follow.
 func warnPool(ps *domain.Problems, r domain.Role, at domain.Path) {
 	if r.Placement.Strategy == domain.Pack {
 		ps.Warn(at.At("placement", "strategy"), "Members not packed", "the engine distributes interchangeable members over the hosts by itself, and spreads them; %q is the only other strategy that it knows", domain.OnePerHost)

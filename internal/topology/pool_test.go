@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestValidatePools writes templates into a group whose workers are interchangeable, and expects a problem at those
-// that refer to what no worker has of its own.
+// TestValidatePools uses templates in a group whose workers are interchangeable, and expects a problem for those that
+// refer to what no worker has of its own.
 func TestValidatePools(t *testing.T) {
 	worker := func(change func(r *domain.Role)) func(g *domain.Group) { return edit("worker", change) }
 	const refused = `roles["worker"].args[0]`
@@ -54,8 +54,8 @@ func TestValidatePools(t *testing.T) {
 	}
 }
 
-// TestUpdateIsNoPartOfTheHash: how changes roll is nothing to restart for, and only who shares a specification is told
-// by it.
+// TestUpdateIsNoPartOfTheHash checks that changing the rollout settings restarts nobody, and that only members with a
+// shared specification get them.
 func TestUpdateIsNoPartOfTheHash(t *testing.T) {
 	update := domain.Update{Parallelism: 2, OnFailure: domain.UpdateContinue}
 	g := group("spark", map[string]int{"master": 1, "worker": 1})

@@ -6,14 +6,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// pytorch is torch.distributed: one process a member, or as many as a torchrun that the member runs starts. The
-// first member (master 0 or, without one, worker 0) has rank 0 and lends its address to the rendezvous.
+// pytorch is torch.distributed: one process per member, or as many as torchrun starts if the member runs it. The first
+// member (master 0 or, without one, worker 0) has rank 0, and its address is the rendezvous.
 //
-// A program that calls init_process_group finds MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK and LOCAL_RANK
-// (docs.pytorch.org/docs/stable/distributed.html, "Environment variable initialization"). torchrun takes each of
-// its options from PET_<option> (torch/distributed/argparse_util.py and run.py), starts a process for each GPU of
-// the member, and sets the former itself. PYTHONUNBUFFERED, so that logs arrive as they are written, is Kubeflow's
-// (training-operator 1.9, pkg/controller.v1/pytorch/envvar.go).
+// A program that calls init_process_group reads MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK and LOCAL_RANK
+// (docs.pytorch.org/docs/stable/distributed.html, "Environment variable initialization"). torchrun reads each of its
+// options from PET_<option> (torch/distributed/argparse_util.py and run.py), starts a process for each GPU of the
+// member, and sets the former variables itself. PYTHONUNBUFFERED, which shows logs as they are written, comes from
+// Kubeflow (training-operator 1.9, pkg/controller.v1/pytorch/envvar.go).
 var pytorch = framework{
 	name:  "pytorch",
 	roles: []role{{name: "master", most: 1}, {name: "worker"}},

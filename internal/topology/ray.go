@@ -2,13 +2,13 @@ package topology
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 
-// ray is a Ray cluster: one head, interchangeable workers, and optional submitters that run a program and end.
-// With a submitter the group completes with submit 0, else it is a service.
+// ray is a Ray cluster: one head, interchangeable workers, and optional submitters that run a program and end. With a
+// submitter the group completes with submit 0; without one it is a service.
 //
 // The head runs ray start --head --port={{ .Port }}, a worker ray start --address={{ address "head" 0 }} ("Launching an
 // On-Premise Cluster", docs.ray.io/en/latest/cluster/vms/user-guides/launching-clusters/on-premises.html); both need
-// --block to stay. ray.init() in any of them but the head looks for the cluster at RAY_ADDRESS first ("Starting Ray",
-// docs.ray.io/en/latest/ray-core/starting-ray.html); on the head it finds the one next to it.
+// --block to keep running. ray.init() looks for the cluster at RAY_ADDRESS first ("Starting Ray",
+// docs.ray.io/en/latest/ray-core/starting-ray.html), except on the head, where it finds the local one.
 var ray = framework{
 	name: "ray",
 	roles: []role{

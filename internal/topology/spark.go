@@ -7,11 +7,11 @@ import (
 )
 
 // spark is a Spark standalone cluster: one master, interchangeable workers, and optional submitters that run an
-// application and end. With a submitter the group completes with submit 0, else it is a service.
+// application and end. With a submitter the group completes with submit 0; without one it is a service.
 //
-// SPARK_MASTER_HOST, SPARK_MASTER_PORT and SPARK_WORKER_PORT are Spark's own ("Spark Standalone Mode", section
-// "Cluster Launch Scripts", spark.apache.org/docs/latest/spark-standalone.html). A worker and an application are
-// given the master's URL as an argument; images usually take it from SPARK_MASTER_URI.
+// SPARK_MASTER_HOST, SPARK_MASTER_PORT and SPARK_WORKER_PORT are Spark's own ("Spark Standalone Mode", section "Cluster
+// Launch Scripts", spark.apache.org/docs/latest/spark-standalone.html). Workers and applications take the master's URL
+// as an argument; images usually read it from SPARK_MASTER_URI.
 var spark = framework{
 	name: "spark",
 	roles: []role{

@@ -12,25 +12,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// program is what the members of a role run, its templates parsed.
+// program is what the members of a role run, with its templates parsed.
 type program struct {
 	template domain.Template
-	// command and args hold their strings, env those of the environment by their names.
+	// command, args and env hold the strings of the template; env by name.
 	command []text
 	args    []text
 	env     map[string]text
-	// allowed says what templates may refer to.
+	// allowed describes what templates may refer to.
 	allowed string
 }
 
-// text is a string of a specification; parsed is nil where it is no template.
+// text is a string of a specification; parsed is nil if it is not a template.
 type text struct {
 	path   domain.Path
 	raw    string
 	parsed *template.Template
 }
 
-// compile reads what the members of a role run, and returns what is wrong with its templates.
+// compile parses what the members of a role run, and returns what is wrong with its templates.
 func compile(l *Layout, name string) (program, domain.Problems) {
 	own, functions := l.group.Roles[name].Template, l.functions()
 	p := program{template: l.group.EffectiveTemplate(name), env: map[string]text{}, allowed: l.allowed()}
@@ -46,7 +46,7 @@ func compile(l *Layout, name string) (program, domain.Problems) {
 		}
 		return t
 	}
-	// at leads to an attribute of the role, or of the group where the role takes the group's.
+	// at returns the path of an attribute of the role, or of the group if the role inherits it.
 	at := func(isOwn bool, steps ...any) domain.Path {
 		if isOwn {
 			return domain.Path{"roles", domain.Key(name)}.At(steps...)
@@ -86,7 +86,7 @@ type rendered struct {
 	env           map[string]string
 }
 
-// render executes the templates for a member. The problems lead to the attributes at fault.
+// render executes the templates for a member. The problems point to the attributes at fault.
 func (p program) render(g domain.Group, m domain.Member) (r rendered, problems domain.Problems) {
 	fields := map[string]any{"Role": m.Role, "Group": g.Name, "Cluster": g.Cluster, "Port": m.Port, "Env": p.template.Env}
 	if !m.Shared() {
@@ -122,7 +122,7 @@ func (p program) render(g domain.Group, m domain.Member) (r rendered, problems d
 	return r, problems
 }
 
-// context says of a template that failed for which member, and what it could refer to.
+// context says for which member a template failed, and what it may refer to.
 func (p program) context(m domain.Member) string {
 	if m.Shared() {
 		return fmt.Sprintf(". The members of role %q are interchangeable, and the engine distributes them over the hosts by itself: they share one specification, "+
@@ -131,7 +131,7 @@ func (p program) context(m domain.Member) string {
 	return fmt.Sprintf(", for member %s. %s", m.Name, p.allowed)
 }
 
-// functions returns what templates may call. They know the members that others may depend on.
+// functions returns the functions for templates. They only know the members that others may depend on.
 func (l *Layout) functions() template.FuncMap {
 	of := func(role string) ([]string, error) {
 		addresses, found := l.peers[role]
@@ -169,7 +169,7 @@ func (l *Layout) functions() template.FuncMap {
 	}
 }
 
-// allowed lists what templates may refer to.
+// allowed describes what templates may refer to.
 func (l *Layout) allowed() string {
 	var roles []string
 	for _, name := range l.group.RoleNames() {
@@ -181,11 +181,11 @@ func (l *Layout) allowed() string {
 		"addresses ROLE, replicas ROLE, hostname ADDRESS, port ADDRESS; roles and their members are " + strings.Join(roles, ", ")
 }
 
-// templateError matches what package text/template says: where, in which action, and why.
+// templateError matches the errors of package text/template: where, in which action, and why.
 var templateError = regexp.MustCompile(`(?s)^template: :\d+(?::\d+)?: (?:executing "" at <(.*?)>: )?(?:error calling \w+: )?(.*)$`)
 
-// explain returns the cause of an error of package text/template. It quotes the action at fault and not the
-// string around it, which may hold a secret.
+// explain returns the cause of an error of package text/template. It quotes only the action at fault, as the string
+// around it may hold a secret.
 func explain(err error) string {
 	match := templateError.FindStringSubmatch(err.Error())
 	switch {
@@ -197,11 +197,11 @@ func explain(err error) string {
 	return fmt.Sprintf("{{ %s }}: %s", match[1], match[2])
 }
 
-// maxString is the longest string that Linux takes as an argument or a variable of an environment
-// (MAX_ARG_STRLEN, less the byte that ends it).
+// maxString is the longest string that Linux accepts as an argument or environment variable (MAX_ARG_STRLEN, less the
+// terminating NUL).
 const maxString = 128<<10 - 1
 
-// limited collects what a template writes, up to the longest string that a process can be given.
+// limited collects the output of a template, up to the longest string that a process can be given.
 type limited struct{ strings.Builder }
 
 var errTooLong = errors.New("the result is longer than 128 KiB, which is the most that Linux passes to a process in one string")
@@ -213,7 +213,7 @@ func (l *limited) Write(data []byte) (int, error) {
 	return l.Builder.Write(data)
 }
 
-// checkString adds a problem where no process can be given a value: as an argument or, with a name, as a variable.
+// checkString adds a problem if a process can't be given a value, as an argument or, with a name, as a variable.
 func checkString(ps *domain.Problems, path domain.Path, name, value string) {
 	what, length := "the value", len(value)
 	if name != "" {

@@ -31,8 +31,8 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
-// A role's own variables go before the group's, and one that is missing is told of, unless it may be that it is not
-// known yet.
+// TestTemplatesOfVariables checks that a role's own variables override the group's, and that a missing one is reported
+// unless it may not be known yet.
 func TestTemplatesOfVariables(t *testing.T) {
 	g := group("none", map[string]int{"a": 1, "b": 1})
 	g.Args, g.Env = []string{"{{ .Env.LR }}"}, map[string]string{"LR": "1"}
@@ -54,7 +54,7 @@ func TestTemplatesOfVariables(t *testing.T) {
 	}
 }
 
-// TestOnlyTemplatesAreParsed: a string without opening braces is passed on as it is.
+// TestOnlyTemplatesAreParsed checks that a string without opening braces is passed on unchanged.
 func TestOnlyTemplatesAreParsed(t *testing.T) {
 	g := group("none", map[string]int{"a": 1})
 	g.Args = []string{`}} ${X} {%d} \n`}
@@ -63,7 +63,8 @@ func TestOnlyTemplatesAreParsed(t *testing.T) {
 	}
 }
 
-// FuzzTemplate checks that whatever passes validation renders, and that what does not is blamed on its attribute.
+// FuzzTemplate checks that everything that passes validation renders, and that problems point to the attribute at
+// fault.
 func FuzzTemplate(f *testing.F) {
 	for _, seed := range []string{
 		"", "{{", "}}", "{{}}", "{{ . }}", "{{ .Index }}", "{{ .Nope }}", `{{ address "ps" 0 }}`, `{{ address "ps" 9 }}`, `{{ address }}`,
@@ -88,7 +89,8 @@ func FuzzTemplate(f *testing.F) {
 			if err == nil && problems.Err() == nil && !strings.Contains(text, "{{") && spec.Env["X"] != text {
 				t.Errorf("%q became %q", text, spec.Env["X"])
 			}
-			// The addresses differ from those that validation tries, and so may what a condition on them chooses.
+			// Conditions on addresses may choose differently here, as the addresses differ from the placeholders in
+			// validation.
 			if err != nil && problems.Err() == nil && !strings.ContainsAny(text, "AHP") {
 				t.Errorf("%q passed validation and fails: %v", text, err)
 			}
@@ -96,7 +98,7 @@ func FuzzTemplate(f *testing.F) {
 	})
 }
 
-// FuzzExitCodes checks that an entry that is accepted is one, and that validation blames the others.
+// FuzzExitCodes checks that accepted entries are valid, and that validation rejects all others.
 func FuzzExitCodes(f *testing.F) {
 	for _, seed := range []string{"1", "255", "0", "256", "1-127", "127-1", "-", "1-", "-1", "1-2-3", "+1", " 1", "0x1", "٣", "", "99999999999999999999"} {
 		f.Add(seed)

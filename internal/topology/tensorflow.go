@@ -2,14 +2,14 @@ package topology
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 
-// tensorflow is TensorFlow 2 (and 1.x with estimators): each member finds the cluster and its own place in
-// TF_CONFIG. The chief is chief 0 (master 0 in older programs) or, without one, worker 0.
+// tensorflow is TensorFlow 2 (and 1.x with estimators): each member finds the cluster and its own task in TF_CONFIG.
+// The chief is chief 0 (master 0 in older programs) or, without one, worker 0.
 //
 // Sources: "Distributed training with TensorFlow", section "Setting up the TF_CONFIG environment variable"
 // (tensorflow.org/guide/distributed_training), and "TF_CONFIG and distributed training" of Google's AI Platform
-// (cloud.google.com/ai-platform/training/docs/distributed-training-details), which says that the cluster never
-// has the key evaluator, as it is no part of the training cluster. Kubeflow left it out for the same reason
-// (tf-operator pull request 650). The cluster is never sparse: every member sees all others.
+// (cloud.google.com/ai-platform/training/docs/distributed-training-details), which says that the cluster never has the
+// key evaluator, as it is not part of the training cluster. Kubeflow omits it for the same reason (tf-operator pull
+// request 650). The cluster is never sparse: every member sees all others.
 var tensorflow = framework{
 	name: "tensorflow",
 	roles: []role{
@@ -32,8 +32,8 @@ var tensorflow = framework{
 // evaluator is the task type that follows a training cluster without being part of it.
 const evaluator = "evaluator"
 
-// TFConfig returns the value of TF_CONFIG for a task: compact JSON, the task types of the cluster sorted. The
-// cluster maps task types to addresses ("host:port") by index; an evaluator in it is left out.
+// TFConfig returns the value of TF_CONFIG for a task: compact JSON with the task types sorted. cluster maps task types
+// to addresses ("host:port") by index; an evaluator in it is left out.
 func TFConfig(cluster map[string][]string, task string, index int) string {
 	return tfConfig(tfCluster(cluster), task, index)
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// tensorflowV1 is the parameter-server training of TensorFlow 1.x, whose programs build their ClusterSpec out of
-// flags --ps_hosts, --worker_hosts, --job_name and --task_index; here they find them in the environment, the
-// hosts separated by commas alone. The chief is worker 0.
+// tensorflowV1 is parameter-server training with TensorFlow 1.x, whose programs build their ClusterSpec from the flags
+// --ps_hosts, --worker_hosts, --job_name and --task_index. They find these values in the environment, with hosts
+// separated by commas and no spaces. The chief is worker 0.
 //
 // Source: "Distributed TensorFlow", section "Putting it all together: example trainer program"
 // (github.com/tensorflow/docs, site/en/r1/guide, and tensorflow.org/versions/r1.11/deploy/distributed).

@@ -25,7 +25,7 @@ func group(framework string, counts map[string]int) domain.Group {
 	return g
 }
 
-// place lays a group out with each member on a host of its own, <role><index>, at port 2222.
+// place lays a group out with each member on its own host, <role><index>, at port 2222.
 func place(g domain.Group) *Layout {
 	members := Expand(g, Counts(g, nil), nil)
 	for i, m := range members {
@@ -176,7 +176,8 @@ func TestRule(t *testing.T) {
 	}
 }
 
-// TestSpecSaysWhereInterchangeableMembersMayBe: the others are on hosts that were chosen for them.
+// TestSpecSaysWhereInterchangeableMembersMayBe checks that only interchangeable members carry placement constraints;
+// hosts for the others have been chosen.
 func TestSpecSaysWhereInterchangeableMembersMayBe(t *testing.T) {
 	g := group("spark", map[string]int{"master": 1, "worker": 1})
 	placement := domain.Placement{Labels: map[string]string{"gpu": "t4"}, Hosts: []string{"a"}}

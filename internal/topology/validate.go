@@ -8,16 +8,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Validate returns everything wrong with a group that can be told from its specification alone: names, roles,
-// ranges, rules that contradict each other, and templates, which are tried for every member. Clashes of ports,
-// and what the hosts can't offer, are found by placement.
+// Validate returns everything wrong with a group that its specification alone shows: names, roles, ranges,
+// contradictory rules, and templates, which are rendered for every member. Placement finds port clashes and what the
+// hosts can't provide.
 func Validate(g domain.Group) domain.Problems {
 	_, ps := Check(g)
 	return ps
 }
 
-// Check returns what is wrong with a group, as [Validate] does, and the members that it declares, nil where none can be
-// made.
+// Check returns what is wrong with a group, as [Validate] does, and the members that it declares, or nil if they can't
+// be determined.
 func Check(g domain.Group) (members []domain.Member, ps domain.Problems) {
 	ps = g.Validate()
 	for _, name := range g.RoleNames() {
@@ -30,15 +30,15 @@ func Check(g domain.Group) (members []domain.Member, ps domain.Problems) {
 	if !validateRoles(&ps, g, f) {
 		return nil, ps
 	}
-	// With members of their own and a framework that knows them, roles can be laid out.
+	// The framework is known and the counts are valid, so members can be laid out.
 	members = Expand(g, Counts(g, nil), nil)
 	validateCompletion(&ps, g, f, members)
 	validateTemplates(&ps, g, members)
 	return members, ps
 }
 
-// ValidateCounts returns what keeps a valid group from having these numbers of members, though it declares no others: a
-// framework that needs more or takes fewer of them, and templates that can't be rendered for all of them.
+// ValidateCounts returns why a valid group can't have these numbers of members instead of the declared ones: the
+// framework needs more or allows fewer, or a template can't be rendered for all of them.
 func ValidateCounts(g domain.Group, counts map[string]int, absent map[string][]int) domain.Problems {
 	var ps domain.Problems
 	f, _ := lookup(g.Framework)
@@ -83,7 +83,7 @@ func validateRoles(ps *domain.Problems, g domain.Group, f framework) bool {
 	return true
 }
 
-// countInputs are the attributes that say which members a group has.
+// countInputs returns the attributes that decide which members a group has.
 func countInputs(g domain.Group) []domain.Path {
 	if len(g.Roles) == 0 {
 		return []domain.Path{{"framework"}, {"roles"}}
@@ -95,7 +95,7 @@ func countInputs(g domain.Group) []domain.Path {
 	return inputs
 }
 
-// validateCounts checks the numbers of members, each for itself, and reports whether members can be made of them.
+// validateCounts checks the number of members of each role, and reports whether members can be made of them.
 func validateCounts(ps *domain.Problems, g domain.Group, f framework, counts map[string]int) bool {
 	for _, name := range g.RoleNames() {
 		at := domain.Path{"roles", domain.Key(name), "replicas"}
@@ -110,7 +110,7 @@ func validateCounts(ps *domain.Problems, g domain.Group, f framework, counts map
 	return true
 }
 
-// validateNeeds checks that there are members of the roles that the framework needs.
+// validateNeeds checks that the roles that the framework needs have members.
 func validateNeeds(ps *domain.Problems, g domain.Group, f framework, counts map[string]int) {
 	for _, set := range f.needs {
 		if !slices.ContainsFunc(set, func(name string) bool { return counts[name] > 0 }) {
@@ -120,7 +120,7 @@ func validateNeeds(ps *domain.Problems, g domain.Group, f framework, counts map[
 	}
 }
 
-// validateCompletion checks the rule of completion against the members.
+// validateCompletion checks the completion rule against the members.
 func validateCompletion(ps *domain.Problems, g domain.Group, f framework, members []domain.Member) {
 	at := domain.Path{"completion"}
 	rule := Rule(g, members)
@@ -138,8 +138,8 @@ func validateCompletion(ps *domain.Problems, g domain.Group, f framework, member
 	}
 }
 
-// validateTemplates tries the templates of every role for every member, in the place of whose address another
-// stands. Of the faults of one attribute, which all members share, the first is reported.
+// validateTemplates renders the templates of every role for every member, with placeholder addresses. If several
+// members share a fault of one attribute, only the first is reported.
 func validateTemplates(ps *domain.Problems, g domain.Group, members []domain.Member) {
 	for i := range members {
 		members[i].Host, members[i].Address, members[i].Port = "host", "host:1", 1
@@ -175,7 +175,7 @@ func validateTemplates(ps *domain.Problems, g domain.Group, members []domain.Mem
 	}
 }
 
-// alternatives lists names of which one will do.
+// alternatives lists names of which any one is enough.
 func alternatives(names []string) string {
 	return strings.ReplaceAll(domain.Quoted(names), ", ", " or ")
 }

@@ -63,8 +63,8 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// TestValidateRejects makes one thing wrong at a time in a group of 1 ps and 2 workers, and expects exactly one
-// problem there.
+// TestValidateRejects introduces one fault at a time in a group of 1 ps and 2 workers, and expects exactly one problem
+// there.
 func TestValidateRejects(t *testing.T) {
 	worker := func(change func(r *domain.Role)) func(g *domain.Group) { return edit("worker", change) }
 	template := func(text string) func(g *domain.Group) {
