@@ -6,7 +6,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// clashKind says with whom a role's ports clash.
+// clashKind says what a role's ports clash with.
 type clashKind int
 
 const (
@@ -16,8 +16,8 @@ const (
 	withListener
 )
 
-// clash identifies what is reported as one problem: a role against another role, another group, or whatever
-// else listens.
+// clash identifies what is reported as one problem: a role that clashes with another role, another group, a published
+// port, or anything else that listens.
 type clash struct {
 	demand *demand
 	kind   clashKind
@@ -25,7 +25,7 @@ type clash struct {
 	party string
 }
 
-// clashes gathers the ports that two want, in the order in which they are found.
+// clashes collects the ports that are wanted twice, in the order in which they are found.
 type clashes struct {
 	order []clash
 	found map[clash][]string

@@ -8,30 +8,30 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// demand is a role's members and what each of them asks of its host.
+// demand is a role's members and what each of them needs of its host.
 type demand struct {
 	role     string
 	spec     domain.Role
 	strategy domain.Strategy
-	// division is what the role's members are spread over before the strategy; nil for nothing.
+	// division is what the role's members are spread over before the strategy applies; nil for none.
 	division *division
 	// members are sorted by index.
 	members []domain.Member
-	// ports are those of its host that each member publishes.
+	// ports are the host ports that each member publishes.
 	ports []string
-	// gpus are what each member asks of a GPU pool; nil for nothing.
+	// gpus is what each member asks of a GPU pool; nil for none.
 	gpus *claim
-	// isRun tells that its member is one of many runs that wait, and of which others wait for the same.
+	// isRun means that its member is one of many waiting runs, and that others wait for the same.
 	isRun bool
-	// grown tells that a member requests more than it did when it was placed.
+	// grown means that a member requests more than it did when it was placed.
 	grown bool
-	// allowed are the indexes of the sites that the role's placement allows and that have the devices it asks for,
-	// whoever holds them, in order.
+	// allowed are the indexes of the sites that the role's placement allows and that have the devices it asks for, free
+	// or not, in order.
 	allowed []int
 
-	// choices is how many sites are left to the role's last member while no other role is placed.
+	// choices is how many sites are left for the role's last member while no other role is placed.
 	choices int
-	// share is the largest share of the largest host that one member requests.
+	// share is the largest fraction of the largest host that one member requests.
 	share float64
 }
 
@@ -99,13 +99,13 @@ func newDemand(in Input, role string, sites []site, gpus *fleet) *demand {
 	return d
 }
 
-// allows reports whether the role's members may be on a site, as far as that does not depend on who is there.
+// allows reports whether the role's members may be on a site, whatever else is there.
 func (d *demand) allows(at int) bool {
 	_, found := slices.BinarySearch(d.allowed, at)
 	return found
 }
 
-// portsPath leads to where the ports are declared that the members publish.
+// portsPath returns the path of the attribute that declares the ports that the members publish.
 func (d *demand) portsPath() domain.Path {
 	if d.spec.Container != nil {
 		return d.path("container", "ports")
@@ -113,12 +113,12 @@ func (d *demand) portsPath() domain.Path {
 	return domain.Path{"container", "ports"}
 }
 
-// path leads to an attribute of the role.
+// path returns the path of an attribute of the role.
 func (d *demand) path(steps ...any) domain.Path {
 	return domain.Path{"roles", domain.Key(d.role)}.At(steps...)
 }
 
-// each is who asks for something, in words.
+// each names who asks for something.
 func (d *demand) each() string {
 	if d.isRun {
 		return "a run"

@@ -7,32 +7,31 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// DeviceState is what there is to say about a device beside what it is.
+// DeviceState is the present state of a device.
 type DeviceState struct {
-	// Lost says in words why it can't be used, such as "fallen off the bus (XID 79)": its members can't stay, but for
-	// those in [Input.Staying].
+	// Lost says why it can't be used, such as "fallen off the bus (XID 79)". Its members can't stay, except those in
+	// [Input.Staying].
 	Lost string
-	// Closed says in words why it takes no new members, such as that nothing is known of the GPUs of its host. Members
+	// Closed says why it takes no new members, for example because nothing is known about the GPUs of its host. Members
 	// that have it stay.
 	Closed string
-	// Busy says in words who uses it that is no member, such as "python (process 4711)".
+	// Busy names a user of the device that is not a member, such as "python (process 4711)".
 	Busy string
 }
 
-// fleet is the GPUs of the cluster's pools, and what members hold of them. A device is known by its number, whatever
-// hosts and pools have it.
+// fleet is the GPUs of the cluster's pools, and what members hold of them. A device is identified by its number,
+// whichever hosts and pools list it.
 type fleet struct {
 	pools map[string]*pool
-	// devices are in the order of the pools' documents; numbers are theirs by UUID.
+	// devices are in the order of the pools' documents; numbers are their indexes by UUID.
 	devices []device
 	numbers map[string]int
-	// others hold devices as members of other groups do, by device.
+	// others are the holders of devices in other groups, by device.
 	others map[int][]holder
-	// had is what the group's members had before this placement, and staying are those that keep of it what is lost.
+	// had is what the group's members had before this placement. staying are those that keep lost devices.
 	had     map[string]held
 	staying map[string]bool
-	// near is what [fleet.closest] has found out so far, as it is asked again and again: by pool, number, and the
-	// devices to choose from.
+	// near caches [fleet.closest] by pool, number, and the devices to choose from.
 	near map[string]closeness
 }
 
@@ -40,50 +39,50 @@ type fleet struct {
 type device struct {
 	domain.Device
 	DeviceState
-	// links are the devices that it reaches by NVLink.
+	// links are the devices that it reaches over NVLink.
 	links []int
-	// taken is the memory that members have of it, in MiB, which means the same whatever pools they name.
+	// taken is the memory that members hold of it, in MiB, which is comparable across pools.
 	taken int64
-	// due is what those of the group's members had of it that are not placed: they may yet come back to it, or are
-	// about to go.
+	// due is what unplaced members of the group had of it: they may come back to it, or are about to go.
 	due int64
 }
 
 // pool is a GPU pool and its devices.
 type pool struct {
 	spec domain.GPUPool
-	// exclusive devices have one owner each; others have slots of a size in MiB.
+	// exclusive devices have one owner each; others have slots of size MiB.
 	exclusive bool
 	size      int64
 	// bySite are its devices by site, in the order of the pool's document.
 	bySite [][]int
-	// slots are the numbers of slots by device, of all pools; 0 for those that it does not have.
+	// slots are the numbers of slots by device, over the devices of all pools; 0 for those that this pool does not
+	// have.
 	slots []int
 }
 
 // claim is what each member of a role asks of a pool.
 type claim struct {
-	// pool is nil where the cluster no longer has it.
+	// pool is nil if the cluster no longer has it.
 	pool *pool
 	name string
-	// count is the number of devices, on each of which it takes some slots and asks for some memory.
+	// count is the number of devices. On each of them, the member takes slots and asks for memory.
 	count, slots int
 	memory       int64
 }
 
-// held is devices that a member has by a claim.
+// held is the devices that a member has by a claim.
 type held struct {
 	claim *claim
 	gpus  []int
 }
 
-// holder is a member of a role that has something of a device, in MiB. The group is empty for the one that is placed.
+// holder is a member that holds some memory of a device, in MiB. group is empty for the group being placed.
 type holder struct {
 	member, role, group string
 	mib                 int64
 }
 
-// newFleet returns the devices of all pools, in use by the members of other groups.
+// newFleet returns the devices of all pools, with what the members of other groups hold.
 func newFleet(in Input, sites []site, others []neighbour) *fleet {
 	f := &fleet{pools: map[string]*pool{}, numbers: map[string]int{}, others: map[int][]holder{}, had: map[string]held{}, staying: in.Staying, near: map[string]closeness{}}
 	for _, name := range slices.Sorted(maps.Keys(in.Pools)) {
@@ -113,7 +112,7 @@ func newFleet(in Input, sites []site, others []neighbour) *fleet {
 	return f
 }
 
-// survey notes what members have by now: those of other groups hold it, those of the group itself are to be placed.
+// survey records what members have now: members of other groups hold it, the group's own are to be placed.
 func (f *fleet) survey(in Input, others []neighbour) {
 	for _, n := range others {
 		has := held{f.claim(n.gpus), f.numbered(n.assignment.GPUs.UUIDs())}
@@ -131,7 +130,7 @@ func (f *fleet) survey(in Input, others []neighbour) {
 	}
 }
 
-// number returns the number of a device, which is a new one where it has none yet.
+// number returns the number of a device, and assigns a new one if it has none yet.
 func (f *fleet) number(d domain.Device, states map[string]DeviceState) int {
 	n, found := f.numbers[d.UUID]
 	if !found {
@@ -142,7 +141,7 @@ func (f *fleet) number(d domain.Device, states map[string]DeviceState) int {
 	return n
 }
 
-// numbered returns the numbers of those of the devices that a pool has, each once.
+// numbered returns the numbers of those devices that a pool has, without duplicates.
 func (f *fleet) numbered(uuids []string) []int {
 	var numbers []int
 	for _, uuid := range uuids {
@@ -153,14 +152,14 @@ func (f *fleet) numbered(uuids []string) []int {
 	return numbers
 }
 
-// clone returns a fleet with devices of its own.
+// clone returns a fleet with its own copy of the devices.
 func (f *fleet) clone() *fleet {
 	c := *f
 	c.devices = slices.Clone(f.devices)
 	return &c
 }
 
-// claim returns what a request asks for, or nil for none.
+// claim returns what a request asks for; nil for none.
 func (f *fleet) claim(r *domain.GPURequest) *claim {
 	if r == nil {
 		return nil
@@ -172,8 +171,8 @@ func (f *fleet) claim(r *domain.GPURequest) *claim {
 	return c
 }
 
-// takes returns the memory that a claim takes of a device: its slots, or all there is. So does what is not known: a
-// device whose pool is no longer there.
+// takes returns the memory that a claim takes of a device: its slots, or all of it. A claim on a pool that no longer
+// exists takes all of it, too.
 func (c *claim) takes(d *device) int64 {
 	if c == nil || c.pool == nil || c.pool.exclusive {
 		return max(d.MemoryMiB, 1)
@@ -193,7 +192,7 @@ func (f *fleet) release(h held) {
 	}
 }
 
-// expect notes that a member of the group is not placed, and settle that it is.
+// expect records that a member of the group is not placed, and settle that it is.
 func (f *fleet) expect(member string) {
 	h := f.had[member]
 	for _, i := range h.gpus {
@@ -208,7 +207,7 @@ func (f *fleet) settle(member string) {
 	}
 }
 
-// free returns how many slots of a device are left where some of its memory is taken.
+// free returns how many slots of a device are left if this much of its memory is taken.
 func (p *pool) free(i int, taken int64) int {
 	switch {
 	case taken == 0 || p.slots[i] == 0:

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// explain says why not all members of a role have a host. The layout holds the role's members that fitted and
-// the roles placed before it, but none placed after it.
+// explain says why not all members of a role have a host. The layout holds those of the role's members that fit and the
+// roles placed before it, but none placed after it.
 func explain(cluster string, d *demand, l *layout) domain.Problems {
 	var ps domain.Problems
 	usable, counts := 0, l.count(d)
@@ -93,7 +93,7 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 		if d.isRun {
 			continue
 		}
-		// What the role's own members use is shown as free: it is what they have to fit into.
+		// What the role's own members use is shown as free, as it is what they have to fit into.
 		sites[i].used.CPUs -= float64(counts[at]) * request.CPUs
 		sites[i].used.MemoryMiB -= int64(counts[at]) * request.MemoryMiB
 	}
@@ -138,7 +138,7 @@ func among(hosts []string) string {
 	return " among those that placement.hosts names (" + strings.Join(hosts, ", ") + ")"
 }
 
-// closedOf says which of the hosts that a role may use take no new members, and why.
+// closedOf says which of the allowed hosts take no new members, and why.
 func closedOf(l *layout, d *demand) string {
 	closed := slices.DeleteFunc(l.allowed(d), func(s site) bool { return s.closed == "" })
 	if len(closed) == 0 {
@@ -180,12 +180,12 @@ func formatCPUs(n float64) string {
 
 func formatMemory(mib int64) string { return strconv.FormatInt(mib, 10) + " MiB" }
 
-// formatNumber writes up to three decimals, without the noise of sums of fractions.
+// formatNumber formats up to three decimals, without the rounding noise of sums.
 func formatNumber(n float64) string {
 	return strconv.FormatFloat(math.Round(n*1000)/1000, 'f', -1, 64)
 }
 
-// formatLabels writes labels as a Terraform configuration would.
+// formatLabels formats labels as in a Terraform configuration.
 func formatLabels(labels map[string]string) string {
 	if len(labels) == 0 {
 		return "no labels"
@@ -197,7 +197,7 @@ func formatLabels(labels map[string]string) string {
 	return "{ " + strings.Join(pairs, ", ") + " }"
 }
 
-// list writes what is said of the first items, and counts the rest.
+// list describes the first items, and counts the rest.
 func list[T any](items []T, say func(*T) string) string {
 	return listBy("; ", items, say)
 }

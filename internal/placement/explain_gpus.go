@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// checkPools returns a problem for each role that asks for devices of a pool that is not there.
+// checkPools returns a problem for each role that asks for devices of an unknown pool.
 func checkPools(in Input, roles []string) domain.Problems {
 	var ps domain.Problems
 	for _, role := range roles {
@@ -28,7 +28,7 @@ func checkPools(in Input, roles []string) domain.Problems {
 	return ps
 }
 
-// warn says which members get devices that others use.
+// warn reports which members get devices that others use.
 func warn(in Input, demands []*demand, l *layout) domain.Problems {
 	var ps domain.Problems
 	for _, d := range demands {
@@ -49,8 +49,7 @@ func warn(in Input, demands []*demand, l *layout) domain.Problems {
 	return ps
 }
 
-// explainBeyond says why none of the hosts that a role may use has the devices that its members ask for, whoever holds
-// them.
+// explainBeyond says why none of the allowed hosts has the devices that a member asks for, even if all were free.
 func explainBeyond(d *demand, l *layout) domain.Problems {
 	var ps domain.Problems
 	c, suited, largest := d.gpus, 0, -1
@@ -115,7 +114,8 @@ func explainGPUs(cluster string, d *demand, l *layout) domain.Problems {
 	return ps
 }
 
-// holders returns who else has what of each device. What the role's own members have is what they have to fit into.
+// holders returns who else holds what of each device. The role's own members are left out, as what they have is what
+// they have to fit into.
 func (l *layout) holders(d *demand) map[int][]holder {
 	all := maps.Clone(l.fleet.others)
 	for _, member := range slices.Sorted(maps.Keys(l.spots)) {
@@ -130,14 +130,14 @@ func (l *layout) holders(d *demand) map[int][]holder {
 	return all
 }
 
-// inventory is what is said of the devices that a role asks for.
+// inventory describes the devices that a role asks for.
 type inventory struct {
 	demand *demand
 	*layout
 	holders map[int][]holder
 }
 
-// host says how many devices of a site are free, and why not the others.
+// host says how many devices of a site are free, and why the others are not.
 func (v inventory) host(at *int) string {
 	free, devices := 0, v.fleet.suited(v.demand.gpus, *at)
 	var said []string
@@ -159,7 +159,7 @@ func (v inventory) host(at *int) string {
 	return text + shorten(said, ", ")
 }
 
-// device says why a device is not free, or how much of it is; it is empty where there is nothing to be said.
+// device says why a device is not free, or how much of it is; "" if there is nothing to add.
 func (v inventory) device(i int) string {
 	p, device, holders := v.demand.gpus.pool, &v.fleet.devices[i], v.holders[i]
 	switch {
@@ -207,7 +207,7 @@ func (v inventory) parties(i int) string {
 	return shorten(parties, ", ")
 }
 
-// advice says what can be done.
+// advice says what the user can do.
 func (v inventory) advice() string {
 	held, used := "", ""
 	for _, at := range v.demand.allowed {
@@ -231,7 +231,7 @@ func (h holder) String() string {
 	return fmt.Sprintf("%s of group %s", h.member, h.group)
 }
 
-// party names the many that a holder of slots is one of.
+// party names the group or role that a holder of slots belongs to.
 func (h holder) party() string {
 	if h.group == "" {
 		return fmt.Sprintf("role %q", h.role)
@@ -254,7 +254,7 @@ func (c *claim) String() string {
 	return slots + " on " + gpus
 }
 
-// set returns the devices of a member as it is told them.
+// set returns a member's devices as a set of UUIDs.
 func (f *fleet) set(gpus []int) domain.DeviceSet {
 	uuids := make([]string, len(gpus))
 	for n, i := range gpus {
@@ -263,7 +263,7 @@ func (f *fleet) set(gpus []int) domain.DeviceSet {
 	return domain.NewDeviceSet(uuids...)
 }
 
-// name returns the first characters of a device's UUID where no other has them, else all of it.
+// name returns the first characters of a device's UUID, or all of it if another device begins with the same.
 func (f *fleet) name(i int) string {
 	const first = len("GPU-4fa6a2a8")
 	uuid := f.devices[i].UUID

@@ -227,7 +227,7 @@ func TestPlaceExplainsGPUs(t *testing.T) {
 	}
 }
 
-// TestSharedDevice: an A40 of 46,068 MiB with slots of 1,199 MiB and a reserve of 3 % takes 37 members.
+// TestSharedDevice checks that an A40 of 46,068 MiB with slots of 1,199 MiB and a reserve of 3 % takes 37 members.
 func TestSharedDevice(t *testing.T) {
 	in := input(plainHosts("a"), map[string]role{"rl": {onGPUs(1, 0), 37}})
 	in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{Sharing: domain.Slots, MemoryMiBPerSlot: 1199}, map[string][]domain.Device{"a": {sized("GPU-1", 46_068)}})}

@@ -7,7 +7,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// wanted is what a problem must say: its path, and parts of its summary and detail.
+// wanted is the expected path of a problem, and parts of its summary and detail.
 type wanted struct {
 	path  string
 	parts []string
@@ -226,7 +226,8 @@ func TestPlaceExplains(t *testing.T) {
 	}
 }
 
-// TestPlaceCountsAddresses: as many members as there are addresses for fit, and what is there already is no error.
+// TestPlaceCountsAddresses checks that as many members fit as there are addresses, and that existing ones are never an
+// error.
 func TestPlaceCountsAddresses(t *testing.T) {
 	in := input(map[string]domain.Host{"a": host("a", capacity(4, 4096))}, map[string]role{"w": {n: 2}})
 	in.Groups = map[string]domain.GroupDocument{"old-1": other(domain.Resources{}, domain.Assignment{Host: "a"}), "m": {Assignments: on(map[string]string{"m-w-0": "a"})}}

@@ -8,21 +8,21 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// resting says of a device why it takes no further member of the same [Fill], and filled of a device or host that has
-// as many as [Input.Most] says.
+// resting says why a device takes no further member of the same [Fill]. filled says it of a device or host that has
+// reached its number in [Input.Most].
 const (
 	resting = "it has just been given to another run"
 	filled  = "as many of these as it is to have"
 )
 
-// Fill places as many of some members as there is room for beside all that runs, in the order of their roles where
-// those are equally hard to place, and returns their assignments. What runs stays where it is, that of the group itself
-// among it: its members are those in [Input.Groups], and [Input.Current] is not looked at. The problem says why the
-// first member that has no place has none.
+// Fill places as many of the members as there is room for alongside everything that runs, in the order of their roles
+// where those are equally hard to place, and returns their assignments. What runs stays where it is, the group's own
+// members included: those are taken from [Input.Groups], and [Input.Current] is ignored. The problem says why the first
+// member without a place has none.
 //
-// Its new members are spread together, and with those that run, whatever their roles.
+// The new members are spread together with those that run, whatever their roles.
 //
-// Of a gentle fill, each device takes one new member: those that follow depend on what that one takes of it.
+// In a gentle fill, each device takes only one new member: whether more fit depends on how much that one uses.
 func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems) {
 	if len(in.Hosts) == 0 {
 		return nil, noHosts(in)
@@ -78,8 +78,8 @@ func Fill(in Input, gentle bool) (map[string]domain.Assignment, domain.Problems)
 	return assignments, short
 }
 
-// take notes that a member was put somewhere, and closes the sites and devices that take no more, given how many more
-// those take that are bounded in that.
+// take closes the sites and devices that have become full by a placed member. left holds how many more members a
+// limited site or device takes, by name.
 func (l *layout) take(s spot, left map[string]int) {
 	names := []string{l.sites[s.site].name}
 	for _, i := range s.gpus {
@@ -110,7 +110,7 @@ func (l *layout) closeFull(left map[string]int) {
 	}
 }
 
-// enrollRunning counts the members of a group that run among those over which its new ones are spread.
+// enrollRunning counts the running members of a group among those that its new ones are spread with.
 func (l *layout) enrollRunning(group string, demands []*demand, running []neighbour) {
 	crews := map[crew]bool{}
 	for _, d := range demands {

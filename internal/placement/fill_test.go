@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// stays is what runs of the group itself: a member of a role of its own in each place, such as "a: x".
+// stays returns the group's own running members: one role with one member for each place, such as "a: x".
 func stays(role domain.Role, places ...string) map[string]domain.GroupDocument {
 	doc := domain.GroupDocument{Spec: domain.Group{Name: "m", Roles: map[string]domain.Role{}}, Assignments: map[string]domain.Assignment{}}
 	for i, place := range places {
@@ -52,7 +52,7 @@ func TestFill(t *testing.T) {
 		"beside what runs": {
 			small, four, func(in *Input) { in.Groups = stays(one.Role, "b", "a") }, false, map[string]string{"m-w1-0": "a"}, `roles["w2"].resources.cpus`, nil,
 		},
-		// Whatever is to be said of it: its host is too small, or gone, and its pool is gone.
+		// Running members stay although one host is too small, another is gone, and a pool is gone.
 		"beside what would not be placed": {
 			small, four, func(in *Input) {
 				in.Groups = stays(domain.Role{Resources: requests(8, 0), GPUs: gone.GPUs}, "b: x", "gone: y")
@@ -164,7 +164,7 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// Where hosts give members their own ports, those of what runs are not given again.
+// TestFillPorts checks that ports of running members are not assigned again if members share their hosts' ports.
 func TestFillPorts(t *testing.T) {
 	in := input(plainHosts("a"), map[string]role{"w1": {domain.Role{}, 1}, "w2": {domain.Role{}, 1}})
 	in.SharedAddress, in.BusyPorts = true, map[string][]int{"a": {firstFreePort + 2}}
@@ -176,8 +176,8 @@ func TestFillPorts(t *testing.T) {
 	}
 }
 
-// What Fill places has what it needs, it places the same again, and where it says nothing, all have a place. Once they
-// run, nothing is left to be done.
+// TestFillProperties checks that what Fill places has what it needs, that results are reproducible, and that all have a
+// place if no problem is returned. Once they run, nothing is left to do.
 func TestFillProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawInput(t)
@@ -188,7 +188,7 @@ func TestFillProperties(t *testing.T) {
 			role.Port = nil // runs have none
 			in.Group.Roles[name] = role
 		}
-		// Those that have a place run there, and the others are to be placed.
+		// Those that have a place run there; the others are to be placed.
 		in.Groups["m"] = domain.GroupDocument{Spec: in.Group, Assignments: in.Current}
 		in.Members = slices.DeleteFunc(in.Members, func(m domain.Member) bool { _, runs := in.Current[m.Name]; return runs })
 		in.Current, in.Room = nil, rapid.IntRange(0, 12).Draw(t, "room")
@@ -223,7 +223,7 @@ func TestFillProperties(t *testing.T) {
 	})
 }
 
-// checkFilled compares what is used of hosts and devices with what there is, where members were placed.
+// checkFilled compares the use of hosts and devices with their capacity, where members were placed.
 func checkFilled(t *rapid.T, in Input, got map[string]domain.Assignment) {
 	known := map[string]domain.Device{}
 	for _, pool := range in.Pools {

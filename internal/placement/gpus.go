@@ -9,11 +9,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// widest bounds the devices among which a set is sought: hosts have 16 at most, and of more those go first that are
-// preferred.
+// widest limits the devices among which a set is searched. Hosts have at most 16; of more, the preferred ones are used.
 const widest = 16
 
-// suited returns those of a site's devices that could serve the claim, whoever has them now.
+// suited returns those of a site's devices that could serve the claim if they were free.
 func (f *fleet) suited(c *claim, at int) []int {
 	var suited []int
 	for _, i := range c.pool.bySite[at] {
@@ -24,7 +23,7 @@ func (f *fleet) suited(c *claim, at int) []int {
 	return suited
 }
 
-// suits reports whether a site has the devices that one member asks for, whoever has them now.
+// suits reports whether a site has the devices that one member asks for, free or not.
 func (f *fleet) suits(c *claim, at int) bool { return c == nil || len(f.suited(c, at)) >= c.count }
 
 // fits reports whether a device has what the claim asks for.
@@ -38,12 +37,12 @@ func (f *fleet) offers(c *claim, i int) bool {
 	return f.fits(c, i) && f.devices[i].Lost == "" && f.devices[i].Closed == "" && (f.devices[i].Busy == "" || c.pool.spec.ForeignRule() != domain.ForeignAvoid)
 }
 
-// worries reports whether a device is given with a warning, and so as the last resort.
+// worries reports whether a device is only given with a warning, and so as a last resort.
 func (f *fleet) worries(c *claim, i int) bool {
 	return f.devices[i].Busy != "" && c.pool.spec.ForeignRule() == domain.ForeignWarn
 }
 
-// has reports whether a site has the devices for one more member, be it without those that are given with a warning.
+// has reports whether a site has the devices for one more member. worry allows those that are given with a warning.
 func (f *fleet) has(c *claim, at int, worry bool) bool {
 	if c == nil {
 		return true
@@ -57,8 +56,8 @@ func (f *fleet) has(c *claim, at int, worry bool) bool {
 	return n >= c.count
 }
 
-// enough reports whether the pools have slots for all demands together, wherever those are; lost ones count where
-// members keep them.
+// enough reports whether the pools have slots for all demands together, wherever they are. Lost devices count if
+// members may keep them.
 func (f *fleet) enough(demands []*demand) bool {
 	lacking := map[*pool]int{}
 	for _, d := range demands {
@@ -93,8 +92,8 @@ func (f *fleet) keepable(c *claim, at int, member string, had domain.DeviceSet) 
 	return kept
 }
 
-// choose returns devices on a site for a member that keeps some: those, and then the others in the order of the pool's
-// document; false where there are too few.
+// choose returns devices on a site for a member that keeps some: those, followed by the others in the order of the
+// pool's document; false if there are too few.
 func (f *fleet) choose(c *claim, at int, kept []int) (gpus []int, found bool) {
 	if c == nil {
 		return nil, true
@@ -109,8 +108,8 @@ func (f *fleet) choose(c *claim, at int, kept []int) (gpus []int, found bool) {
 	return slices.Concat(kept, rest), true
 }
 
-// options returns the sets of devices that are worth a try for one more member on a site that has some for it, the
-// preferred one first. Where it asks for one device, these are all that differ in what they leave to others.
+// options returns the sets of devices worth trying for one more member on a site that has some for it, the preferred
+// one first. If it asks for one device, they are all that differ in what they leave to others.
 func (f *fleet) options(c *claim, at int) [][]int {
 	if c == nil || c.count > 1 {
 		gpus, _ := f.choose(c, at, nil)
@@ -132,8 +131,8 @@ func (f *fleet) options(c *claim, at int) [][]int {
 	return sets
 }
 
-// ranked returns the devices on a site that one more member may get: first those that nobody else uses and that leave
-// room for members that had them, then by the pool's strategy, then in the order of its document.
+// ranked returns the devices on a site that one more member may get. First come those that nobody else uses and that
+// leave room for members that had them; then the pool's strategy decides, then the order of its document.
 func (f *fleet) ranked(c *claim, at int) []int {
 	ranked := slices.DeleteFunc(slices.Clone(c.pool.bySite[at]), func(i int) bool { return !f.offers(c, i) })
 	reluctance := func(i int) int {
@@ -159,8 +158,7 @@ func (f *fleet) ranked(c *claim, at int) []int {
 	return ranked
 }
 
-// pick returns the n of the devices that, with those kept, work together best. Between equals, those decide that come
-// first.
+// pick returns the n devices that, with those kept, are best connected. Among equals, earlier devices win.
 func (f *fleet) pick(c *claim, kept, from []int, n int) []int {
 	if n == len(from) || n+len(kept) == 1 {
 		return slices.Clone(from[:n])
@@ -176,8 +174,8 @@ func (f *fleet) pick(c *claim, kept, from []int, n int) []int {
 	return best
 }
 
-// closest returns how well the devices work together that one more member would get on a site that has some for it. To
-// one that asks for a single device all sites are the same.
+// closest returns how well connected the devices are that one more member would get on a site that has some for it. For
+// a single device, all sites are equal.
 func (f *fleet) closest(c *claim, at int) closeness {
 	if c == nil || c.count == 1 {
 		return closeness{}
@@ -192,13 +190,13 @@ func (f *fleet) closest(c *claim, at int) closeness {
 	return near
 }
 
-// closeness says how well devices work together; what comes first counts more.
+// closeness says how well connected devices are. Earlier fields count more.
 type closeness struct {
 	// worries is how many are given with a warning.
 	worries int
-	// islands is how many parts there are that no NVLink joins, and nodes the number of NUMA nodes.
+	// islands is the number of parts not connected by NVLink, and nodes the number of NUMA nodes.
 	islands, nodes int
-	// links counts the pairs that NVLink joins.
+	// links counts the pairs connected by NVLink.
 	links int
 }
 
@@ -237,7 +235,7 @@ func (f *fleet) closeness(c *claim, set []int) closeness {
 	return near
 }
 
-// node returns the NUMA node of a device; those of unknown nodes are taken to share one.
+// node returns the NUMA node of a device. Devices with unknown nodes count as sharing one.
 func (f *fleet) node(i int) int {
 	if node := f.devices[i].NUMANode; node != nil {
 		return *node
@@ -245,7 +243,7 @@ func (f *fleet) node(i int) int {
 	return -1
 }
 
-// sets yields each set of n of the items, those with the first items first, in a slice that is used again.
+// sets yields all sets of n items, those with the first items first, in a slice that is reused.
 func sets(items []int, n int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		at, set := make([]int, n), make([]int, n)

@@ -6,7 +6,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// gpus are devices of 16,000 MiB without links on no known NUMA node.
+// gpus returns devices of 16,000 MiB without links and without a known NUMA node.
 func gpus(uuids ...string) []domain.Device {
 	var devices []domain.Device
 	for _, uuid := range uuids {
@@ -15,7 +15,7 @@ func gpus(uuids ...string) []domain.Device {
 	return devices
 }
 
-// sized is a device of another size.
+// sized returns a device of another size.
 func sized(uuid string, mib int64) domain.Device { return domain.Device{UUID: uuid, MemoryMiB: mib} }
 
 // linked joins all of the devices by NVLink.
@@ -38,23 +38,23 @@ func onNode(node int, devices ...domain.Device) []domain.Device {
 	return devices
 }
 
-// pooled is a pool with devices by host.
+// pooled returns a pool with devices by host.
 func pooled(spec domain.GPUPool, devices map[string][]domain.Device) domain.GPUPoolDocument {
 	return domain.GPUPoolDocument{Spec: spec, Devices: devices}
 }
 
-// slotted is the specification of a pool that divides all of the memory of its devices into slots.
+// slotted returns a pool that divides all of its devices' memory into slots.
 func slotted(mib int64) domain.GPUPool {
 	none := 0.0
 	return domain.GPUPool{Sharing: domain.Slots, MemoryMiBPerSlot: mib, ReservePercent: &none}
 }
 
-// onGPUs is a role whose members ask for a number of devices of the pool p, and for memory on each.
+// onGPUs returns a role whose members ask for a number of devices of pool p, and for memory on each.
 func onGPUs(count int, mib int64) domain.Role {
 	return domain.Role{GPUs: &domain.GPURequest{Pool: "p", Count: &count, MemoryMiB: mib}}
 }
 
-// plainHosts are hosts with plenty of everything.
+// plainHosts returns hosts with plenty of everything.
 func plainHosts(names ...string) map[string]domain.Host {
 	hosts := map[string]domain.Host{}
 	for _, name := range names {
@@ -63,7 +63,7 @@ func plainHosts(names ...string) map[string]domain.Host {
 	return hosts
 }
 
-// assigned are assignments written as the host and its devices, such as "a: x,y".
+// assigned parses assignments written as the host and its devices, such as "a: x,y".
 func assigned(members map[string]string) map[string]domain.Assignment {
 	all := map[string]domain.Assignment{}
 	for member, text := range members {
@@ -73,7 +73,7 @@ func assigned(members map[string]string) map[string]domain.Assignment {
 	return all
 }
 
-// texts are assignments as assigned reads them.
+// texts formats assignments as assigned parses them.
 func texts(assignments map[string]domain.Assignment) map[string]string {
 	all := map[string]string{}
 	for member, a := range assignments {
@@ -85,7 +85,7 @@ func texts(assignments map[string]domain.Assignment) map[string]string {
 	return all
 }
 
-// otherOnGPUs is another group, with the role w.
+// otherOnGPUs returns another group, with the role w.
 func otherOnGPUs(name string, r domain.Role, members ...string) domain.GroupDocument {
 	document := domain.GroupDocument{Spec: domain.Group{Name: name, Roles: map[string]domain.Role{"w": r}}}
 	byName := map[string]string{}
@@ -96,19 +96,19 @@ func otherOnGPUs(name string, r domain.Role, members ...string) domain.GroupDocu
 	return document
 }
 
-// placedOn is the role on other hosts, or by another strategy.
+// placedOn returns the role with another placement.
 func placedOn(r domain.Role, p domain.Placement) domain.Role {
 	r.Placement = p
 	return r
 }
 
-// requesting is the role with resources, too.
+// requesting returns the role with resources.
 func requesting(r domain.Role, resources domain.ResourceRequirements) domain.Role {
 	r.Resources = resources
 	return r
 }
 
-// publishingOnGPU is a role whose members publish a port and ask for a device.
+// publishingOnGPU returns a role whose members publish a port and ask for a device.
 func publishingOnGPU(port string) domain.Role {
 	r := onGPUs(1, 0)
 	r.Template = publishing(port).Template

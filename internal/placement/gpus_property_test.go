@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// drawGPUs draws small clusters whose devices are scarce: two pools, of which one may have slots, on hosts with few
-// CPUs, other groups that hold some, devices that are lost, busy or closed, and roles that ask for one device or more.
+// drawGPUs draws small clusters with scarce devices: two pools, of which one may have slots, on hosts with few CPUs,
+// other groups that hold some devices, lost, busy and closed devices, and roles that ask for one device or more.
 func drawGPUs(t *rapid.T, mostDevices int) Input {
 	hosts := map[string]domain.Host{}
 	var hostNames []string
@@ -123,7 +123,7 @@ func TestPlaceGPUsProperties(t *testing.T) {
 			slices.Reverse(role.Placement.Hosts)
 			shuffled.Group.Roles[name] = role
 		}
-		again, _ = Place(shuffled) // what it says names the hosts in their order
+		again, _ = Place(shuffled) // problems name the hosts in their order
 		if diff := cmp.Diff(got, again); diff != "" {
 			t.Fatalf("the order of a role's hosts matters:\n%s", diff)
 		}
@@ -158,9 +158,8 @@ func TestPlaceGPUsProperties(t *testing.T) {
 	})
 }
 
-// mibOf is what a member takes of each of its devices in MiB, told from what the documentation says and not by the
-// product's own functions: as many slots as hold the memory that it asks for, one at least, and without slots all of
-// the device.
+// mibOf returns what a member takes of each of its devices in MiB, computed from the documentation rather than the
+// product's own functions: as many slots as hold the requested memory, at least one, or without slots the whole device.
 func mibOf(pools map[string]domain.GPUPoolDocument, request *domain.GPURequest, device domain.Device) int64 {
 	if request == nil || pools[request.Pool].Spec.Sharing != domain.Slots {
 		return device.MemoryMiB
@@ -173,8 +172,8 @@ func mibOf(pools map[string]domain.GPUPoolDocument, request *domain.GPURequest, 
 	return mib
 }
 
-// holds tells in the same way whether a device of a pool has so much memory, in MiB, beside the pool's reserve; in
-// whole percent, it is 3 where it is left out.
+// holds reports, computed the same way, whether a device of a pool has this much memory, in MiB, in addition to the
+// pool's reserve in whole percent, which is 3 by default.
 func holds(spec domain.GPUPool, device domain.Device, mib int64) bool {
 	percent := int64(3)
 	if spec.ReservePercent != nil {
@@ -186,7 +185,7 @@ func holds(spec domain.GPUPool, device domain.Device, mib int64) bool {
 	return 100*mib <= (100-percent)*device.MemoryMiB
 }
 
-// checkGPUs compares the devices of members with the rules, counted anew.
+// checkGPUs checks the devices of members against the rules, counting independently.
 func checkGPUs(t *rapid.T, in Input, got map[string]domain.Assignment) {
 	known := map[string]domain.Device{}
 	for _, pool := range in.Pools {
@@ -250,7 +249,7 @@ func checkGPUs(t *rapid.T, in Input, got map[string]domain.Assignment) {
 	}
 }
 
-// TestNotEnoughGPUsIsTrue: where members ask for one device each and no place is found for all, there is none.
+// TestNotEnoughGPUsIsTrue checks that if members ask for one device each and placement fails, there is no solution.
 func TestNotEnoughGPUsIsTrue(t *testing.T) {
 	refused := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -266,7 +265,7 @@ func TestNotEnoughGPUsIsTrue(t *testing.T) {
 	t.Logf("%d refused", refused)
 }
 
-// bruteForce places all members that ask for at most one device, as if they were new, by trying everything; nil where
+// bruteForce places all members that ask for at most one device, as if they were new, by trying everything; nil if
 // there is no way.
 func bruteForce(in Input) map[string]string {
 	taken, cpus, perHost := map[string]int64{}, map[string]float64{}, map[string]int{}
@@ -331,8 +330,8 @@ func bruteForce(in Input) map[string]string {
 	return maps.Clone(found)
 }
 
-// TestConcurrentGroups: groups that are placed one after the other, each with the documents of those before it, share
-// out the devices.
+// TestConcurrentGroups checks that groups placed one after the other, each with the documents of those before it, share
+// the devices without conflict.
 func TestConcurrentGroups(t *testing.T) {
 	in := input(plainHosts("a", "b"), map[string]role{"w": {onGPUs(1, 0), 2}})
 	in.Pools = map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0", "b1")})}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestPlaceGPUs(t *testing.T) {
-	// square is eight devices, of which each four are linked, in an order that mixes them.
+	// square is eight devices in two linked sets of four, interleaved.
 	square := func() []domain.Device {
 		left, right := linked(gpus("0", "2", "4", "6")...), linked(gpus("1", "3", "5", "7")...)
 		all := slices.Concat(left, right)
@@ -52,8 +52,8 @@ func TestPlaceGPUs(t *testing.T) {
 		pools  map[string]domain.GPUPoolDocument
 		states map[string]DeviceState
 		roles  map[string]role
-		// before are roles as they were, where they were others, current what members have, and staying are members
-		// that keep what is lost.
+		// before are roles that were different before, current what members have, and staying the members that keep
+		// lost devices.
 		before  map[string]domain.Role
 		current map[string]string
 		staying []string

@@ -9,14 +9,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// imaged is a role with an image, whose members publish ports.
+// imaged returns a role with an image, whose members publish ports.
 func imaged(ports ...string) domain.Role {
 	r := publishing(ports...)
 	r.Image = "x"
 	return r
 }
 
-// TestImages: of members that share addresses, those with an image publish ports, which nobody else has there.
+// TestImages checks that, among members that share addresses, those with an image publish ports that nobody else uses
+// there.
 func TestImages(t *testing.T) {
 	const first = firstFreePort
 	published := "20000/tcp"
@@ -24,7 +25,7 @@ func TestImages(t *testing.T) {
 		roles   map[string]role
 		others  map[string]domain.GroupDocument
 		current map[string]domain.Assignment
-		// hosts and ports are those of members; says is what is said in the place of them.
+		// hosts and ports are those of members; says is part of the expected problem instead.
 		hosts map[string]string
 		ports map[string]int
 		says  string
@@ -93,7 +94,7 @@ func withPort(r domain.Role, port int) domain.Role {
 	return r
 }
 
-// otherImaged is another group with a member of an image on each of the hosts that publishes a port.
+// otherImaged returns another group with an image, and a member on each host that publishes a port.
 func otherImaged(port string, hosts ...string) domain.GroupDocument {
 	doc := otherPublishing(port, hosts...)
 	doc.Spec.Image = "x"

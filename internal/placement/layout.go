@@ -8,11 +8,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// layout is a distribution of members over sites, while it grows.
+// layout is a distribution of members over sites as it is being built.
 type layout struct {
 	sites []site
 	fleet *fleet
-	// spots are where members are put, by the member's name.
+	// spots are where members are placed, by name.
 	spots map[string]spot
 	// counts are the numbers of a role's members, by role and site.
 	counts map[string][]int
@@ -21,18 +21,18 @@ type layout struct {
 	byName  map[string]int
 }
 
-// spot is where a member of a demand is put.
+// spot is where a member of a demand is placed.
 type spot struct {
 	demand *demand
 	site   int
 	// gpus are its devices.
 	gpus []int
-	// entered tells that it has to fit in beside what others have reserved, and pinned that nobody asked whether it
-	// fits.
+	// entered means that it has to fit alongside what others have reserved; pinned means that it stays without a check
+	// whether it fits.
 	entered, pinned bool
 }
 
-// held is what the member has of its devices.
+// held returns what the member has of its devices.
 func (s spot) held() held { return held{s.demand.gpus, s.gpus} }
 
 func newLayout(sites []site, gpus *fleet) *layout {
@@ -51,8 +51,8 @@ func newLayout(sites []site, gpus *fleet) *layout {
 	return l
 }
 
-// keep leaves the role's members on their current hosts, with those of their devices that they can keep, where that is
-// still allowed. What they lack of their devices is for [layout.complete], once all members have kept what they can.
+// keep leaves the role's members on their current hosts where that is still allowed, with those of their devices that
+// they can keep. [layout.complete] adds missing devices, once all members have kept what they can.
 func (l *layout) keep(d *demand, current map[string]domain.Assignment) {
 	for _, m := range d.members {
 		if s, found := l.stay(d, m.Name, current[m.Name]); found {
@@ -70,8 +70,8 @@ func (l *layout) pin(d *demand, current map[string]domain.Assignment) {
 	}
 }
 
-// stay returns the spot of a member where it is now, with those of its devices that it can keep; false where it can't
-// stay there.
+// stay returns the spot of a member where it is now, with those of its devices that it can keep; false if it can't stay
+// there.
 func (l *layout) stay(d *demand, member string, current domain.Assignment) (s spot, found bool) {
 	at, found := l.byName[current.Host]
 	if !found || !d.allows(at) || l.spent(d, at) {
@@ -83,8 +83,7 @@ func (l *layout) stay(d *demand, member string, current domain.Assignment) (s sp
 	return spot{demand: d, site: at, gpus: l.fleet.keepable(d.gpus, at, member, current.GPUs), entered: d.grown}, true
 }
 
-// complete gives those of the role's members that stay the devices that they lack, and lets go those whose hosts do not
-// have them.
+// complete gives the role's staying members the devices that they lack, and drops those whose hosts do not have them.
 func (l *layout) complete(d *demand) {
 	for _, m := range d.members {
 		s, placed := l.spots[m.Name]
@@ -114,7 +113,7 @@ func (l *layout) fill(d *demand) bool {
 	return !slices.ContainsFunc(d.members, func(m domain.Member) bool { return !l.place(d, m) })
 }
 
-// place gives a member a host where it has none yet, and reports whether it has one now.
+// place gives a member a host if it has none yet, and reports whether it has one now.
 func (l *layout) place(d *demand, m domain.Member) bool {
 	if _, placed := l.spots[m.Name]; placed {
 		return true
@@ -131,8 +130,8 @@ func (l *layout) place(d *demand, m domain.Member) bool {
 	return true
 }
 
-// best returns the site that the role's strategy prefers among those with room for one more member, be it with devices
-// that are given with a warning. Sites are sorted by name, so the name decides between equals.
+// best returns the site that the role's strategy prefers among those with room for one more member. worry allows
+// devices that are given with a warning. Sites are sorted by name, so the name decides between equals.
 func (l *layout) best(d *demand, worry bool) (best int, found bool) {
 	prefer := l.preference(d)
 	for _, at := range d.allowed {
@@ -143,8 +142,8 @@ func (l *layout) best(d *demand, worry bool) (best int, found bool) {
 	return best, found
 }
 
-// preference returns the order of sites for the role's next member: by the members that their values of its label have,
-// then as its strategy wants. Among those that are the same to it, the closest devices decide.
+// preference returns the order of sites for the role's next member: first by the number of members with the same value
+// of the spread label, then by strategy. Where the strategy has no preference, the best connected devices decide.
 func (l *layout) preference(d *demand) func(a, b int) int {
 	counts := l.count(d)
 	preferFew := func(a, b int) int { return cmp.Compare(counts[a], counts[b]) }
@@ -161,7 +160,7 @@ func (l *layout) preference(d *demand) func(a, b int) int {
 	return inTurn(orders...)
 }
 
-// inTurn orders sites by the first of some orders that tells them apart.
+// inTurn orders sites by the first of the orders that distinguishes them.
 func inTurn(orders ...func(a, b int) int) func(a, b int) int {
 	return func(a, b int) int {
 		for _, order := range orders {
@@ -173,30 +172,30 @@ func inTurn(orders ...func(a, b int) int) func(a, b int) int {
 	}
 }
 
-// preferEmpty orders sites by all members, then by free CPUs.
+// preferEmpty orders sites by number of members, then by free CPUs.
 func (l *layout) preferEmpty(a, b int) int {
 	x, y := &l.sites[a], &l.sites[b]
 	return cmp.Or(cmp.Compare(x.members, y.members), cmp.Compare(y.free().CPUs, x.free().CPUs))
 }
 
-// preferFull orders sites by their members, the most first.
+// preferFull orders sites by number of members, most first.
 func (l *layout) preferFull(a, b int) int {
 	return cmp.Compare(l.sites[b].members, l.sites[a].members)
 }
 
-// hasRoom reports whether one more member of the role can be put on a site, be it with devices that are given with a
+// hasRoom reports whether one more member of the role fits on a site. worry allows devices that are given with a
 // warning.
 func (l *layout) hasRoom(d *demand, at int, worry bool) bool {
 	return l.sites[at].closed == "" && !l.spent(d, at) && l.sites[at].fits(d.spec.Resources.Requests()) && l.fleet.has(d.gpus, at, worry)
 }
 
-// spent reports whether the role may have no further member on a site, whatever the capacity.
+// spent reports whether the role may have no further member on a site, whatever its capacity.
 func (l *layout) spent(d *demand, at int) bool {
 	_, _, blocked := l.sites[at].blocked(d.ports)
 	return blocked || d.strategy == domain.OnePerHost && l.count(d)[at] > 0
 }
 
-// put gives a member a spot, and drop takes it back.
+// put gives a member a spot, and drop undoes it.
 func (l *layout) put(m domain.Member, s spot) {
 	d, at := s.demand, &l.sites[s.site]
 	l.spots[m.Name] = s
@@ -235,7 +234,7 @@ func (l *layout) allowed(d *demand) []site {
 	return sites
 }
 
-// named returns the sites of these names, or all where there are none.
+// named returns the sites with these names, or all if there are no names.
 func (l *layout) named(hosts []string) []site {
 	return slices.DeleteFunc(slices.Clone(l.sites), func(s site) bool { return len(hosts) > 0 && !slices.Contains(hosts, s.name) })
 }

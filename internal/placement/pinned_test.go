@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestPinned: members that have a place keep just that, whatever is to be said of it, and others get what is left.
+// TestPinned checks that placed members keep their places without any checks, and that others get what is left.
 func TestPinned(t *testing.T) {
 	pools := map[string]domain.GPUPoolDocument{"p": pooled(domain.GPUPool{}, map[string][]domain.Device{"a": gpus("a0", "a1"), "b": gpus("b0")})}
 	at := func(host string, gpus ...string) domain.Assignment {

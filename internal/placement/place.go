@@ -26,52 +26,49 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Input is all that placement looks at.
+// Input is everything that placement depends on.
 type Input struct {
 	Group domain.Group
 	// Members are the group's members as topology lays them out: name, role and index.
 	Members []domain.Member
-	// Current is where members are now, by name; they are kept there where that is still allowed.
+	// Current is where members are now, by name. They stay there if that is still allowed.
 	Current map[string]domain.Assignment
 	// Hosts are the cluster's hosts by name.
 	Hosts map[string]domain.Host
-	// SharedAddress says that members are reached at their host's address, so that those on hosts of one
-	// address share its ports; otherwise each member has all ports to itself.
+	// SharedAddress means that members are reached at their host's address, so that those on hosts with the same
+	// address share its ports. Otherwise each member has all ports to itself.
 	SharedAddress bool
-	// Images says that members with an image run in containers also where they share addresses: they publish ports.
+	// Images means that members with an image run in containers even if they share addresses, and so publish ports.
 	Images bool
-	// BusyPorts are the ports on which something listens now, by address; running members' own included.
+	// BusyPorts are the ports on which something listens now, by address, including running members' own.
 	BusyPorts map[string][]int
-	// Closed are the hosts that take no new members, and why in words such as "host gpu1 is down". Members that are
+	// Closed are the hosts that take no new members, and the reason, such as "host gpu1 is down". Members that are
 	// there stay.
 	Closed map[string]string
-	// Reserved is what others than the cluster's groups have reserved, by host.
+	// Reserved is what is reserved by others than the cluster's groups, by host.
 	Reserved map[string]domain.Resources
-	// FreeMiB is how much memory is measured to be free, by host: new members take no more of it. Hosts that are not in
-	// it are not measured.
+	// FreeMiB is how much memory was measured as free, by host; new members take no more than that. Hosts not listed
+	// were not measured.
 	FreeMiB map[string]int64
-	// Most bounds how many members of a [Fill] a host or a device takes, by name or UUID; those that are not in it take
-	// as many as fit.
+	// Most limits how many members of a [Fill] a host or device takes, by name or UUID. Those not listed take as many
+	// as fit.
 	Most map[string]int
-	// Room is the number of members, of all groups, for which the cluster's network has addresses; 0 sets no bound.
+	// Room is the number of members of all groups that the cluster's network has addresses for; 0 means no limit.
 	Room int
 	// Pools are the documents of the cluster's GPU pools by name.
 	Pools map[string]domain.GPUPoolDocument
-	// Devices is what there is to say of the devices of pools, by UUID; those about which there is nothing are left
-	// out.
+	// Devices is the state of the pools' devices, by UUID. Devices without anything to report are left out.
 	Devices map[string]DeviceState
-	// Pinned has all members stay that have a place, whatever is to be said of it: only the others are placed.
+	// Pinned keeps all placed members where they are, without any checks. Only the others are placed.
 	Pinned bool
-	// Staying are the members that keep devices that are lost, as no others can be had for them, or nobody asked that
-	// they leave them.
+	// Staying are the members that keep lost devices, as there are no others for them, or nobody asked them to leave.
 	Staying map[string]bool
-	// Groups are the documents of the cluster's groups by name. What the members of other groups request and the ports
-	// assigned to them are taken; that of the group itself tells what its members requested so far.
+	// Groups are the documents of the cluster's groups by name. Other groups' requests and ports are taken; the group's
+	// own document tells what its members requested so far.
 	Groups map[string]domain.GroupDocument
 }
 
-// Place returns the host, port and GPUs of every member by its name, beside warnings, or the problems that are in the
-// way.
+// Place returns the host, port and GPUs of every member by name, with warnings, or the problems that prevent it.
 func Place(in Input) (map[string]domain.Assignment, domain.Problems) {
 	if len(in.Hosts) == 0 {
 		return nil, noHosts(in)
@@ -107,7 +104,7 @@ func noHosts(in Input) (ps domain.Problems) {
 	return ps
 }
 
-// checkInput returns what keeps members from being placed, wherever it were.
+// checkInput returns what prevents members from being placed anywhere.
 func checkInput(in Input, others []neighbour) domain.Problems {
 	ps := checkRoles(in, in.Group.RoleNames())
 	isNew := func(m domain.Member) bool { _, placed := in.Current[m.Name]; return !placed }
@@ -119,7 +116,7 @@ func checkInput(in Input, others []neighbour) domain.Problems {
 	return ps
 }
 
-// checkRoles checks that roles name hosts and pools that there are.
+// checkRoles checks that the hosts and pools that roles name exist.
 func checkRoles(in Input, roles []string) domain.Problems {
 	var ps domain.Problems
 	known := slices.Sorted(maps.Keys(in.Hosts))
@@ -140,7 +137,7 @@ func arrange(in Input, sites []site, gpus *fleet, demands []*demand) (*layout, d
 		return extend(in, sites, gpus, demands)
 	}
 	l := newLayout(sites, gpus)
-	// The easiest roles are kept first: the member that grew is mostly the largest, and it is the one to move.
+	// The easiest roles are kept first: a member that grew is usually the largest, and it is the one to move.
 	for _, d := range slices.Backward(demands) {
 		l.keep(d, in.Current)
 	}
@@ -168,7 +165,7 @@ func arrange(in Input, sites []site, gpus *fleet, demands []*demand) (*layout, d
 	return l, ps
 }
 
-// extend gives every member a host that has none.
+// extend gives a host to every member that has none.
 func extend(in Input, sites []site, gpus *fleet, demands []*demand) (*layout, domain.Problems) {
 	l := newLayout(sites, gpus)
 	for _, d := range demands {

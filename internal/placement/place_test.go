@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// role builds a role of the group under test, and says how many members it has.
+// role is a role of the group under test with its number of members.
 type role struct {
 	domain.Role
 	n int
@@ -22,7 +22,7 @@ func resources(cpus float64, mib int64) domain.Resources {
 	return domain.Resources{CPUs: cpus, MemoryMiB: mib}
 }
 
-// requests builds what a role's members request.
+// requests returns what a role's members request.
 func requests(cpus float64, mib int64) domain.ResourceRequirements {
 	return domain.ResourceRequirements{CPUs: cpus, MemoryMiB: mib}
 }
@@ -40,7 +40,7 @@ func host(address string, c domain.Capacity, labels ...string) domain.Host {
 	return h
 }
 
-// input builds the input for group "m" of cluster "lab", with each member on an address of its own.
+// input returns the input for group "m" of cluster "lab", with each member on an address of its own.
 func input(hosts map[string]domain.Host, roles map[string]role) Input {
 	in := Input{
 		Group: domain.Group{Cluster: "lab", Name: "m", Roles: map[string]domain.Role{}},
@@ -64,7 +64,7 @@ func on(hosts map[string]string) map[string]domain.Assignment {
 	return current
 }
 
-// other is a group with the role w, whose members have the assignments and request the resources.
+// other returns another group whose members have the assignments and request the resources.
 func other(r domain.Resources, assignments ...domain.Assignment) domain.GroupDocument {
 	document := domain.GroupDocument{
 		Spec:        domain.Group{Name: "old-1", Roles: map[string]domain.Role{"w-x": {Resources: requests(r.CPUs, r.MemoryMiB)}}},
@@ -76,7 +76,7 @@ func other(r domain.Resources, assignments ...domain.Assignment) domain.GroupDoc
 	return document
 }
 
-// publishing is a role whose members publish ports of their hosts, such as "8080/tcp".
+// publishing returns a role whose members publish ports of their hosts, such as "8080/tcp".
 func publishing(ports ...string) domain.Role {
 	container := &domain.Container{Ports: map[string]domain.PublishedPort{}}
 	for _, port := range ports {
@@ -89,7 +89,7 @@ func publishing(ports ...string) domain.Role {
 	return domain.Role{Template: domain.Template{Container: container}}
 }
 
-// otherPublishing is another group with a member on each of the hosts that publishes a port by way of its group's
+// otherPublishing returns another group with a member on each host that publishes a port, declared in the group's
 // container.
 func otherPublishing(port string, hosts ...string) domain.GroupDocument {
 	var assignments []domain.Assignment
@@ -101,7 +101,7 @@ func otherPublishing(port string, hosts ...string) domain.GroupDocument {
 	return document
 }
 
-// down says of hosts why they are closed.
+// down returns the hosts as closed because they are down.
 func down(hosts ...string) map[string]string {
 	closed := map[string]string{}
 	for _, host := range hosts {
@@ -362,7 +362,7 @@ func TestPlaceHosts(t *testing.T) {
 	}
 }
 
-// thousandOnHundred is a large, mixed group with the strategies and label sets of real ones.
+// thousandOnHundred returns a large, mixed group with realistic strategies and labels.
 func thousandOnHundred() Input {
 	hosts := map[string]domain.Host{}
 	for i := range 100 {

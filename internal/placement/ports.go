@@ -10,19 +10,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Ports for roles that leave theirs out come from a range below those from which Linux takes the ports of
-// outgoing connections (32768 and above).
+// Ports for roles that omit theirs come from a range below Linux's ephemeral ports (32768 and above).
 const (
 	firstFreePort = 20000
 	lastFreePort  = 29999
 	highestPort   = 65535
 )
 
-// assignPorts gives every member of a complete layout its port, by the member's name.
+// assignPorts gives every member of a complete layout its port, by name.
 //
-// A role with a port P: the members at one address get P, P+1, … by index, and keep theirs as long as they are there
-// and P is the same. A role without: its members keep the ports they have, and new ones get the lowest that are free at
-// their address.
+// With a port P, a role's members at one address get P, P+1, … by index, and keep them as long as they stay there and P
+// is the same. Without one, members keep the ports they have, and new ones get the lowest free ones at their address.
 func assignPorts(in Input, others []neighbour, demands []*demand, l *layout) (map[string]int, domain.Problems) {
 	a := portAssigner{
 		in:     in,
@@ -72,15 +70,15 @@ type book struct {
 	others map[int]neighbour
 	// current are the ports of this group's members before this placement.
 	current map[int]bool
-	// busy are the ports on which something listens, this group's members included.
+	// busy are the ports on which something listens, including this group's members.
 	busy map[int]bool
-	// published are the members that publish ports here, by the port.
+	// published are the members that publish ports here, by port.
 	published map[int]string
-	// next is where the search for a free port goes on.
+	// next is where the search for a free port continues.
 	next int
 }
 
-// foreign reports whether something outside of Trainyard, as far as is known, listens on a port.
+// foreign reports whether something outside Trainyard is known to listen on a port.
 func (b *book) foreign(port int) bool { return b.busy[port] && !b.current[port] }
 
 // publisher returns the member, other than this one, that publishes a port; "" for none.
@@ -128,7 +126,7 @@ func (a *portAssigner) address(m domain.Member) string {
 	return a.layout.sites[a.layout.spots[m.Name].site].host.MemberAddress()
 }
 
-// private gives all members of a role the same port: nobody shares it with them.
+// private gives all members of a role the same port, as each has its own address.
 func (a *portAssigner) private(d *demand) {
 	port := firstFreePort
 	if d.spec.Port != nil {
@@ -142,7 +140,7 @@ func (a *portAssigner) private(d *demand) {
 	}
 }
 
-// fixed counts up from the role's port at each address, past those that members keep, and notes the clashes.
+// fixed counts up from the role's port at each address, skipping ports that members keep, and records the clashes.
 func (a *portAssigner) fixed(d *demand, first int) {
 	kept, given := a.unmoved(d, first)
 	next, byAddress, highest := map[string]int{}, map[string]int{}, map[string]int{}
@@ -191,8 +189,8 @@ type endpoint struct {
 	port    int
 }
 
-// unmoved returns the ports of members that are at the same address as before, of a role that counts from the same port
-// as before, and where those are. Members that are gone may have left gaps between them.
+// unmoved returns the ports of members at an unchanged address in a role with an unchanged first port, and those
+// endpoints. Removed members may have left gaps between them.
 func (a *portAssigner) unmoved(d *demand, first int) (ports map[string]int, given map[endpoint]bool) {
 	before := a.in.Groups[a.in.Group.Name].Spec.Roles[d.role].Port
 	if before == nil || *before != first {
@@ -219,7 +217,7 @@ func (a *portAssigner) outOfRange(d *demand, first, n int, address string) {
 		n, d.role, address, first, first+n-1, highestPort, highestPort-n+1)
 }
 
-// keep leaves members at an unchanged address their ports, where nobody else has them by now.
+// keep leaves members at an unchanged address their ports, unless somebody else has them by now.
 func (a *portAssigner) keep(d *demand) {
 	for i, m := range d.members {
 		current := a.in.Current[m.Name]
@@ -237,8 +235,8 @@ func (a *portAssigner) keep(d *demand) {
 	}
 }
 
-// free gives members without a port the lowest that nobody has. Ports that this group's members had before are
-// left alone: a member that is about to go may still listen there.
+// free gives members without a port the lowest free one. Ports that this group's members had before are skipped, as a
+// leaving member may still listen there.
 func (a *portAssigner) free(d *demand) {
 	full := map[string]bool{}
 	for i, m := range d.members {

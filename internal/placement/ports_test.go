@@ -127,7 +127,7 @@ func TestPlacePorts(t *testing.T) {
 	}
 }
 
-// counting is the stored document of the group, whose role counts from this port.
+// counting returns the stored document of the group, whose role counts from this port.
 func counting(port int) domain.GroupDocument {
 	return domain.GroupDocument{Spec: domain.Group{Name: "m", Roles: map[string]domain.Role{"w": portOf(port)}}}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// drawInput draws small clusters under pressure: shared addresses, few labels, requests that fill hosts,
-// another group, and current assignments, some of them no longer allowed.
+// drawInput draws small clusters under pressure: shared addresses, few labels, requests that fill hosts, another group,
+// and current assignments, some of them no longer allowed.
 func drawInput(t *rapid.T) Input {
 	hosts := map[string]domain.Host{}
 	hostNames := []string{"gone"}
@@ -60,7 +60,7 @@ func drawInput(t *rapid.T) Input {
 		}
 	}
 	in.Groups = map[string]domain.GroupDocument{"old-1": other(resources(0.3, 100), rapid.SliceOfN(assignment, 0, 4).Draw(t, "others")...)}
-	// What the group requested so far, of which some roles grew.
+	// What the group requested so far; some roles have grown since.
 	before := domain.Group{Roles: map[string]domain.Role{}}
 	for name, r := range in.Group.Roles {
 		if rapid.Bool().Draw(t, "as before") {
@@ -117,8 +117,8 @@ func TestPlaceProperties(t *testing.T) {
 	})
 }
 
-// Documents are maps: what is said of two members of another group that both hold a port must not depend on
-// the order in which they are read.
+// TestPlaceIgnoresTheOrderOfMaps checks that problems do not depend on map order, if two members of another group both
+// hold a port.
 func TestPlaceIgnoresTheOrderOfMaps(t *testing.T) {
 	in := input(local(), map[string]role{"w": {portOf(9000), 1}})
 	in.SharedAddress = true
@@ -132,7 +132,7 @@ func TestPlaceIgnoresTheOrderOfMaps(t *testing.T) {
 	}
 }
 
-// checkResult compares assignments with the rules, counted anew.
+// checkResult checks assignments against the rules, counting independently.
 func checkResult(t *rapid.T, in Input, got map[string]domain.Assignment) {
 	if len(got) != len(in.Members) {
 		t.Fatalf("%d assignments for %d members", len(got), len(in.Members))
@@ -214,7 +214,7 @@ func containerPorts(r domain.Role) map[string]domain.PublishedPort {
 	return r.Container.Ports // by what they publish, see publishing
 }
 
-// isCurrent reports whether a port is one that the group had before.
+// isCurrent reports whether the group had a port before.
 func isCurrent(in Input, address string, port int) bool {
 	for _, a := range in.Current {
 		if h, found := in.Hosts[a.Host]; found && h.Address == address && a.Port == port {
@@ -224,7 +224,7 @@ func isCurrent(in Input, address string, port int) bool {
 	return false
 }
 
-// addListening returns the busy ports as they are once the members run.
+// addListening returns the busy ports once the members run.
 func addListening(in Input, got map[string]domain.Assignment) map[string][]int {
 	busy := map[string][]int{}
 	for address, ports := range in.BusyPorts {

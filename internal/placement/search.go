@@ -6,14 +6,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// maxSteps bounds a search: it takes about a tenth of a second on a hundred hosts then, and finds what there is to be
-// found for a handful of members.
+// maxSteps limits a search. It then takes about a tenth of a second on a hundred hosts, and is exhaustive for a handful
+// of members.
 const maxSteps = 5_000
 
-// search returns a layout with all members, for demands of which some found no room because others, of the same group,
-// were placed as they were. It tries what [layout.fill] would do first, and takes back what leads nowhere. It returns
-// nil where it finds none, and does not look where no GPUs are asked for, or where there can be none: one role alone
-// has no room, or a pool too few devices for all.
+// search returns a layout with all members, for demands of which some found no room because of how other members of the
+// group were placed. It tries what [layout.fill] would do first, and backtracks from dead ends. It returns nil if it
+// finds none, and does not search if no GPUs are asked for or there can be no solution: one role alone has no room, or
+// a pool has too few devices for all.
 func search(in Input, sites []site, gpus *fleet, demands []*demand) *layout {
 	if !slices.ContainsFunc(demands, func(d *demand) bool { return d.gpus != nil }) || !gpus.enough(demands) {
 		return nil
@@ -41,7 +41,7 @@ func search(in Input, sites []site, gpus *fleet, demands []*demand) *layout {
 	return s.layout
 }
 
-// turn is a member that waits for its place.
+// turn is a member that waits to be placed.
 type turn struct {
 	demand  *demand
 	member  domain.Member
@@ -50,12 +50,12 @@ type turn struct {
 
 type searcher struct {
 	*layout
-	// steps are how many members it may yet put somewhere.
+	// steps is how many more placements may be tried.
 	steps int
 }
 
-// place puts the members one after another, and reports whether all have a spot. Members of one role are alike: where
-// one led nowhere with a spot, no later one is tried with it.
+// place places the members one after another, and reports whether all have a spot. Members of one role are alike: if
+// one failed with a spot, no later one tries it.
 func (s *searcher) place(turns []turn, failed []spot) bool {
 	if len(turns) == 0 {
 		return true
@@ -83,7 +83,7 @@ func (s *searcher) place(turns []turn, failed []spot) bool {
 	return false
 }
 
-// options returns the spots that a member may have: where it is now, and then those that the role's strategy prefers.
+// options returns the possible spots of a member: where it is now, then those that the role's strategy prefers.
 func (s *searcher) options(t turn) []spot {
 	d := t.demand
 	var options []spot

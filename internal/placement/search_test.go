@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestSearchEnds: a large group that fits as far as numbers go, but has no way to be placed, is refused all the same.
+// TestSearchEnds checks that a large group that fits by the numbers, but can't be placed, is refused all the same.
 func TestSearchEnds(t *testing.T) {
 	got, ps := Place(splitGPUs())
 	if got != nil {
@@ -17,7 +17,7 @@ func TestSearchEnds(t *testing.T) {
 	checkProblems(t, ps, []wanted{{`roles["three"].gpus`, []string{"100 members of 3 GPUs", "only 50 of them fit"}}})
 }
 
-// splitGPUs is a group whose larger members leave too few devices together, though enough in all.
+// splitGPUs returns a group whose larger members leave too few devices together on a host, though enough in total.
 func splitGPUs() Input {
 	in := manyGPUs()
 	pools := in.Pools
@@ -26,8 +26,8 @@ func splitGPUs() Input {
 	return in
 }
 
-// manyGPUs is a large group that takes all exclusive devices of hosts with eight each, all linked, four on each NUMA
-// node, and shares the others.
+// manyGPUs returns a large group that takes all exclusive devices of hosts with eight each, all linked, four on each
+// NUMA node, and shares the others.
 func manyGPUs() Input {
 	hosts, devices := map[string]domain.Host{}, map[string][]domain.Device{}
 	shared := map[string][]domain.Device{}

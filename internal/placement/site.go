@@ -9,27 +9,27 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// cpuTolerance absorbs the rounding of sums of fractions of CPUs: ten times 0.1 fits into 1.
+// cpuTolerance absorbs the rounding of sums of fractional CPUs: ten times 0.1 fits into 1.
 const cpuTolerance = 1e-6
 
 // site is a host and what is in use of it.
 type site struct {
 	name string
 	host domain.Host
-	// closed says why it takes no new members; empty where it does.
+	// closed says why it takes no new members; "" if it does.
 	closed string
-	// used is what the members of all groups request, reserved what others have reserved, and entered what of used has
-	// to fit in beside that: the requests of the group's new members, and of those that grew.
+	// used is what the members of all groups request, and reserved what others have reserved. entered is the part of
+	// used that has to fit alongside reserved: the requests of the group's new members, and of those that grew.
 	used, reserved, entered domain.Resources
-	// measured is how much memory was found to be free before new members came; nil where nobody measured.
+	// measured is how much memory was free before new members came; nil if it was not measured.
 	measured *int64
 	// members counts the members of all groups.
 	members int
-	// published are the members that publish ports of the host, by the port, such as "8080/tcp".
+	// published are the members that publish ports of the host, by port, such as "8080/tcp".
 	published map[string]string
 }
 
-// survey returns the hosts sorted by name, in use by the members of other groups.
+// survey returns the hosts sorted by name, with what the members of other groups use.
 func survey(in Input, others []neighbour) []site {
 	sites := make([]site, 0, len(in.Hosts))
 	at := make(map[string]int, len(in.Hosts))
@@ -50,7 +50,7 @@ func survey(in Input, others []neighbour) []site {
 	return sites
 }
 
-// largest returns the largest capacity of CPUs and of memory among the sites, not necessarily of one of them.
+// largest returns the largest CPU and the largest memory capacity among the sites, not necessarily of the same site.
 func largest(sites []site) domain.Capacity {
 	var c domain.Capacity
 	for i := range sites {
@@ -66,13 +66,13 @@ func (s *site) add(r domain.Resources) {
 	s.members++
 }
 
-// enter notes a member that has to fit in beside what others have reserved.
+// enter records a member that has to fit alongside what others have reserved.
 func (s *site) enter(r domain.Resources) {
 	s.entered.CPUs += r.CPUs
 	s.entered.MemoryMiB += r.MemoryMiB
 }
 
-// remove takes back what add did, and leave what enter did.
+// remove undoes add, and leave undoes enter.
 func (s *site) remove(r domain.Resources) {
 	s.used.CPUs -= r.CPUs
 	s.used.MemoryMiB -= r.MemoryMiB
@@ -84,7 +84,7 @@ func (s *site) leave(r domain.Resources) {
 	s.entered.MemoryMiB -= r.MemoryMiB
 }
 
-// free is what is left of the host's capacity; it is negative where the capacity was lowered below its use.
+// free returns what is left of the host's capacity. It is negative if the capacity was lowered below its use.
 func (s *site) free() domain.Resources {
 	free := domain.Resources{
 		CPUs:      s.host.Capacity.CPUs - s.used.CPUs - s.reserved.CPUs,
@@ -96,7 +96,7 @@ func (s *site) free() domain.Resources {
 	return free
 }
 
-// lacks tells of which resources the host has too little free for a member. What is not requested is never lacking.
+// lacks reports which resources the host has too little of for a member. What is not requested is never lacking.
 func (s *site) lacks(r domain.Resources) (cpus, memory bool) {
 	free := s.free()
 	return r.CPUs > 0 && r.CPUs > free.CPUs+cpuTolerance, r.MemoryMiB > 0 && r.MemoryMiB > free.MemoryMiB
@@ -108,8 +108,8 @@ func (s *site) fits(r domain.Resources) bool {
 	return !cpus && !memory
 }
 
-// keeps reports whether the host has room for a member that is there already: what others have reserved was reserved
-// beside it, and is in its way only where new members of the group take what was left.
+// keeps reports whether the host has room for a member that is already there. What others have reserved was reserved
+// alongside it, and only counts if new members of the group take what was left.
 func (s *site) keeps(r domain.Resources) bool {
 	own := *s
 	if s.entered.CPUs < cpuTolerance {
@@ -121,21 +121,21 @@ func (s *site) keeps(r domain.Resources) bool {
 	return own.fits(r)
 }
 
-// publish notes that a member publishes ports of the host.
+// publish records that a member publishes ports of the host.
 func (s *site) publish(ports []string, member string) {
 	for _, port := range ports {
 		s.published[port] = member
 	}
 }
 
-// withdraw takes back what publish did.
+// withdraw undoes publish.
 func (s *site) withdraw(ports []string) {
 	for _, port := range ports {
 		delete(s.published, port)
 	}
 }
 
-// blocked returns the first of the ports that a member on the host publishes already, and whose it is.
+// blocked returns the first of the ports that a member on the host already publishes, and that member.
 func (s *site) blocked(ports []string) (port, by string, is bool) {
 	for _, port := range ports {
 		if by, taken := s.published[port]; taken {
@@ -148,7 +148,7 @@ func (s *site) blocked(ports []string) (port, by string, is bool) {
 // allows reports whether the role's members may be on the host, whatever its capacity.
 func (s *site) allows(p domain.Placement) bool { return Allows(p, s.name, s.host) }
 
-// Allows reports whether a host is one that will do, whatever its capacity.
+// Allows reports whether a placement allows a host, whatever its capacity.
 func Allows(p domain.Placement, name string, host domain.Host) bool {
 	if len(p.Hosts) > 0 && !slices.Contains(p.Hosts, name) {
 		return false
@@ -166,13 +166,13 @@ type neighbour struct {
 	group, role, member string
 	assignment          domain.Assignment
 	requests            domain.Resources
-	// gpus are what its role asks of a GPU pool; nil for nothing.
+	// gpus are what its role asks of a GPU pool; nil for none.
 	gpus *domain.GPURequest
-	// ports are those of its host that it publishes.
+	// ports are the host ports that it publishes.
 	ports []string
 }
 
-// neighbours returns the members of all groups but one, sorted by group and name.
+// neighbours returns the members of all groups except one, sorted by group and name.
 func neighbours(in Input, but string) []neighbour {
 	var all []neighbour
 	for _, group := range slices.Sorted(maps.Keys(in.Groups)) {
@@ -193,7 +193,7 @@ func neighbours(in Input, but string) []neighbour {
 	return all
 }
 
-// published returns the ports of its host that each member of a role publishes, sorted. Plain programs publish none.
+// published returns the host ports that each member of a role publishes, sorted. Plain programs publish none.
 func published(in Input, g domain.Group, role string) []string {
 	template := g.EffectiveTemplate(role)
 	if template.Container == nil || in.SharedAddress && (!in.Images || template.Image == "") {
@@ -207,7 +207,7 @@ func published(in Input, g domain.Group, role string) []string {
 	return ports
 }
 
-// roleOf takes the role out of a member's name, see [domain.MemberName].
+// roleOf extracts the role from a member's name, see [domain.MemberName].
 func roleOf(group, member string) string {
 	name := strings.TrimPrefix(member, group+"-")
 	if i := strings.LastIndexByte(name, '-'); i >= 0 {

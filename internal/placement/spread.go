@@ -9,9 +9,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// division is the sites by their values of a label. Those without it have the empty value, as they do for Docker Swarm.
+// division divides the sites by their values of a label. A missing label counts as the empty value, as in Docker Swarm.
 type division struct {
-	// values are the numbers of the sites' values, by site, and count is how many there are.
+	// values are the sites' values as numbers, by site, and count is how many there are.
 	values []int
 	count  int
 }
@@ -32,7 +32,7 @@ func divide(sites []site, label string) *division {
 	return d
 }
 
-// crew is members that are spread as one over a division: those of a role, or all runs.
+// crew is a set of members that are spread together over a division: those of a role, or all runs.
 type crew struct {
 	role     string
 	division *division
@@ -55,25 +55,25 @@ func (l *layout) tally(d *demand) []int {
 	return tally
 }
 
-// enroll counts a member on a site, or takes it back.
+// enroll adds change to the count of members on a site.
 func (l *layout) enroll(d *demand, at, change int) {
 	if d.division != nil {
 		l.tally(d)[d.division.values[at]] += change
 	}
 }
 
-// preferEven orders sites by the members that there are on all sites of their value, the fewest first.
+// preferEven orders sites by the number of members on all sites with the same value, fewest first.
 func (l *layout) preferEven(d *demand) func(a, b int) int {
 	tally, values := l.tally(d), d.division.values
 	return func(a, b int) int { return cmp.Compare(tally[values[a]], tally[values[b]]) }
 }
 
-// CheckSpread returns problems where roles are to be spread by a label that no host has. Where hosts have lost it since
-// it was accepted, that is a warning: members can be placed all the same, as after the loss of a host.
+// CheckSpread returns problems for roles that are spread by a label that no host has. If hosts have lost it since it
+// was accepted, that is only a warning, as members can still be placed, as after the loss of a host.
 func CheckSpread(group, before domain.Group, hosts map[string]domain.Host) domain.Problems {
 	var ps domain.Problems
 	if len(hosts) == 0 {
-		return nil // which is a problem of its own
+		return nil // a problem of its own
 	}
 	labels := map[string]bool{}
 	for _, host := range hosts {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// racked is hosts of four CPUs in racks, by their names; those in rack "" have no such label.
+// racked returns hosts of four CPUs in racks, by name. Rack "" means no label.
 func racked(racks map[string]string) map[string]domain.Host {
 	hosts := map[string]domain.Host{}
 	for name, rack := range racks {
@@ -23,7 +23,7 @@ func racked(racks map[string]string) map[string]domain.Host {
 	return hosts
 }
 
-// byRack is n members of a role that is spread by racks, of some CPUs each.
+// byRack returns n members of a role that is spread by rack, with some CPUs each.
 func byRack(strategy domain.Strategy, cpus float64, n int) role {
 	return role{domain.Role{Resources: requests(cpus, 0), Placement: domain.Placement{Strategy: strategy, SpreadBy: "rack"}}, n}
 }
@@ -154,7 +154,7 @@ func TestSpreadBy(t *testing.T) {
 	}
 }
 
-// Runs have a role of their own each, and are spread together with those that run.
+// TestFillSpreadBy checks that runs, each with its own role, are spread together with those that run.
 func TestFillSpreadBy(t *testing.T) {
 	hosts := racked(map[string]string{"x1": "x", "x2": "x", "x3": "x", "y1": "y"})
 	run := byRack("", 1, 1)
@@ -225,8 +225,8 @@ func TestCheckSpread(t *testing.T) {
 	}
 }
 
-// checkSpread compares where members came with where there was room for them still: none comes where more of its role
-// are, by its label, than where there is room.
+// checkSpread checks that no new member was placed at a label value with more members of its role than another value
+// with room.
 func checkSpread(t *rapid.T, in Input, got map[string]domain.Assignment) {
 	used, published := map[string]domain.Resources{}, map[string][]string{}
 	add := func(spec domain.Role, host string) {

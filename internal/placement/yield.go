@@ -6,27 +6,24 @@ import (
 	"slices"
 )
 
-// Holding is a role whose members can go for somebody more important.
+// Holding is a role whose members can be removed for something more important.
 type Holding struct {
-	// Key is what tells the role from others, and Priority says how important it is: the least important gives way
-	// first.
+	// Key identifies the role. Priority is its importance: the least important role yields first.
 	Key      string
 	Priority int
-	// Least is how many of its members stay in any case.
+	// Least is how many of its members always stay.
 	Least int
-	// Members are its members, those first that are to stay the longest, and InOrder tells that none goes before those
-	// behind it have gone.
+	// Members are its members, the last to go first. InOrder means that none may go before those after it.
 	Members []string
 	InOrder bool
 }
 
-// Yield returns which members go so that something fits, which is told by fits, of members that are gone; false where
-// it would not fit though all went that can.
+// Yield returns which members have to go so that something fits; false if it would not fit even if all went that can.
+// fits reports whether it fits without the members in gone, and must stay true if more of them are gone.
 //
-// It is how Kubernetes chooses whom a pod preempts: all go at first, and then come back, as far as it still fits: first
-// as many of each role as have to stay, and then those of the most important role before those of less important ones.
-// So nobody goes in vain, and of two roles the more important one gives only what the other one can't. fits has to be
-// true of more members gone wherever it is of fewer.
+// It works as Kubernetes selects the victims of preemption: remove all, then bring back as many as still fit, first the
+// number of each role that has to stay, then the members of more important roles before less important ones. So none
+// goes needlessly, and of two roles the more important one only gives what the other can't.
 func Yield(holdings []Holding, fits func(gone map[string]bool) bool) (gone map[string]bool, ok bool) {
 	y := yielding{gone: map[string]bool{}, fits: fits}
 	var roles []*returning
@@ -63,7 +60,7 @@ type yielding struct {
 	fits func(gone map[string]bool) bool
 }
 
-// returning is a role whose members come back: candidates are those that may yet do so, in their order.
+// returning is a role whose members are being brought back. candidates are those that may still come back, in order.
 type returning struct {
 	Holding
 
@@ -72,8 +69,8 @@ type returning struct {
 	inOrder    bool
 }
 
-// restore has up to so many members of a role come back, and returns how many did. One that can't stays gone for good,
-// and in order so do those behind it.
+// restore brings back up to most members of a role, and returns how many came back. One that can't stays gone, and if
+// InOrder is set, so do all after it.
 func (y *yielding) restore(r *returning, most int) (restored int) {
 	for restored < most && len(r.candidates) > 0 {
 		n := y.longest(r.candidates[:min(most-restored, len(r.candidates))])

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// sized returns members of a role by their names, "<role><index>@<host>".
+// spread returns members of a role by name, "<role><index>@<host>".
 func spread(role string, hosts string) []string {
 	var members []string
 	for i, host := range strings.Split(hosts, "") {
@@ -20,7 +20,8 @@ func spread(role string, hosts string) []string {
 	return members
 }
 
-// slots reports whether there are so many free slots on one of the hosts, or on a certain one: each member takes one.
+// slots returns a function that reports whether this many slots are free on one of the hosts, or on a certain one. Each
+// member takes one.
 func slots(holdings []Holding, capacity map[string]int, need int, on string) func(map[string]bool) bool {
 	return func(gone map[string]bool) bool {
 		free := maps.Clone(capacity)
@@ -41,15 +42,15 @@ func slots(holdings []Holding, capacity map[string]int, need int, on string) fun
 	}
 }
 
-// Nobody goes in vain, and the least important first; which of a role go depends on their order, or on whose room is of
-// use.
+// TestYield checks that no member goes needlessly, and that the least important go first. Which members of a role go
+// depends on their order, or on whose room is useful.
 func TestYield(t *testing.T) {
 	for name, test := range map[string]struct {
 		holdings []Holding
 		capacity map[string]int
 		need     int
 		on       string
-		// want are those that go; nil where it can't be had.
+		// want are those that go; nil if it does not fit anyway.
 		want []string
 	}{
 		"there is room": {[]Holding{{Key: "l", Members: spread("l", "aa")}}, map[string]int{"a": 3}, 1, "", []string{}},
@@ -85,8 +86,8 @@ func TestYield(t *testing.T) {
 	}
 }
 
-// Whatever there is, what goes is enough and no more: none of those that go could stay, none goes of those that have to
-// stay, and in order none goes before those behind it.
+// TestYieldProperty checks that just enough members go: none of them could stay, no more go than may, and with InOrder
+// none goes before those after it.
 func TestYieldProperty(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 11))
 	fitted := 0
@@ -150,8 +151,8 @@ func TestYieldProperty(t *testing.T) {
 	}
 }
 
-// On one host, where all members are alike, who gives how much can be told without trying: the least important ones all
-// that they can.
+// TestYieldsTheLeastImportantFirst checks a host with identical members, where the result is known: the least important
+// ones give everything they can.
 func TestYieldsTheLeastImportantFirst(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 5))
 	for range 2000 {
