@@ -16,46 +16,44 @@ import (
 // Seen is what is known of a role at the moment of a decision.
 type Seen struct {
 	Now time.Time
-	// Count is the number of members that the role is to have so far, and Ready how many of them do their work by now.
+	// Count is the number of members that the role should have so far, and Ready how many of them are working.
 	Count, Ready int
-	// Metrics are the metrics of the policy by name. One that is not there is missing.
+	// Metrics are the policy's metrics by name. A metric not listed is missing.
 	Metrics map[string]Measurement
 	// Roles are the counts of the group's other roles.
 	Roles map[string]int
-	// Answers are those of algorithms of the user's, by the names of the metrics that have one. One that is not there
-	// has not answered.
+	// Answers are those of the user's own algorithms, by metric name. One not listed has not answered.
 	Answers map[string]Answer
-	// Guards are what the sources of the policy's guards tell, by [domain.GuardQuestion].Name. One that is not there
-	// was not asked.
+	// Guards are the values of the guards' sources, by [domain.GuardQuestion].Name. One not listed was not asked.
 	Guards map[string]Measurement
-	// Room is what there is for further members; nil where nobody asks for it, or knows of no bound.
+	// Room is the room for further members; nil if nobody asks for it, or no limit is known.
 	Room *Room
-	// Yield has members go for somebody more important; nil where nobody waits for their room.
+	// Yield removes members for something more important; nil if nothing waits for their room.
 	Yield *Yield
 	// Used is what members use, for a policy that scales vertically.
 	Used Used
-	// Held says why nothing can be changed at the moment, such as an apply that is under way, and Busy why no member
-	// may go, such as a hook that is at work; "" where nothing does.
+	// Held says why nothing can be changed now, such as an apply in progress. Busy says why no member may be removed,
+	// such as a hook at work. Both are "" if there is no reason.
 	Held, Busy string
 }
 
 // Measurement is what is known of a metric.
 type Measurement struct {
-	// Value is the metric's, and At the time of its newest sample.
+	// Value is the metric's value, and At the time of its newest sample.
 	Value float64
 	At    time.Time
-	// Members are the values of single members by name, for metrics that members have; nil where only Value, their
-	// mean, is known.
+	// Members are the values of single members by name, for metrics of members; nil if only Value, their mean, is
+	// known.
 	Members map[string]float64
-	// Unready are the names of the members that are not ready, and Missing of those that are and have no value.
+	// Unready are the names of members that are not ready, and Missing of those that are ready but have no value.
 	Unready, Missing []string
-	// ReadyAfter is how long members run before they are ready by this metric; 0 where all that run are.
+	// ReadyAfter is how long members run before they are ready by this metric; 0 if all running members are.
 	ReadyAfter time.Duration
-	// Why says why there is no value; "" where there is one.
+	// Why says why there is no value; "" if there is one.
 	Why string
 }
 
-// of returns the measurement with another value, and with those of members as much larger.
+// of returns the measurement with another value, and scales the members' values in proportion.
 func (m Measurement) of(value float64) Measurement {
 	members := maps.Clone(m.Members)
 	for name, own := range members {
@@ -69,33 +67,32 @@ func (m Measurement) of(value float64) Measurement {
 
 // State is what a policy remembers between two decisions. Its zero value is that of a new policy.
 type State struct {
-	// Since is when the policy decided for the first time.
+	// Since is when the policy made its first decision.
 	Since time.Time `json:"since,omitzero"`
-	// Initial tells that the policy has yet to bring the role to its initial count.
+	// Initial is true until the policy has brought the role to its initial count.
 	Initial bool `json:"initial,omitempty"`
-	// Metrics are what the algorithms remember, by the metrics' names.
+	// Metrics are what the algorithms remember, by metric name.
 	Metrics map[string]Memory `json:"metrics,omitempty"`
-	// Asked are the counts that were asked for in the time of the longest stabilisation window, the oldest first.
+	// Asked are the counts asked for during the longest stabilisation window, oldest first.
 	Asked []At[int] `json:"asked,omitempty"`
-	// Changes are by how much the count was changed in the time of the longest period of a rate, the oldest first.
+	// Changes are the changes of the count during the longest period of a rate, oldest first.
 	Changes []At[int] `json:"changes,omitempty"`
-	// LastChange is when the count was changed last, in either direction.
+	// LastChange is when the count last changed, in either direction.
 	LastChange time.Time `json:"last_change,omitzero"`
-	// Startup is how long members take from the decision until they are ready, and Starting the count that was last
-	// raised, until that many are.
+	// Startup is how long members take from the decision until they are ready. Starting is the last raised count, until
+	// that many are ready.
 	Startup  time.Duration `json:"startup,omitempty"`
 	Starting *At[int]      `json:"starting,omitempty"`
-	// Told are the guards that have had a value, by what they ask, and Untold when those were asked first that have
-	// not.
+	// Told are the guards that have had a value, by question. Untold is when the others were first asked.
 	Told   map[string]bool      `json:"told,omitempty"`
 	Untold map[string]time.Time `json:"untold,omitempty"`
 	// Spent is what the role has used of the day's member-hours.
 	Spent *Spent `json:"spent,omitempty"`
-	// Vertical is what is known of what members use.
+	// Vertical is what is known of the members' usage.
 	Vertical *Vertical `json:"vertical,omitempty"`
 }
 
-// At is a value of a moment.
+// At is a value at a time.
 type At[T any] struct {
 	At    time.Time `json:"at"`
 	Value T         `json:"value"`
@@ -103,54 +100,53 @@ type At[T any] struct {
 
 // Memory is what an algorithm remembers of one metric.
 type Memory struct {
-	// Heat is that of [domain.HeatAlgorithm].
+	// Heat belongs to [domain.HeatAlgorithm].
 	Heat int `json:"heat,omitempty"`
-	// Above and Below count the decisions in a row that found the metric beyond the thresholds of
+	// Above and Below count the decisions in a row that found the metric beyond a threshold of
 	// [domain.ThresholdAlgorithm].
 	Above int `json:"above,omitempty"`
 	Below int `json:"below,omitempty"`
 	// EmptySince is since when the queue of [domain.QueueAlgorithm] has been empty.
 	EmptySince time.Time `json:"empty_since,omitzero"`
-	// Gain is that of [domain.MarginalGainAlgorithm].
+	// Gain belongs to [domain.MarginalGainAlgorithm].
 	Gain *Gain `json:"gain,omitempty"`
-	// Forecast is that of [domain.Forecast].
+	// Forecast belongs to [domain.Forecast].
 	Forecast *Trend `json:"forecast,omitempty"`
-	// Risk is that of [domain.RiskAlgorithm].
+	// Risk belongs to [domain.RiskAlgorithm].
 	Risk *Risk `json:"risk,omitempty"`
-	// Learned is that of [domain.LearnedAlgorithm].
+	// Learned belongs to [domain.LearnedAlgorithm].
 	Learned *LoadHistory `json:"learned,omitempty"`
 }
 
-// asking is what an algorithm knows when it is asked.
+// asking is the input of an algorithm.
 type asking struct {
 	now time.Time
 	// count and ready are as in Seen.
 	count, ready int
 	metric       Measurement
 	roles        map[string]int
-	// startup is how long members take to start, as far as that is known.
+	// startup is how long members take to start, as far as known.
 	startup time.Duration
-	// policy is that of the metric, for its bounds and tolerances.
+	// policy is the metric's policy, for its bounds and tolerances.
 	policy *domain.AutoscalingPolicy
-	// answer is that of an algorithm of the user's, and room as in Seen.
+	// answer is that of the user's own algorithm, and room as in Seen.
 	answer Answer
 	room   *Room
-	// model is that of a learned algorithm, and observed the value of another metric, or why there is none.
+	// model is that of a learned algorithm. observed returns the value of another metric, or why there is none.
 	model    *qmodel.Model
 	observed func(name string) (value float64, missing string)
-	// chooses chooses an action in the model's place; nil where the model does.
+	// chooses chooses an action in place of the model; nil if the model does.
 	chooses Chooser
-	// lastChange is as in State, busy as in Seen, and needed what guards.at_least was told; nil where there is no such
+	// lastChange is as in State, and busy as in Seen. needed is the value of guards.at_least; nil if there is no such
 	// guard.
 	lastChange time.Time
 	busy       string
 	needed     *Guarded
-	// requested tells that the metric is in percent of what members request, and quiet that nobody wants to know why.
+	// requested means that the metric is a percentage of what members request, and quiet that no reasons are needed.
 	requested, quiet bool
 }
 
-// active is the number of members that the metric is of: of those that are ready the ones that have a value, where that
-// is known.
+// active returns the number of members that the metric covers: the ready ones that have a value, if that is known.
 func (in asking) active() int {
 	if in.metric.Members == nil {
 		return in.ready
@@ -164,10 +160,10 @@ func (in asking) active() int {
 	return active
 }
 
-// proposal is the count that a metric asks for, within no bounds yet, and why.
+// proposal is the count that a metric asks for, before any bounds, and why.
 type proposal struct {
 	count int
-	// abstains tells that the metric does not ask for a change by itself: its count is one below which no other may go.
+	// abstains means that the metric does not ask for a change by itself, but others must not go below its count.
 	abstains bool
 	why      string
 }

@@ -13,35 +13,35 @@ type Trace struct {
 	// Start is when it begins, and Step the time between two values of Load.
 	Start time.Time
 	Step  time.Duration
-	// Load is what there is to do, in any unit: requests or samples a second, cores.
+	// Load is the work to do, in any unit: requests or samples per second, cores.
 	Load []float64
-	// Lost tells of values that no metric has seen, though the load was there; nil where none was lost.
+	// Lost marks values that metrics missed although the load was there; nil if there are none.
 	Lost []bool
 }
 
-// Model says what members do with a load, and what metrics show of it.
+// Model says how members handle a load, and what metrics show of it.
 type Model struct {
-	// Capacity is the load that one member carries, above 0.
+	// Capacity is the load that one member can carry, above 0.
 	Capacity float64
 	// Startup is how long a member takes from the decision until it carries load.
 	Startup time.Duration
 	// Change is what a change of the count costs.
 	Change ChangeCost
-	// Signals say by the names of the policy's metrics what each shows; SignalUtilisation for those that are not there.
+	// Signals say what each of the policy's metrics shows, by name. Metrics not listed show SignalUtilisation.
 	Signals map[string]Signal
 }
 
-// ChangeCost is what a change of the count costs where data moves between members, as between brokers. A change is
-// under way from the decision until members that were added have started and the data has moved: only then do these
-// carry load, and may another change begin.
+// ChangeCost is what a change of the count costs if data moves between members, as between brokers. A change lasts from
+// the decision until the added members have started and the data has moved; only then do they carry load, and only then
+// may another change begin.
 type ChangeCost struct {
-	// Takes is how long data moves; 0 where there is none to move.
+	// Takes is how long data moves; 0 if there is none to move.
 	Takes time.Duration
-	// Lost is the share of the capacity of the members at work that is lost while it moves, from 0 to below 1.
+	// Lost is the fraction of the working members' capacity that is lost while data moves, from 0 to below 1.
 	Lost float64
 }
 
-// validate returns why the model is none.
+// validate returns why the model is invalid.
 func (m Model) validate() error {
 	if !(m.Capacity > 0) || math.IsInf(m.Capacity, 0) || m.Startup < 0 {
 		return fmt.Errorf("a member that carries a load of %g after %s is no model", m.Capacity, m.Startup)
@@ -55,45 +55,45 @@ func (m Model) validate() error {
 // Signal is what a metric shows of a load.
 type Signal string
 
-// What a metric may show.
+// What a metric can show.
 const (
-	// SignalUtilisation is the percentage of the ready members' capacity that is in use, 100 at most: a role without
-	// ready members has none.
+	// SignalUtilisation is the percentage of the ready members' capacity in use, at most 100. A role without ready
+	// members has none.
 	SignalUtilisation Signal = "utilisation"
 	// SignalLoad is the load itself.
 	SignalLoad Signal = "load"
-	// SignalQueue is what has come and was not done yet, in units of load times a second.
+	// SignalQueue is the work that has arrived and is not done yet, in units of load times seconds.
 	SignalQueue Signal = "queue"
-	// SignalLatency is how long what comes waits in the queue, in seconds: what the ready members need to work it off.
+	// SignalLatency is how long new work waits in the queue, in seconds: the time that the ready members need to work
+	// it off.
 	SignalLatency Signal = "latency"
-	// SignalChanging is 1 while members start or data moves between them, and 0 else, and SignalSkew by which share a
-	// ready member carries more than the mean of all, as those that start carry nothing.
+	// SignalChanging is 1 while members start or data moves between them, and 0 otherwise. SignalSkew is the fraction
+	// by which a ready member carries more than the mean of all, as starting ones carry nothing.
 	SignalChanging Signal = "changing"
 	SignalSkew     Signal = "skew"
 )
 
-// Signals lists what a metric may show.
+// Signals lists what a metric can show.
 var Signals = []Signal{SignalUtilisation, SignalLoad, SignalQueue, SignalLatency, SignalChanging, SignalSkew}
 
-// FeatureSignals are what metrics show by the features that learned algorithms make of them.
+// FeatureSignals are the signals that features of learned models are computed from, by feature.
 var FeatureSignals = map[string]Signal{
 	qmodel.Features[qmodel.CPU].Name: SignalUtilisation, qmodel.Features[qmodel.LagGrowth].Name: SignalQueue, qmodel.Features[qmodel.P99].Name: SignalLatency,
 	qmodel.Features[qmodel.Reassigning].Name: SignalChanging, qmodel.Features[qmodel.Skew].Name: SignalSkew,
 }
 
-// Moment is what there is to be shown of a role.
+// Moment is the state of a role that signals are computed from.
 type Moment struct {
-	// Load is what there is to do, and Backlog what has come and was not done yet, in units of load times a second.
+	// Load is the work to do. Backlog is what has arrived and is not done yet, in units of load times seconds.
 	Load, Backlog float64
-	// Count and Ready are the members that were ordered, and those at work.
+	// Count is the number of members ordered, and Ready of those at work.
 	Count, Ready int
-	// Moving tells that data moves between members, or is about to, and Lost the share of the capacity that is lost by
-	// it.
+	// Moving means that data moves between members, or is about to. Lost is the fraction of the capacity lost to that.
 	Moving bool
 	Lost   float64
 }
 
-// Shows returns the value of a signal; false where it has none, as no member is at work.
+// Shows returns the value of a signal; false if there is none because no member is at work.
 func (m Model) Shows(signal Signal, at Moment) (float64, bool) {
 	capacity := float64(at.Ready) * m.Capacity * (1 - at.Lost)
 	switch signal {
@@ -112,27 +112,26 @@ func (m Model) Shows(signal Signal, at Moment) (float64, bool) {
 	}
 }
 
-// Course is what a policy makes of a trace.
+// Course is the result of a policy over a trace.
 type Course struct {
-	// Steps are the newest changes of the count, [MaxSteps] at most, in their order; the first of all is the initial
-	// count, From 0.
+	// Steps are the latest changes of the count in order, at most [MaxSteps]. The very first is the initial count, with
+	// From 0.
 	Steps []Step
 	// Changes is the number of all changes, without the initial count.
 	Changes int
-	// Counts and Ready are the number of members ordered and at work, at the times of the trace's values.
+	// Counts and Ready are the numbers of members ordered and at work, at the times of the trace's values.
 	Counts, Ready []int
-	// Under is the time in which the load was more than the ready members carry.
+	// Under is how long the load exceeded what the ready members can carry.
 	Under time.Duration
-	// MemberHours are the hours of all members that were ordered.
+	// MemberHours are the hours of all members ordered.
 	MemberHours float64
-	// ChangesPerHour is the number of changes an hour, and Reversals how often one went into the other direction than
+	// ChangesPerHour is the number of changes per hour. Reversals is how often one went in the opposite direction of
 	// the one before.
 	ChangesPerHour float64
 	Reversals      int
 }
 
-// MaxSteps bounds the steps that a course has: a policy that goes back and forth makes millions of them in a long
-// trace.
+// MaxSteps limits the steps of a course, as an oscillating policy makes millions of them over a long trace.
 const MaxSteps = 10_000
 
 // Step is a change of the count.

@@ -8,15 +8,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// stabilise returns what the count is to be where one is wanted, by what was asked for before, and why it is another
-// one; "" where it is not.
+// stabilise returns the stabilised count for a wanted one, given what was asked for before, and why it differs; "" if
+// it does not.
 //
-// It is stabilizeRecommendationWithBehaviors of pkg/controller/podautoscaler/horizontal.go of Kubernetes: a role is
-// scaled out to the smallest count that was asked for in the window of scaling out, in to the largest one of the window
-// of scaling in, and between the two the count stays.
+// It is stabilizeRecommendationWithBehaviors of Kubernetes' pkg/controller/podautoscaler/horizontal.go: a role is
+// scaled out to the smallest count asked for in the scale-out window, in to the largest one in the scale-in window, and
+// between the two the count stays.
 //
-// asked is what was asked for, the oldest first, unstabilised. The wanted count belongs to both windows, whether asked
-// has it already or not.
+// asked is what was asked for, oldest first, unstabilised. The wanted count belongs to both windows, whether asked
+// already has it or not.
 func stabilise(policy *domain.AutoscalingPolicy, asked []At[int], now time.Time, count, wanted int) (int, string) {
 	out, in := stabilisations(policy)
 	sinceOut, sinceIn := now.Add(-out), now.Add(-in)
@@ -43,25 +43,25 @@ func stabilise(policy *domain.AutoscalingPolicy, asked []At[int], now time.Time,
 	return stable, say(wanted, " wanted, but ", largest, " was needed within ", in)
 }
 
-// stabilisations are the times over which the most careful count is taken, with the defaults filled in.
+// stabilisations returns the stabilisation windows, with the defaults filled in.
 func stabilisations(policy *domain.AutoscalingPolicy) (out, in time.Duration) {
 	return policy.ScaleOut.Stabilisation.Or(domain.DefaultStabilisationOut), policy.ScaleIn.Stabilisation.Or(domain.DefaultStabilisationIn)
 }
 
-// longestStabilisation is how long it has to be known what was asked for.
+// longestStabilisation returns how long the counts asked for have to be remembered.
 func longestStabilisation(policy *domain.AutoscalingPolicy) time.Duration {
 	out, in := stabilisations(policy)
 	return max(out, in)
 }
 
-// defaultRatesOut are those of Kubernetes. Its default for scaling in, 100 % every 15 s, is no bound at all, and has no
-// counterpart here.
+// defaultRatesOut are Kubernetes' defaults. Its default for scaling in, 100 % every 15 s, is no limit at all, and has
+// no counterpart here.
 var defaultRatesOut = []domain.ScalingRate{
 	{Count: 4, Period: domain.Duration(15 * time.Second)},
 	{Percent: 100, Period: domain.Duration(15 * time.Second)},
 }
 
-// ratesOut are the rates of scaling out, with the defaults filled in.
+// ratesOut returns the rates of scaling out, with the defaults filled in.
 func ratesOut(policy *domain.AutoscalingPolicy) []domain.ScalingRate {
 	if len(policy.ScaleOut.Rates) == 0 {
 		return defaultRatesOut
@@ -69,7 +69,7 @@ func ratesOut(policy *domain.AutoscalingPolicy) []domain.ScalingRate {
 	return policy.ScaleOut.Rates
 }
 
-// longestPeriod is how long it has to be known by how much the count was changed; 0 where no rate bounds it.
+// longestPeriod returns how long changes have to be remembered; 0 if there are no rates.
 func longestPeriod(policy *domain.AutoscalingPolicy) time.Duration {
 	longest := domain.Duration(0)
 	for _, rate := range ratesOut(policy) {
@@ -81,14 +81,14 @@ func longestPeriod(policy *domain.AutoscalingPolicy) time.Duration {
 	return time.Duration(longest)
 }
 
-// limit returns what the count may be where one is wanted, by the rates and the largest step of the direction, and why
-// it is another one; "" where it is not.
+// limit returns the allowed count for a wanted one, by the rates and the maximum step of the direction, and why it
+// differs; "" if it does not.
 //
-// It is convertDesiredReplicasWithBehaviorRate of the same file: a rate is one of the count at the beginning of its
-// period, which is the present one without the changes since, in either direction. A count that is beyond the rate by
-// now stays.
+// It is convertDesiredReplicasWithBehaviorRate of the same file: a rate applies to the count at the beginning of its
+// period, which is the present one without the changes since, in either direction. A count that already exceeds the
+// rate stays.
 //
-// changes are by how much the count was changed, below 0 where it was scaled in, the oldest first.
+// changes are the changes of the count, negative if it was scaled in, oldest first.
 func limit(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time, count, wanted int) (int, string) {
 	switch {
 	case wanted > count:
@@ -99,7 +99,7 @@ func limit(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time, c
 	return wanted, ""
 }
 
-// limitOut is limit for a count that is above the present one.
+// limitOut is limit for a count above the present one.
 func limitOut(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time, count, wanted int) (int, string) {
 	behaviour := policy.ScaleOut
 	if behaviour.Select == domain.SelectDisabled {
@@ -111,8 +111,8 @@ func limitOut(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time
 		start := countBefore(changes, now, rate.Period, count)
 		most := start + min(rate.Count, domain.MaxReplicas)
 		if rate.Percent > 0 {
-			// Rounded up, as a small role would never grow otherwise. The order of the operations is upstream's, and so
-			// is their rounding: 10 % of 100 are 11, as 1.1 is a little more than that in binary.
+			// Rounded up, as a small role would never grow otherwise. The order of operations and so the rounding are
+			// upstream's: 10 % of 100 gives 11, as 1.1 is slightly more than that in binary.
 			most = int(math.Ceil(min(max(float64(start)*(1+rate.Percent/100), 0), domain.MaxReplicas)))
 		}
 		if i == 0 || (most > bound) == (behaviour.Select != domain.SelectMin) {
@@ -122,7 +122,7 @@ func limitOut(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time
 	return limited(count, wanted, max(bound, count), by, behaviour.MaxStep)
 }
 
-// limitIn is limit for a count that is below the present one.
+// limitIn is limit for a count below the present one.
 func limitIn(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time, count, wanted int) (int, string) {
 	behaviour := policy.ScaleIn
 	if behaviour.Select == domain.SelectDisabled {
@@ -143,8 +143,8 @@ func limitIn(policy *domain.AutoscalingPolicy, changes []At[int], now time.Time,
 	return limited(count, wanted, min(bound, count), by, behaviour.MaxStep)
 }
 
-// limited returns the wanted count, or what lies nearest to it of what is allowed by a bound, which is that of a rate,
-// and by a step, which is none where it is 0.
+// limited returns the wanted count, or the nearest one allowed by bound, which comes from a rate, and by the maximum
+// step; 0 means no maximum step.
 func limited(count, wanted, bound int, by domain.ScalingRate, step int) (int, string) {
 	allowed := max(wanted, bound)
 	if wanted > count {
@@ -162,7 +162,7 @@ func limited(count, wanted, bound int, by domain.ScalingRate, step int) (int, st
 	return allowed, say(wanted, " wanted, but ", by.Count, plural(by.Count), " at most in ", time.Duration(by.Period), ": ", allowed)
 }
 
-// countBefore is the count at the beginning of the period that ends now.
+// countBefore returns the count at the beginning of the period that ends now.
 func countBefore(changes []At[int], now time.Time, period domain.Duration, count int) int {
 	since := now.Add(-time.Duration(period))
 	for i := len(changes) - 1; i >= 0 && changes[i].At.After(since); i-- {
@@ -171,8 +171,7 @@ func countBefore(changes []At[int], now time.Time, period domain.Duration, count
 	return count
 }
 
-// keepRecent returns what is left of a list, the oldest first, without what is older than so long. It is a part of the
-// list, which is left as it is.
+// keepRecent returns the part of a list, oldest first, that is not older than keep. The list itself is not changed.
 func keepRecent[T any](list []At[T], now time.Time, keep time.Duration) []At[T] {
 	since := now.Add(-keep)
 	for len(list) > 0 && list[0].At.Before(since) {

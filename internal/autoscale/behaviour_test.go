@@ -12,14 +12,14 @@ import (
 // someTime is the present of the tests.
 var someTime = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// ago is a value of so long ago.
+// ago returns a value from that long ago.
 func ago(d time.Duration, value int) At[int] { return At[int]{someTime.Add(-d), value} }
 
-// duration points to a duration.
+// duration returns a pointer to a duration.
 func duration(d time.Duration) *domain.Duration { return new(domain.Duration(d)) }
 
-// bounds are the rates of a number of members and of a percentage in periods in seconds, none where they are 0:
-// generateScalingRules of Kubernetes' horizontal_test.go.
+// bounds returns the rates for a number of members and for a percentage, with periods in seconds; 0 means none. It
+// corresponds to generateScalingRules in Kubernetes' horizontal_test.go.
 func bounds(count, countPeriod int, percent float64, percentPeriod int) domain.ScalingBehaviour {
 	var behaviour domain.ScalingBehaviour
 	if count != 0 {
@@ -31,8 +31,8 @@ func bounds(count, countPeriod int, percent float64, percentPeriod int) domain.S
 	return behaviour
 }
 
-// spread are changes that lie in the middle of equal parts of the last two minutes: generateEventsUniformDistribution
-// of Kubernetes' horizontal_test.go.
+// spread returns changes in the middle of equal parts of the last two minutes, like generateEventsUniformDistribution
+// in Kubernetes' horizontal_test.go.
 func spread(values ...int) []At[int] {
 	part := 2 * time.Minute / time.Duration(len(values))
 	var changes []At[int]
@@ -59,8 +59,8 @@ func TestStabilise(t *testing.T) {
 		want          int
 		why           string
 	}{
-		// Those of TestNormalizeDesiredReplicas of Kubernetes' horizontal_test.go, of a role that is large enough to be
-		// scaled in.
+		// The cases of TestNormalizeDesiredReplicas in Kubernetes' horizontal_test.go, for a role that is large enough
+		// to be scaled in.
 		"empty log":                          {domain.AutoscalingPolicy{}, nil, 9, 5, 5, ""},
 		"stabilize":                          {domain.AutoscalingPolicy{}, []At[int]{ago(2*time.Minute, 4), ago(time.Minute, 5)}, 9, 3, 5, "3 wanted, but 5 was needed within 5m0s"},
 		"no stabilize":                       {domain.AutoscalingPolicy{}, []At[int]{ago(2*time.Minute, 1), ago(time.Minute, 2)}, 9, 3, 3, ""},
@@ -92,8 +92,8 @@ func TestStabilise(t *testing.T) {
 	}
 }
 
-// TestLimit has the cases of TestScalingWithRules of Kubernetes' horizontal_test.go under their names there, but those
-// that are about the bounds of the count, and then some more. Changes below 0 are the events of scaling down there.
+// TestLimit has the cases of TestScalingWithRules in Kubernetes' horizontal_test.go under the same names, except those
+// about the bounds of the count, and some more. Negative changes are scale-down events there.
 func TestLimit(t *testing.T) {
 	out := func(b domain.ScalingBehaviour) domain.AutoscalingPolicy { return domain.AutoscalingPolicy{ScaleOut: b} }
 	in := func(b domain.ScalingBehaviour) domain.AutoscalingPolicy { return domain.AutoscalingPolicy{ScaleIn: b} }

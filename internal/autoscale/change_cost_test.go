@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// While a change is under way, capacity is lost, what was added carries nothing, and no other change begins.
+// TestBacktestOfCostlyChanges checks that, while a change is in progress, capacity is lost, added members carry
+// nothing, and no other change begins.
 func TestBacktestOfCostlyChanges(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"load": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
 	policy.Initial, policy.Interval = new(2), seconds(30)
@@ -22,10 +23,11 @@ func TestBacktestOfCostlyChanges(t *testing.T) {
 		under         time.Duration
 		steps         string
 	}{
-		// Ordered at 1:00, the member has started at 1:30, and carries load from 2:30 on. What 2:00 asks for has to
-		// wait until then, and carries from 4:00 on.
+		// Ordered at 1:00, the member has started at 1:30 and carries load from 2:30 on. What is asked for at 2:00 has
+		// to wait until then, and carries load from 4:00 on.
 		"more": {[]float64{18, 28, 38, 38, 38}, []int{2, 3, 3, 4, 4}, []int{2, 2, 2, 3, 4}, 3 * time.Minute, "1m0s 3, 2m30s 4"},
-		// Fewer is so at once. For a minute, a quarter of what is left is lost, too much for 8, and not for 7.
+		// Removal takes effect at once. For a minute, a quarter of the rest is lost, which is too much for 8, but not
+		// for 7.
 		"fewer":         {[]float64{18, 8, 8}, []int{2, 1, 1}, []int{2, 1, 1}, time.Minute, "1m0s 1"},
 		"fewer in time": {[]float64{18, 7, 7}, []int{2, 1, 1}, []int{2, 1, 1}, 0, "1m0s 1"},
 	} {
@@ -51,7 +53,7 @@ func TestBacktestOfCostlyChanges(t *testing.T) {
 	}
 }
 
-// All algorithms wait for a change, whatever they follow.
+// TestCostlyChangesAreApart checks that all algorithms wait for a change to end, whatever they follow.
 func TestCostlyChangesAreApart(t *testing.T) {
 	load := make([]float64, 300)
 	for i := range load {

@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// Chart is a picture of curves, in panels of the same size that share a legend. It is drawn as it is given: the same
-// chart is the same text.
+// Chart is a picture of curves, in panels of equal size with a common legend. The same chart always gives the same
+// text.
 type Chart struct {
 	Title string
-	// X and Y name what is to the right and upwards, with their units.
+	// X and Y name the axes, with their units.
 	X, Y string
-	// Ticks are the values that are marked to the right; the axis ends at the last one, and is the square root's, so
-	// that small values are apart. Without any, each panel has an axis as long as its curves.
+	// Ticks are the values marked on the x-axis. The axis ends at the last one and is scaled by the square root, to
+	// spread small values. Without ticks, each panel has a linear axis as long as its curves.
 	Ticks  []float64
 	Panels []Panel
 }
 
-// Panel is one plot of a chart. It is as high as Top, or as its curves where that is 0; what is beyond its axes is cut
-// off.
+// Panel is one plot of a chart. Its y-axis ends at Top, or at its curves' maximum if that is 0; what exceeds the axes
+// is cut off.
 type Panel struct {
 	Title  string
 	Top    float64
 	Curves []Curve
 }
 
-// Curve is a line through points, each of which is marked. Those of one name look the same in all panels, and have one
-// place in the legend.
+// Curve is a line through points, each of which is marked. Curves with the same name look the same in all panels, and
+// share a legend entry.
 type Curve struct {
 	Name, Colour string
-	// Dashes are those of SVG, or "" for none.
+	// Dashes is an SVG dash pattern; "" for none.
 	Dashes string
 	Points []ChartPoint
 }
@@ -41,14 +41,15 @@ type Curve struct {
 type ChartPoint struct{ X, Y float64 }
 
 const (
-	// A panel's plot is within these margins, for its labels.
+	// The margins of a panel's plot, for its labels.
 	chartLeft, chartRight, chartTop, chartBottom = 62.0, 14.0, 46.0, 46.0
-	// panelRatio is the height of a panel by its width, and legendColumn and legendRow how far two names in the legend
-	// are apart.
+	// panelRatio is a panel's height divided by its width. legendColumn and legendRow are the distances between legend
+	// entries.
 	panelRatio, legendColumn, legendRow = 0.62, 240.0, 20.0
 )
 
-// SVG returns the chart as a picture, in colours that are seen on light and on dark ground if those of the curves are.
+// SVG returns the chart as a picture. Its own colours are visible on light and dark backgrounds; the curves' are the
+// caller's.
 func (c Chart) SVG() string {
 	columns := max(1, min(len(c.Panels), 3))
 	if len(c.Panels) == 4 {
@@ -80,7 +81,7 @@ func (c Chart) SVG() string {
 	return p.String()
 }
 
-// legend are the curves of all names, in their order.
+// legend returns one curve per name, in order.
 func (c Chart) legend() []Curve {
 	var legend []Curve
 	named := map[string]bool{}
@@ -95,7 +96,7 @@ func (c Chart) legend() []Curve {
 	return legend
 }
 
-// panel draws a panel whose upper left corner is at 0.
+// panel draws a panel with its upper left corner at the origin.
 func (c Chart) panel(p *picture, panel Panel, width, height float64) {
 	wide, high := width-chartLeft-chartRight, height-chartTop-chartBottom
 	right, top := 0.0, panel.Top
@@ -132,7 +133,7 @@ func (c Chart) panel(p *picture, panel Panel, width, height float64) {
 		p.rule(chartLeft+x(tick), chartTop, chartLeft+x(tick), chartTop+high)
 		p.text(chartLeft+x(tick), chartTop+high+16, "middle", tickLabel(tick))
 	}
-	// A picture within a picture cuts off what is beyond its edges. Points on the axes are to be seen as a whole.
+	// A nested picture clips what exceeds its edges. Points on the axes must remain fully visible.
 	const edge = 4
 	p.add(`<svg x="%s" y="%s" width="%s" height="%s">`, coordinate(chartLeft-edge), coordinate(chartTop-edge), coordinate(wide+2*edge), coordinate(high+2*edge))
 	for _, curve := range panel.Curves {
@@ -145,12 +146,12 @@ func (c Chart) panel(p *picture, panel Panel, width, height float64) {
 	p.add("</svg>")
 }
 
-// finite are the points that can be drawn.
+// finite returns the points that can be drawn.
 func (c Curve) finite() []ChartPoint {
 	return slices.DeleteFunc(slices.Clone(c.Points), func(p ChartPoint) bool { return math.IsNaN(p.X+p.Y) || math.IsInf(p.X+p.Y, 0) })
 }
 
-// multiples are those of a step from 0 to an end.
+// multiples returns the multiples of step from 0 to end.
 func multiples(step, end float64) []float64 {
 	var all []float64
 	for i := 0; float64(i)*step <= end*(1+1e-9); i++ {
@@ -178,7 +179,7 @@ func (p *picture) curve(curve Curve, points []ChartPoint) {
 	p.add(`<path class="points" d="%s" stroke="%s" stroke-width="5" stroke-linecap="round"/>`, dots.String(), colour)
 }
 
-// rule draws a line of the grid.
+// rule draws a grid line.
 func (p *picture) rule(x1, y1, x2, y2 float64) {
 	p.add(`<line x1="%s" x2="%s" y1="%s" y2="%s" stroke="%s" stroke-opacity="0.3"/>`, coordinate(x1), coordinate(x2), coordinate(y1), coordinate(y2), gridColour)
 }

@@ -59,8 +59,8 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// Points are where the axes say: the axis with ticks is the square root's, and what is beyond the plot is drawn beyond
-// its edges.
+// TestChartPoints checks that points match the axes: the axis with ticks is scaled by the square root, and what is
+// beyond the plot is drawn beyond its edges.
 func TestChartPoints(t *testing.T) {
 	curve := Curve{Name: "cost", Points: []ChartPoint{{0, 0}, {5, 50}, {20, 100}, {80, 400}}}
 	_, paths := readSVG(t, Chart{Ticks: []float64{0, 5, 20}, Panels: []Panel{{Top: 100, Curves: []Curve{curve}}}}.SVG())

@@ -35,7 +35,7 @@ func TestWholeMembers(t *testing.T) {
 	}
 }
 
-// sane fails a test whose proposal is no count.
+// sane fails the test if a proposal is not a valid count.
 func sane(t *testing.T, p proposal) {
 	t.Helper()
 	if p.count < 0 || p.count > domain.MaxReplicas || p.why == "" {
@@ -43,7 +43,7 @@ func sane(t *testing.T, p proposal) {
 	}
 }
 
-// TestNoNumbers has every algorithm work with values that are none, or as large as can be.
+// TestNoNumbers runs every algorithm with values that are not numbers, or as large as possible.
 func TestNoNumbers(t *testing.T) {
 	limit := 60.0
 	policy := domain.AutoscalingPolicy{Min: 1, Max: domain.MaxReplicas}

@@ -4,14 +4,15 @@ import "time"
 
 // crew are the members of a simulated role.
 type crew struct {
-	// count is the number that were ordered.
+	// count is the number of members ordered.
 	count int
-	// ready members are at work; the others, in the order in which they were ordered, will be from then on.
+	// ready is how many members are at work. starting are the others, in the order in which they were ordered, with the
+	// times when they will be ready.
 	ready    int
 	starting []At[int]
 }
 
-// grow has members be ready that have started, and reports whether there are any.
+// grow marks members that have started as ready, and reports whether there are any.
 func (c *crew) grow(now time.Time) (grown bool) {
 	for len(c.starting) > 0 && !c.starting[0].At.After(now) {
 		c.ready += c.starting[0].Value
@@ -21,11 +22,10 @@ func (c *crew) grow(now time.Time) (grown bool) {
 	return grown
 }
 
-// allReady has all members be ready.
+// allReady makes all members ready.
 func (c *crew) allReady() { c.ready, c.starting = c.count, nil }
 
-// order sets the count: further members are ready at a time, and of those that are removed the ones go first that were
-// ordered last.
+// order sets the count. Added members are ready at the given time; the last ordered are removed first.
 func (c *crew) order(count int, ready time.Time) {
 	change := count - c.count
 	c.count = count

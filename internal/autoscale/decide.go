@@ -11,24 +11,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// Autoscaler decides by a policy. It keeps nothing between two decisions but what it has read of the policy.
+// Autoscaler makes a policy's decisions. Between decisions, it keeps nothing but what it read from the policy.
 type Autoscaler struct {
 	policy  domain.AutoscalingPolicy
 	metrics []string // the names, sorted, and follows the metrics in this order
 	follows []domain.ScalingMetric
-	// models are those of learned algorithms, by the names of their metrics.
+	// models are those of learned algorithms, by metric name.
 	models map[string]*qmodel.Model
 	// chooses is as in asking.
 	chooses Chooser
 	times   timetable
 	guards  []domain.GuardQuestion
-	// remembered is how long counts that were asked for are of use, and changed how long changes are.
+	// remembered is how long asked-for counts are needed, and changed how long changes are.
 	remembered, changed time.Duration
-	// quiet tells that nobody wants to know why it decides as it does: saying so takes a third of the time.
+	// quiet skips the reasons for decisions, which take a third of the time.
 	quiet bool
 }
 
-// New returns an autoscaler for a policy that is valid, see [Validate].
+// New returns an autoscaler for a valid policy, see [Validate].
 func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
 	problems, models := validate(policy)
 	if err := problems.Err(); err != nil {
@@ -48,40 +48,40 @@ func New(policy domain.AutoscalingPolicy) (*Autoscaler, error) {
 	return a, nil
 }
 
-// Decision is what becomes of a count, and why.
+// Decision is the new count, and why.
 type Decision struct {
 	From, To int
-	// Asked are what the metrics and the schedules ask for.
+	// Asked are what the metrics and schedules ask for.
 	Asked []Asked
-	// Guards are what the guards that ask sources were told.
+	// Guards are the values of the guards that ask sources.
 	Guards []Guarded
-	// Recommended is what members should request, of the resources that the policy scales vertically.
+	// Recommended is what members should request of the resources that the policy scales vertically.
 	Recommended []Recommended
-	// Resize is another size that members are to have which are started from now on; nil where there is none.
+	// Resize is the new size of members started from now on; nil if it does not change.
 	Resize *Resize
-	// limits say what kept the count from what was asked for, in the order in which they did.
+	// limits say what changed the count from what was asked for, in order.
 	limits []string
 }
 
 // Asked is what a metric or a schedule asks for.
 type Asked struct {
-	// Name is that of the metric or the schedule.
+	// Name is the name of the metric or schedule.
 	Name string
-	// Value and Age are the metric's. Where there is no value that is of use, Value is NaN, and Age that of a value
-	// that is stale, or 0.
+	// Value and Age are the metric's. If there is no usable value, Value is NaN, and Age is that of a stale value, or
+	// 0.
 	Value float64
 	Age   time.Duration
-	// Count is what it asks for, unless it Abstains, and Known whether it asks for anything.
+	// Count is what it asks for, unless it Abstains. Known is whether it asks for anything.
 	Count    int
 	Abstains bool
 	Known    bool
-	// Observed tells that it is a metric that never asks for anything, whether it has a value or not.
+	// Observed means that it is a metric that never asks for anything, whether it has a value or not.
 	Observed bool
-	// Why says in words why.
+	// Why is the reason, in words.
 	Why string
 }
 
-// Why says in words why the decision is as it is: what each metric asks for, and what limited that.
+// Why explains the decision: what each metric asks for, and what limited that.
 func (d Decision) Why() string {
 	reasons := make([]string, 0, len(d.Asked))
 	for _, asked := range d.Asked {
@@ -90,10 +90,10 @@ func (d Decision) Why() string {
 	return sentence(reasons, d.limits)
 }
 
-// reason is what one metric or schedule says.
+// reason formats the reason of one metric or schedule.
 func reason(name, why string) string { return name + ": " + why }
 
-// sentence puts together what the metrics and schedules say, and what limited that.
+// sentence combines the reasons of the metrics and schedules with what limited them.
 func sentence(reasons, limits []string) string {
 	if len(reasons)+len(limits) == 0 {
 		return "nothing asks for another count"
@@ -101,10 +101,10 @@ func sentence(reasons, limits []string) string {
 	return strings.Join(slices.Concat(reasons, limits), "; ")
 }
 
-// Limits say in words what kept the count from what was asked for, in the order in which they did.
+// Limits returns what kept the count from what was asked for, in words and in order.
 func (d Decision) Limits() []string { return slices.Clone(d.limits) }
 
-// limit notes what changed a count, where something did.
+// limit records a reason for changing a count, if there is one.
 func (d *Decision) limit(count int, why string) int {
 	if why != "" {
 		d.limits = append(d.limits, why)
@@ -112,23 +112,22 @@ func (d *Decision) limit(count int, why string) int {
 	return count
 }
 
-// Decide decides about a role as it is seen, and remembers in the state what the next decision needs. A role out of its
-// bounds is brought back, and one whose room somebody more important waits for gives way, before any metric is read.
-// That the count was changed is remembered by [Autoscaler.Changed] alone: whoever carries a decision out may not be
-// able to.
+// Decide makes a decision about a role, and records in the state what the next decision needs. Before any metric is
+// read, a role outside its bounds is brought back, and one whose room something more important waits for yields. Only
+// [Autoscaler.Changed] records a change of the count, as carrying out a decision may fail.
 func (a *Autoscaler) Decide(state *State, seen Seen) Decision {
 	var d Decision
 	a.decide(&d, state, &seen)
 	return d
 }
 
-// decide is Decide, with what a former decision takes of memory.
+// decide is Decide, reusing the memory of an earlier decision.
 func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
 	*d = Decision{From: seen.Count, Asked: d.Asked[:0], Guards: a.askGuards(state, seen), limits: d.limits[:0]}
 	if state.Since.IsZero() {
 		state.Since = seen.Now
 		state.Initial = a.policy.Initial != nil && !a.policy.DryRun
-		state.Asked = append(state.Asked, At[int]{seen.Now, seen.Count}) // as if it had been asked for: a new policy scales nothing in at once
+		state.Asked = append(state.Asked, At[int]{seen.Now, seen.Count}) // so that a new policy does not scale in at once
 	}
 	state.rewind(seen.Now)
 	state.learnStartup(seen)
@@ -150,7 +149,7 @@ func (a *Autoscaler) decide(d *Decision, state *State, seen *Seen) {
 	d.To = a.guarded(d, seen, count)
 }
 
-// Changed remembers a change of the count that was carried out.
+// Changed records a change of the count that was carried out.
 func (a *Autoscaler) Changed(state *State, at time.Time, from, to int) {
 	state.Changes = append(keepRecent(state.Changes, at, a.changed), At[int]{at, to - from})
 	state.LastChange = at
@@ -161,15 +160,15 @@ func (a *Autoscaler) Changed(state *State, at time.Time, from, to int) {
 	}
 }
 
-// Resume goes on with a state after a time of which it knows nothing: a role is not scaled in for what was not asked
-// for meanwhile.
+// Resume continues a state after a time without decisions. A role is not scaled in because nothing was asked for in the
+// meantime.
 func (a *Autoscaler) Resume(state *State, now time.Time, count int) {
 	if !state.Since.IsZero() {
 		a.remember(state, now, max(count, lastAsked(state.Asked)))
 	}
 }
 
-// lastAsked is the count that was asked for last; 0 where there is none.
+// lastAsked returns the count last asked for; 0 if there is none.
 func lastAsked(asked []At[int]) int {
 	if len(asked) == 0 {
 		return 0
@@ -177,8 +176,7 @@ func lastAsked(asked []At[int]) int {
 	return asked[len(asked)-1].Value
 }
 
-// initial returns the count with which the policy begins, until the role had that once, or came as near to it as it
-// could.
+// initial returns the policy's initial count until the role has had it once, or has come as close as it could.
 func (a *Autoscaler) initial(d *Decision, state *State, count int) int {
 	if !state.Initial || a.policy.Initial == nil || *a.policy.Initial == count {
 		state.Initial = false
@@ -198,8 +196,8 @@ func (a *Autoscaler) within(d *Decision, count int) int {
 	return count
 }
 
-// wanted returns the count that the metrics and schedules ask for, as far as the behaviour allows. They are asked, and
-// what they ask for is remembered, while a cooldown holds the count, too: what they know of that time counts when it is
+// wanted returns the count that the metrics and schedules ask for, as far as the behaviour allows. They are also asked,
+// and their answers recorded, while a cooldown holds the count, so that what they learned meanwhile counts when it is
 // over.
 func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	coolsOut, coolsIn := a.cools(a.policy.ScaleOut, state, seen.Now), a.cools(a.policy.ScaleIn, state, seen.Now)
@@ -224,8 +222,7 @@ func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	return d.limit(limited, why)
 }
 
-// remember notes what was asked for, as far as that is of use. What is asked for all the time is one entry, of when it
-// was so last.
+// remember records what was asked for, as far as that is needed. A repeated count is one entry, with the latest time.
 func (a *Autoscaler) remember(state *State, now time.Time, count int) {
 	last := len(state.Asked) - 1
 	switch {
@@ -237,13 +234,13 @@ func (a *Autoscaler) remember(state *State, now time.Time, count int) {
 	}
 }
 
-// cools reports whether the cooldown of a direction has not passed since the last change.
+// cools reports whether a direction is in cooldown since the last change.
 func (a *Autoscaler) cools(b domain.ScalingBehaviour, state *State, now time.Time) bool {
 	since := now.Sub(state.LastChange)
-	return since >= 0 && since < b.Cooldown.Or(0) // below 0 where the clock was put back
+	return since >= 0 && since < b.Cooldown.Or(0) // below 0 if the clock was set back
 }
 
-// rewind has nothing be asked for, or changed, later than now: a clock may be put back.
+// rewind moves later times to now, as a clock may be set back.
 func (s *State) rewind(now time.Time) {
 	for _, list := range [...][]At[int]{s.Asked, s.Changes} {
 		for i := len(list) - 1; i >= 0 && list[i].At.After(now); i-- {
@@ -252,8 +249,8 @@ func (s *State) rewind(now time.Time) {
 	}
 }
 
-// ask notes what the metrics and schedules ask for, and returns the name of a metric that is missing and keeps the role
-// from being scaled in.
+// ask records what the metrics and schedules ask for, and returns the name of a missing metric that keeps the role from
+// being scaled in.
 func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	if state.Metrics == nil {
 		state.Metrics = make(map[string]Memory, len(a.metrics))
@@ -274,7 +271,7 @@ func (a *Autoscaler) ask(d *Decision, state *State, seen *Seen) (blind string) {
 	return blind
 }
 
-// asking returns what all metrics know that are asked.
+// asking returns the input that all metrics have in common.
 func (a *Autoscaler) asking(d *Decision, state *State, seen *Seen) asking {
 	in := asking{
 		now: seen.Now, count: seen.Count, ready: seen.Ready, roles: seen.Roles, startup: state.Startup, policy: &a.policy, room: seen.Room, quiet: a.quiet,
@@ -291,7 +288,7 @@ func (a *Autoscaler) asking(d *Decision, state *State, seen *Seen) asking {
 	return in
 }
 
-// askMetric notes what one metric asks for that knows what all of them do.
+// askMetric records what one metric asks for. in is the common input of all metrics.
 func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memory *Memory, seen *Seen, in asking) {
 	in.answer, in.requested = seen.Answers[asked.Name], metric.Source.OfRequest()
 	var missing, source string // source says where the algorithm's value comes from, if it is not the metric's
@@ -301,7 +298,7 @@ func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memor
 	}
 	asked.Why = missing
 	if in.metric.Why == "" && !in.metric.At.IsZero() {
-		asked.Age = max(seen.Now.Sub(in.metric.At), 0) // what is read for a decision may be newer than that
+		asked.Age = max(seen.Now.Sub(in.metric.At), 0) // a value may be read after the decision's time
 	}
 	if missing == "" && measures {
 		asked.Value = in.metric.Value
@@ -347,7 +344,7 @@ func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memor
 // observed is why a metric without an algorithm asks for nothing.
 const observed = "observed: the metric has no algorithm"
 
-// measured returns the value of a metric, or why there is none that is of use.
+// measured returns the value of a metric, or why there is no usable one.
 func measured(metric *domain.ScalingMetric, name string, seen *Seen) (Measurement, string) {
 	found, there := seen.Metrics[name]
 	switch {
@@ -388,8 +385,8 @@ func propose(a domain.ScalingAlgorithm, memory *Memory, in asking) proposal {
 	return ratio(*a.Ratio, in)
 }
 
-// least is the count where nothing has a say: the least one, or the present one of a policy that has nothing that ever
-// has one.
+// least returns the count if no metric or schedule asks for one now: the minimum, or the present count if the policy
+// has none that ever does.
 func (a *Autoscaler) least(count int) int {
 	if len(a.policy.Schedules) == 0 && !slices.ContainsFunc(a.follows, func(m domain.ScalingMetric) bool { return !m.Observed() }) {
 		return count
@@ -397,9 +394,9 @@ func (a *Autoscaler) least(count int) int {
 	return a.policy.Min
 }
 
-// combine returns the largest count that is asked for. What is observed has no say. What abstains changes nothing by
-// itself: but no other goes below it, and where another adds members, it has its say. Without anybody who asks it is
-// the present count, or the least one where nobody ever will but by the clock.
+// combine returns the largest count asked for. Observed metrics have no say. One that abstains changes nothing by
+// itself, but no other goes below its count, and it counts if another adds members. If all abstain or are unknown, the
+// result is the present count; if there is nothing to ask, it is least.
 func combine(asked []Asked, count, least int) int {
 	top, voices := -1, 0
 	for _, a := range asked {

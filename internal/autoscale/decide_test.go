@@ -14,25 +14,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// seconds is a duration as policies have it.
+// seconds returns a duration as in a policy.
 func seconds(n float64) *domain.Duration {
 	d := domain.Duration(n * float64(time.Second))
 	return &d
 }
 
-// targetOf is a metric that is kept at a value.
+// targetOf returns a metric that is kept at a value.
 func targetOf(value float64) domain.ScalingMetric {
 	return domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: value}}}
 }
 
-// policyOf is a policy that scales in at once, of metrics.
+// policyOf returns a policy with these metrics that scales in at once.
 func policyOf(metrics map[string]domain.ScalingMetric) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{
 		Cluster: "lab", Group: "job", Role: "worker", Min: 1, Max: 10, Metrics: metrics, ScaleIn: domain.ScalingBehaviour{Stabilisation: seconds(0)},
 	}
 }
 
-// scalerOf returns the autoscaler of a policy that has to be valid.
+// scalerOf returns the autoscaler of a policy, which has to be valid.
 func scalerOf(t testing.TB, policy domain.AutoscalingPolicy) *Autoscaler {
 	t.Helper()
 	scaler, err := New(policy)
@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// What was asked tells of the value that there is, and how old it is.
+// TestAskedValue checks the value and its age in what was asked.
 func TestAskedValue(t *testing.T) {
 	ratio := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Ratio: &domain.RatioAlgorithm{Role: "ps", Per: 2}}}
 	none := math.NaN()
@@ -133,8 +133,8 @@ func TestAskedValue(t *testing.T) {
 	}
 }
 
-// A policy that is new scales nothing in before it has seen enough: a controller that starts again with its state does
-// so at once.
+// TestDecideNew checks that a new policy does not scale in before it has seen enough, while a controller that restarts
+// with its state does so at once.
 func TestDecideNew(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	policy.ScaleIn.Stabilisation = nil
@@ -176,7 +176,8 @@ func TestCooldown(t *testing.T) {
 	}
 }
 
-// What happens during a cooldown is seen: a queue that had work until just before its end has not been empty for long.
+// TestCooldownIsNoBlindness checks that metrics are followed during a cooldown: a queue that had work until just before
+// its end has not been empty for long.
 func TestCooldownIsNoBlindness(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"jobs": {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 1, CoolDown: seconds(300)}}}})
 	policy.Min, policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown = 0, seconds(600), seconds(600)
@@ -203,7 +204,8 @@ func TestCooldownIsNoBlindness(t *testing.T) {
 	}
 }
 
-// What was asked for in a cooldown counts for the stabilisation after it.
+// TestCooldownRemembersWhatWasAsked checks that what was asked for during a cooldown counts for the stabilisation after
+// it.
 func TestCooldownRemembersWhatWasAsked(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	policy.ScaleOut.Cooldown, policy.ScaleIn.Cooldown, policy.ScaleIn.Stabilisation = seconds(60), seconds(60), seconds(300)
@@ -222,7 +224,7 @@ func TestCooldownRemembersWhatWasAsked(t *testing.T) {
 	}
 }
 
-// all are the algorithms that follow a metric, with a forecast for some.
+// all returns the algorithms that follow a metric, some with a forecast.
 func all() map[string]domain.ScalingMetric {
 	forecast := targetOf(50)
 	forecast.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}
@@ -239,8 +241,8 @@ func all() map[string]domain.ScalingMetric {
 	}
 }
 
-// Whatever is measured, or not, a count stays within its bounds; and who forgets everything but the state, as a
-// controller that dies after each decision, decides the same.
+// TestDecideProperties checks that, whatever is measured or missing, a count stays within its bounds, and that a
+// controller that dies after each decision and keeps only the state decides the same.
 func TestDecideProperties(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -293,8 +295,8 @@ func TestDecideProperties(t *testing.T) {
 	}
 }
 
-// Members that are not ready have no say in what is expected, nor in how hot a role is, as they have none in what is
-// there.
+// TestUnreadyMembersAddNobody checks that members that are not ready affect neither the expected value nor the heat,
+// just as they do not affect the current value.
 func TestUnreadyMembersAddNobody(t *testing.T) {
 	ahead := targetOf(50)
 	ahead.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}
@@ -312,7 +314,7 @@ func TestUnreadyMembersAddNobody(t *testing.T) {
 	}
 }
 
-// What members are expected to be like is as much more as their mean is.
+// TestMeasurementOf checks that the expected values of members grow in proportion to their mean.
 func TestMeasurementOf(t *testing.T) {
 	for _, test := range []struct {
 		value, expected float64
@@ -330,7 +332,8 @@ func TestMeasurementOf(t *testing.T) {
 	}
 }
 
-// Of a metric in percent of requests, what has no value is at all of its request before anything is scaled in.
+// TestMissingOfRequest checks that for a metric in percent of requests, members without a value count as using all of
+// their request before scaling in.
 func TestMissingOfRequest(t *testing.T) {
 	for measure, want := range map[domain.AgentMeasure]int{domain.AgentCPUPercent: 4, domain.AgentMemoryPercent: 4, domain.AgentGPUPercent: 3} {
 		metric := targetOf(50)
@@ -343,7 +346,7 @@ func TestMissingOfRequest(t *testing.T) {
 	}
 }
 
-// A clock that is put back by hours keeps nothing from being scaled until it is as late again.
+// TestClockPutBack checks that a clock set back by hours does not block scaling until it has caught up.
 func TestClockPutBack(t *testing.T) {
 	for name, change := range map[string]func(p *domain.AutoscalingPolicy){
 		"plain":         func(*domain.AutoscalingPolicy) {},

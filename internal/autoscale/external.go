@@ -10,24 +10,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Question is what an algorithm of the user's is asked: what the policy sees, and its bounds.
+// Question is what the user's own algorithm receives: what the policy sees, and its bounds.
 type Question struct {
 	Cluster string    `json:"cluster"`
 	Group   string    `json:"group"`
 	Role    string    `json:"role"`
 	Now     time.Time `json:"now"`
-	// Count is the number of members that the role is to have so far, and Ready how many of them do their work by now.
+	// Count is the number of members that the role should have so far, and Ready how many of them are working.
 	Count int `json:"count"`
 	Ready int `json:"ready"`
 	Min   int `json:"min"`
 	Max   int `json:"max"`
-	// Metrics are the values of the policy's other metrics by name; null where one is missing or stale.
+	// Metrics are the values of the policy's other metrics by name; null if missing or stale.
 	Metrics map[string]*float64 `json:"metrics"`
 	// Roles are the counts of the group's other roles.
 	Roles map[string]int `json:"roles,omitempty"`
 }
 
-// Ask returns the question about a role as it is seen.
+// Ask returns the question about a role.
 func (a *Autoscaler) Ask(seen Seen) Question {
 	q := Question{
 		Cluster: a.policy.Cluster, Group: a.policy.Group, Role: a.policy.Role, Now: seen.Now, Count: seen.Count, Ready: seen.Ready,
@@ -46,13 +46,13 @@ func (a *Autoscaler) Ask(seen Seen) Question {
 	return q
 }
 
-// Answer is what an algorithm of the user's has said.
+// Answer is the answer of the user's own algorithm.
 type Answer struct {
-	// Count is what it asks for; nil where Action says it, or where it has said nothing.
+	// Count is what it asks for; nil if Action says it, or if there is no answer.
 	Count *int
-	// Action is "up", "down" or "none": one member more, one less, or as many.
+	// Action is "up", "down" or "none": one more member, one fewer, or as many.
 	Action string
-	// Why says why there is no answer; "" where there is one.
+	// Why says why there is no answer; "" if there is one.
 	Why string
 }
 
@@ -63,8 +63,8 @@ const (
 	actionNone = "none"
 )
 
-// ParseAnswer reads an answer: {"count": 4}, or {"action": "up"}, "down" or "none". What is none of these is no answer,
-// and says why.
+// ParseAnswer parses an answer: {"count": 4}, or {"action": "up"}, "down" or "none". Anything else counts as no answer,
+// with a reason.
 func ParseAnswer(data []byte) Answer {
 	var said struct {
 		Count  *float64 `json:"count"`
@@ -88,11 +88,11 @@ func ParseAnswer(data []byte) Answer {
 	return Answer{Action: *said.Action}
 }
 
-// external asks for what an algorithm of the user's has said. Without an answer it changes nothing, and keeps others
-// from removing members.
+// external asks for what the user's own algorithm answered. Without an answer, it changes nothing and keeps others from
+// removing members.
 //
-// Up, down and none are the actions of the agents that learn to scale in "Elastic scaling of Kafka with deep
-// reinforcement learning", by a vector of metrics at fixed time steps; see [Question] for ours.
+// Up, down and none are the actions of the agents in "Elastic scaling of Kafka with deep reinforcement learning", which
+// learn to scale from a vector of metrics at fixed time steps; see [Question] for ours.
 func external(in asking) proposal {
 	switch {
 	case in.answer.Why != "":

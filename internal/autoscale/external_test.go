@@ -76,7 +76,7 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// What is asked has the metrics as they are: nothing that is missing or stale passes for a number.
+// TestAsk checks that the question has the metrics as they are: nothing missing or stale appears as a number.
 func TestAsk(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{
 		"cpu": targetOf(50), "old": targetOf(50), "gone": targetOf(50), "seen": {},

@@ -13,42 +13,41 @@ import (
 // Trend is what a forecast remembers of a metric: some 5 KB of JSON with a season, and some hundred bytes without.
 //
 // Without a season it is Holt's linear trend, damped (Gardner and McKenzie, Forecasting trends in time series,
-// Management Science 31, 1985), with weights for values that come at irregular times (Wright, Forecasting data
-// published at irregular time intervals, Management Science 32, 1986). With a season it is that of Holt and Winters
-// with an additive season (Winters, Forecasting sales by exponentially weighted moving averages, Management Science 6,
-// 1960): the trend is that of the values less those of the same time in former seasons.
+// Management Science 31, 1985), with weights for values at irregular times (Wright, Forecasting data published at
+// irregular time intervals, Management Science 32, 1986). With a season it is that of Holt and Winters with an additive
+// season (Winters, Forecasting sales by exponentially weighted moving averages, Management Science 6, 1960): the trend
+// is that of the values less those of the same time in earlier seasons.
 type Trend struct {
-	// At and Value are the newest value, and Step the typical time between two, in seconds; 0 before the second.
+	// At and Value are the newest value. Step is the typical time between two values, in seconds; 0 before the second.
 	At    time.Time `json:"at,omitzero"`
 	Value float64   `json:"value"`
 	Step  float64   `json:"step,omitempty"`
-	// Level is the smoothed value, less the season's where Seasonal, and Slope its change a second.
+	// Level is the smoothed value, less the season's if Seasonal. Slope is its change per second.
 	Level    float64 `json:"level"`
 	Slope    float64 `json:"slope"`
 	Seasonal bool    `json:"seasonal,omitempty"`
-	// LevelWeight and SlopeWeight are what the newest value counted for, from 0 to 1: V and U of Wright.
+	// LevelWeight and SlopeWeight are the weights of the newest value, from 0 to 1: V and U in Wright.
 	LevelWeight float64 `json:"level_weight"`
 	SlopeWeight float64 `json:"slope_weight"`
-	// Season is nil where the forecast has none.
+	// Season is nil if the forecast has none.
 	Season *Season `json:"season,omitempty"`
 }
 
-// Season is what repeats in a metric. Its values still have the level in them, as only their differences count.
+// Season is the repeating part of a metric. Its values include the level, as only their differences count.
 type Season struct {
-	// Length is the time after which it repeats, and Profile what the metric was like in each part of it: unknown where
-	// it is not known yet.
+	// Length is the period. Profile is the metric's value in each part of it; unknown if not known yet.
 	Length  domain.Duration `json:"length"`
 	Profile []float32       `json:"profile"`
-	// Part numbers the part that the newest value is in, counted since 1970. Sum and Count are of the values in it, and
-	// Before is the mean of the part before it, which is not in the profile yet.
+	// Part is the number of the part with the newest value, counted since 1970. Sum and Count are of the values in it.
+	// Before is the mean of the previous part, which is not in the profile yet.
 	Part   int64   `json:"part"`
 	Sum    float64 `json:"sum"`
 	Count  int     `json:"count"`
 	Before float64 `json:"before"`
 }
 
-// UnmarshalJSON reads a trend that was stored. What no trend comes to is forgotten: it would keep the policy from
-// deciding, or from storing anything.
+// UnmarshalJSON reads a stored trend. Impossible values are dropped, as they would keep the policy from deciding, or
+// from storing anything.
 func (t *Trend) UnmarshalJSON(text []byte) error {
 	type plain Trend
 	var stored plain
@@ -64,7 +63,7 @@ func (t *Trend) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// The bounds of what is stored of a trend, far beyond what any comes to: nothing computed of such values overflows.
+// Bounds for a stored trend, far beyond any real one, so that nothing computed from such values overflows.
 const (
 	mostStored = 1e20 * largest
 	mostStep   = 1e10 // seconds, which are 300 years
@@ -82,23 +81,23 @@ func (s *Season) sound() bool {
 }
 
 const (
-	// seasonParts is the number of parts of a season: 5 minutes each of a day.
+	// seasonParts is the number of parts of a season. For a day, each is 5 minutes.
 	seasonParts = 288
-	// seasonWeight is what the newest season counts for in the profile: an odd day, such as a holiday, must not be
-	// taken for the rule.
+	// seasonWeight is the weight of the newest season in the profile. An odd day, such as a holiday, must not become
+	// the rule.
 	seasonWeight = 0.3
-	// unknown marks parts of a season without a value: metrics are never negative.
+	// unknown marks parts of a season without a value. Metrics are never negative.
 	unknown = -1
-	// gapSteps is the number of typical steps without a value after which a trend is a thing of the past.
+	// gapSteps is the number of typical steps without a value after which a trend is discarded.
 	gapSteps = 10
-	// largest bounds values, so that nothing computed of them overflows.
+	// largest bounds values so that nothing computed from them overflows.
 	largest = 1e30
 )
 
-// The time constants of the smoothing. The level's is a quarter of the lead, and some steps at least, as single values
-// tell of no trend. The slope's and the damping's are multiples of it. With 2 the model follows a step of the metric
-// with hardly any overshoot of the level (it is a system of second order with a damping ratio of 0.7), and with 32 the
-// rise that is expected of a steady ramp is 87 % of the true one.
+// The time constants of the smoothing. The level's is a quarter of the lead, but at least some steps, as single values
+// show no trend. The slope's and the damping's are multiples of it: with 2, the level follows a step of the metric with
+// hardly any overshoot (a second-order system with a damping ratio of 0.7); with 32, the expected rise of a steady ramp
+// is 87 % of the true one.
 const (
 	levelLeads   = 0.25
 	levelSteps   = 3
@@ -106,11 +105,11 @@ const (
 	dampedLevels = 32
 )
 
-// expect takes the newest value of a metric, at its time, and returns the value that is expected the lead ahead, and
-// whether that is more. A value that is not newer than the last one changes nothing that is remembered.
+// expect takes the newest value of a metric at its time, and returns the value expected a lead ahead, and whether that
+// is more. A value that is not newer than the last one changes nothing in the trend.
 //
-// What is expected is never below the value itself: a forecast is there to be ready in time for what comes. Members
-// that the present needs don't go because less is expected; scaling in follows what is there.
+// The expected value is never below the current one, as a forecast serves to be ready in time. Members needed now are
+// not removed because less is expected; scaling in follows the actual value.
 func (t *Trend) expect(f domain.Forecast, now time.Time, value float64) (expected float64, more bool) {
 	if math.IsNaN(value) {
 		value = t.Value
@@ -130,7 +129,7 @@ func (t *Trend) expect(f domain.Forecast, now time.Time, value float64) (expecte
 	return ahead, true
 }
 
-// why says in words what is expected.
+// why describes the expected value.
 func (t *Trend) why(f domain.Forecast, expected float64, more bool) string {
 	lead := time.Duration(f.Lead)
 	if !more {
@@ -143,7 +142,7 @@ func (t *Trend) why(f domain.Forecast, expected float64, more bool) string {
 	return say(strconv.FormatFloat(expected, 'g', 4, 64), " expected in ", lead, by)
 }
 
-// take has the trend and the season learn a value.
+// take updates the trend and the season with a value.
 func (t *Trend) take(f domain.Forecast, now time.Time, value float64) {
 	first := t.At.IsZero()
 	elapsed := now.Sub(t.At).Seconds()
@@ -156,7 +155,7 @@ func (t *Trend) take(f domain.Forecast, now time.Time, value float64) {
 	case t.Step == 0:
 		t.Step = elapsed
 	case gap:
-		// Values that have come to be rarer look like gaps until that is learned.
+		// If values become rarer, they look like gaps until the step has adapted.
 		t.Step = min(2*t.Step, elapsed)
 	default:
 		t.Step += (elapsed - t.Step) / 10
@@ -186,13 +185,13 @@ func (t *Trend) take(f domain.Forecast, now time.Time, value float64) {
 	t.smooth(elapsed, t.smoothing(f), value-season)
 }
 
-// smooth moves the level and the slope by a value that came some seconds after the one before, constant being the
+// smooth updates the level and the slope with a value that came elapsed seconds after the one before. constant is the
 // level's time constant in seconds.
 func (t *Trend) smooth(elapsed, constant, value float64) {
 	slopeKept := math.Exp(-elapsed / (slopeLevels * constant))
 	levelKept := slopeKept * slopeKept // slopeLevels is 2
 	if t.SlopeWeight == 0 {
-		// A slope of 0 is what there is at first: two values are too few for another one.
+		// The slope begins as 0, as two values are too few for another one.
 		t.SlopeWeight = 1 - slopeKept
 	}
 	t.LevelWeight /= t.LevelWeight + levelKept
@@ -205,12 +204,12 @@ func (t *Trend) smooth(elapsed, constant, value float64) {
 	t.Slope += t.SlopeWeight * ((t.Level-before)/elapsed - t.Slope)
 }
 
-// smoothing is the time constant of the level in seconds.
+// smoothing returns the time constant of the level in seconds.
 func (t *Trend) smoothing(f domain.Forecast) float64 {
 	return max(levelLeads*time.Duration(f.Lead).Seconds(), levelSteps*t.Step, 1e-3)
 }
 
-// damped is the time for which a slope counts that is to last for some seconds, and fades with a time constant.
+// damped returns for how many seconds a slope effectively counts over a time ahead, if it fades with a time constant.
 func damped(seconds, constant float64) float64 { return -constant * math.Expm1(-seconds/constant) }
 
 func newSeason(length domain.Duration) *Season {
@@ -221,12 +220,11 @@ func newSeason(length domain.Duration) *Season {
 	return s
 }
 
-// take adds a value to the part that it is in. Parts between it and the one before take it, too, unless there was a
-// gap.
+// take adds a value to its part. Skipped parts get it, too, unless there was a gap.
 //
-// A part gets into the profile only after the next one. Until then it is still the last season's, as are those that a
-// forecast looks ahead at: were some of them of this season, a difference between the seasons would look like one
-// between the parts.
+// A part enters the profile only after the next part. Until then it keeps the previous season's value, like the parts
+// ahead that a forecast reads: if some of them were already of this season, a difference between seasons would look
+// like one between parts.
 func (s *Season) take(now time.Time, value float64, gap bool) {
 	part, _ := s.part(now)
 	if gap || s.Count == 0 || part < s.Part || part-seasonParts > s.Part {
@@ -248,7 +246,7 @@ func (s *Season) take(now time.Time, value float64, gap bool) {
 	}
 }
 
-// learn moves the profile of a part by the mean that it had this time.
+// learn updates the profile of a part with its mean in this season.
 func (s *Season) learn(part int64, mean float64) {
 	if mean == unknown {
 		return
@@ -260,7 +258,7 @@ func (s *Season) learn(part int64, mean float64) {
 	}
 }
 
-// at is the profile at a time, between the middles of two parts, and whether it is known.
+// at returns the profile at a time, interpolated between the middles of two parts, and whether it is known.
 func (s *Season) at(now time.Time) (value float64, known bool) {
 	part, share := s.part(now)
 	other, weight := part+1, share-0.5
@@ -277,14 +275,13 @@ func (s *Season) at(now time.Time) (value float64, known bool) {
 	return a + weight*(b-a), true
 }
 
-// of is the profile's value of a part that is counted since 1970.
+// of returns the profile's value of a part counted since 1970.
 func (s *Season) of(part int64) *float32 {
 	return &s.Profile[(part%seasonParts+seasonParts)%seasonParts]
 }
 
-// part is the number of the part that a time is in, since 1970, and how much of it has gone by. Seasons are counted in
-// UTC: where a day of local time is meant, the forecast is that of the wrong hour for some days after a change of
-// daylight-saving time.
+// part returns the number of the part that a time is in, counted since 1970, and the elapsed fraction of it. Seasons
+// are counted in UTC, so a forecast for local days is an hour off for some days after a change of daylight-saving time.
 func (s *Season) part(now time.Time) (part int64, share float64) {
 	width, since := int64(s.Length)/seasonParts, now.UnixNano()
 	return since / width, float64(since%width) / float64(width)

@@ -23,7 +23,7 @@ func daily(lead time.Duration) domain.Forecast {
 	return domain.Forecast{Lead: domain.Duration(lead), Season: &day}
 }
 
-// tell has a trend take a value, and returns what it expects, and why.
+// tell passes a value to a trend, and returns what it expects, and why.
 func (t *Trend) tell(f domain.Forecast, now time.Time, value float64) (float64, string) {
 	expected, more := t.expect(f, now, value)
 	return expected, t.why(f, expected, more)
@@ -51,8 +51,8 @@ func TestForecastOfARamp(t *testing.T) {
 				value = 100 + perSecond*now.Sub(midnight).Seconds()
 				got, _ = trend.tell(forecast, now, value)
 			}
-			// In the steady state the slope is that of the ramp but for the damping, and the level is behind by what it
-			// misses of the slope in its time constant. It is solved here for values at equal times.
+			// In the steady state, the slope is that of the ramp except for the damping, and the level lags by what it
+			// misses of the slope within its time constant. This is solved here for values at equal intervals.
 			level, step := max(levelLeads*test.lead.Seconds(), levelSteps*trend.Step), test.step.Seconds()
 			levelWeight, slopeWeight := 1-math.Exp(-step/level), 1-math.Exp(-step/(slopeLevels*level))
 			slope := perSecond * slopeWeight / (1 - (1-slopeWeight)*math.Exp(-step/(dampedLevels*level)))
@@ -62,7 +62,7 @@ func TestForecastOfARamp(t *testing.T) {
 			if math.Abs(got-want) > max(1e-6, 0.03*test.jitter)*rise {
 				t.Errorf("%.4f is expected, want %.4f", got, want)
 			}
-			// A lead of few steps is too short for values that come so rarely.
+			// A lead of few steps is too short for such rare values.
 			if miss := math.Abs(value + rise - got); miss > 0.15*max(rise, perSecond*level/levelLeads) {
 				t.Errorf("the forecast misses a rise of %.2f by %.2f", rise, miss)
 			}
@@ -74,7 +74,7 @@ func TestForecastOfADay(t *testing.T) {
 	const step, lead = 15 * time.Second, 15 * time.Minute
 	for name, test := range map[string]struct {
 		noise, growth float64
-		// better is by which factor the error at the lead is to be smaller than that of taking the present value.
+		// better is by which factor the error at the lead has to be smaller than that of using the present value.
 		better float64
 	}{
 		"a sine":                {0, 0, 100},
@@ -92,7 +92,7 @@ func TestForecastOfADay(t *testing.T) {
 			for now := midnight; now.Before(midnight.Add(4 * 24 * time.Hour)); now = now.Add(step) {
 				value := load(now) + test.noise*random.NormFloat64()
 				got, _ := trend.tell(daily(lead), now, value)
-				// What is expected is never less than there is: only rising loads can tell forecasts from it.
+				// The expected value is never below the current one, so only rising loads show a difference.
 				if then := load(now.Add(lead)); now.After(midnight.Add(24*time.Hour)) && then > load(now) {
 					missed += math.Abs(got - then)
 					naive += math.Abs(value - then)
@@ -106,7 +106,7 @@ func TestForecastOfADay(t *testing.T) {
 	}
 }
 
-// A day's jump is what a trend can't see coming, and a season can.
+// TestForecastOfAJump checks that a daily jump, which a trend can't foresee, is foreseen with a season.
 func TestForecastOfAJump(t *testing.T) {
 	const step, lead = 15 * time.Second, 15 * time.Minute
 	load := func(now time.Time) float64 {
@@ -195,7 +195,7 @@ func TestForecastAfterAGap(t *testing.T) {
 	}
 }
 
-// Values that are as rare as gaps were are a trend again after some of them.
+// TestForecastOfRarerValues checks that values as rare as gaps used to be form a trend again after some of them.
 func TestForecastOfRarerValues(t *testing.T) {
 	var trend Trend
 	now, value := midnight, 0.0
@@ -211,7 +211,8 @@ func TestForecastOfRarerValues(t *testing.T) {
 	}
 }
 
-// A hole in the first day has no season. The trend is all there is until the next one.
+// TestForecastInAHoleOfTheSeason checks that a gap in the first day has no season, so that only the trend counts there
+// until the next one.
 func TestForecastInAHoleOfTheSeason(t *testing.T) {
 	var trend Trend
 	load := func(at time.Duration) float64 { return 100 + 10*math.Sin(2*math.Pi*at.Hours()/24) }

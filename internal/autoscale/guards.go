@@ -32,18 +32,18 @@ func (a *Autoscaler) guarded(d *Decision, seen *Seen, count int) int {
 	return count
 }
 
-// Guarded is what a guard was told by its source.
+// Guarded is the value of a guard's source.
 type Guarded struct {
-	// Name is as in [domain.GuardQuestion], and What what it asks, in words.
+	// Name is as in [domain.GuardQuestion]. What describes in words what it asks.
 	Name, What string
-	// Value is nil where there is none that is of use, and Why says why.
+	// Value is nil if there is no usable one, and Why says why.
 	Value *float64
 	Why   string
-	// NeverSince is when it was asked first, of one that has never had one; zero of all others.
+	// NeverSince is when a guard that has never had a value was first asked; zero for all others.
 	NeverSince time.Time
 }
 
-// askGuards returns what the policy's guards were told, of those that were asked, and remembers which have had a value.
+// askGuards returns the values of the policy's guards, and records which of them have had a value.
 func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
 	if len(a.guards) == 0 {
 		state.Told, state.Untold = nil, nil
@@ -81,7 +81,7 @@ func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
 	return guards
 }
 
-// busy says why the role is busy, by what the sources of the guard tell, or why that can't be told; "" where it is not.
+// busy says why the role is busy according to the guard's sources, or why that is unknown; "" if it is not busy.
 func (a *Autoscaler) busy(d *Decision) string {
 	for _, g := range d.Guards {
 		switch {
@@ -95,7 +95,7 @@ func (a *Autoscaler) busy(d *Decision) string {
 	return ""
 }
 
-// needed is the count that a source tells the guard at_least, and the guard; nil where there is no such guard.
+// needed returns the count from the source of the guard at_least, and the guard; nil if there is no such guard.
 func (d *Decision) needed() (count int, by *Guarded) {
 	for i := range d.Guards {
 		if g := &d.Guards[i]; g.Name == domain.GuardAtLeast {
@@ -108,7 +108,7 @@ func (d *Decision) needed() (count int, by *Guarded) {
 	return 0, nil
 }
 
-// atLeast has no fewer members wanted than a source tells, up to the policy's largest count.
+// atLeast raises the count to what the source of at_least says, up to the policy's maximum.
 func (a *Autoscaler) atLeast(d *Decision, count int) int {
 	needed, by := d.needed()
 	if by == nil || by.Value == nil || needed <= count || count >= a.policy.Max {
@@ -117,8 +117,8 @@ func (a *Autoscaler) atLeast(d *Decision, count int) int {
 	return d.limit(min(needed, a.policy.Max), say(count, " wanted, but guards.at_least tells ", *by.Value, ": ", by.What))
 }
 
-// notBelow has no member removed of those that a source tells are needed, or while that can't be told, whatever the
-// policy's bounds.
+// notBelow does not let the count drop below what the source of at_least says, or at all if that is unknown, whatever
+// the policy's bounds.
 func (a *Autoscaler) notBelow(d *Decision, count int) int {
 	needed, by := d.needed()
 	switch {
@@ -134,13 +134,12 @@ func (a *Autoscaler) notBelow(d *Decision, count int) int {
 
 // Spent is what a role has used of a day.
 type Spent struct {
-	// Hours are the member-hours of the day (UTC) that At is in, up to At.
+	// Hours are the member-hours of the day (UTC) of At, up to At.
 	Hours float64   `json:"hours"`
 	At    time.Time `json:"at"`
 }
 
-// withinBudget returns the least count once the day's member-hours are spent, and the present one as long as they are
-// not.
+// withinBudget returns the minimum count once the day's member-hours are spent, and the present one until then.
 func (a *Autoscaler) withinBudget(d *Decision, state *State, seen *Seen) (count int, spent bool) {
 	budget := a.policy.Guards.MemberHoursPerDay
 	if budget <= 0 {
@@ -157,7 +156,7 @@ func (a *Autoscaler) withinBudget(d *Decision, state *State, seen *Seen) (count 
 	return d.limit(a.policy.Min, say("the ", budget, " member-hours of the day are used up")), true
 }
 
-// pass adds what so many members have used since the last time.
+// pass adds what the members have used since the last time.
 func (s *Spent) pass(now time.Time, members int) {
 	since := s.At
 	if midnight := now.UTC().Truncate(24 * time.Hour); since.Before(midnight) {
@@ -169,8 +168,8 @@ func (s *Spent) pass(now time.Time, members int) {
 	s.At = now
 }
 
-// learnStartup learns how long members take to start, once as many are ready as the count was raised to. Each start
-// counts for half of what is known then: what starts slower today, such as with a larger image, is known after a few.
+// learnStartup learns how long members take to start, once as many are ready as the count was raised to. Each start has
+// a weight of one half, so that slower starts, such as with a larger image, are learned after a few.
 func (s *State) learnStartup(seen *Seen) {
 	if s.Starting == nil || seen.Ready < s.Starting.Value {
 		return
@@ -186,7 +185,7 @@ func (s *State) learnStartup(seen *Seen) {
 	}
 }
 
-// lead returns a forecast with its lead, which may have to be learnt, and whether there is one.
+// lead returns a forecast with its lead, which may have to be learned, and whether there is one.
 func lead(f *domain.Forecast, startup time.Duration) (domain.Forecast, bool) {
 	if f == nil {
 		return domain.Forecast{}, false

@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Whatever the metrics ask for, nothing is done that a guard forbids, and the decision says which one did.
+// TestGuards checks that nothing is done that a guard forbids, whatever the metrics ask for, and that the decision
+// names the guard.
 func TestGuards(t *testing.T) {
 	told := func(name string, m Measurement, pauses domain.ScalingPause) func(*domain.AutoscalingPolicy, *Seen) {
 		return func(p *domain.AutoscalingPolicy, s *Seen) {
@@ -84,7 +85,7 @@ func TestGuards(t *testing.T) {
 	}
 }
 
-// The budget of a day is what the members have used since midnight, also of time in which nobody decided.
+// TestBudget checks that the daily budget counts all member-hours since midnight, including time without decisions.
 func TestBudget(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	policy.Guards.MemberHoursPerDay = 20
@@ -111,7 +112,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// How long members take to start is learnt from the starts, and a forecast without a lead looks as far ahead.
+// TestStartupIsLearnt checks that the start time of members is learned from starts, and that a forecast without a lead
+// looks that far ahead.
 func TestStartupIsLearnt(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	scaler, state := scalerOf(t, policy), State{}
@@ -133,7 +135,7 @@ func TestStartupIsLearnt(t *testing.T) {
 	scaler.Changed(&state, noon.Add(100*time.Second), 4, 5)
 	see(120*time.Second, 5, 5)
 	scaler.Changed(&state, noon.Add(130*time.Second), 5, 6)
-	scaler.Changed(&state, noon.Add(140*time.Second), 6, 4) // they never came to be
+	scaler.Changed(&state, noon.Add(140*time.Second), 6, 4) // they never became ready
 	see(150*time.Second, 4, 4)
 	if state.Startup != 30*time.Second {
 		t.Errorf("after a faster start, it is %s", state.Startup)
@@ -156,7 +158,7 @@ func TestStartupIsLearnt(t *testing.T) {
 	}
 }
 
-// A policy that goes on after a time of which it knows nothing scales nothing in at once.
+// TestResume checks that a policy that continues after a time without decisions does not scale in at once.
 func TestResume(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	policy.ScaleIn.Stabilisation = nil
@@ -176,7 +178,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// A policy begins with its initial count, once it can, and never comes back to it.
+// TestInitial checks that a policy begins with its initial count once it can, and never returns to it.
 func TestInitial(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	policy.Initial = new(6)
@@ -193,7 +195,7 @@ func TestInitial(t *testing.T) {
 	}
 }
 
-// Where the initial count can't be had, or only a part of the way, the metrics decide.
+// TestInitialOutOfReach checks that the metrics decide if the initial count can't be reached, or only in part.
 func TestInitialOutOfReach(t *testing.T) {
 	for name, test := range map[string]struct {
 		initial int
@@ -229,7 +231,8 @@ func TestInitialOutOfReach(t *testing.T) {
 	}
 }
 
-// A guard that has never had a value says since when, until it has had one, and again where it asks something else.
+// TestGuardNeverTold checks that a guard that has never had a value reports since when, until it has one, and again if
+// it asks something else.
 func TestGuardNeverTold(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	var state State
@@ -251,10 +254,10 @@ func TestGuardNeverTold(t *testing.T) {
 		minute int
 		path   string
 		m      Measurement
-		since  int // the minute; -1 where it has had a value
+		since  int // the minute; -1 if it has had a value
 	}{
 		{0, "a", missing, 0}, {1, "a", missing, 0}, {2, "a", value, -1}, {3, "a", missing, -1}, {4, "b", missing, 4}, {5, "b", missing, 4},
-		{3, "b", missing, 3}, // the clock was put back
+		{3, "b", missing, 3}, // the clock was set back
 		{2, "b", value, -1},
 	} {
 		at := func(minute int) time.Time { return noon.Add(time.Duration(minute) * time.Minute) }

@@ -12,20 +12,20 @@ const defaultRecurrence = 3
 // heat scales a role by the heat of a metric, after P. Stolin, "Automated Deployment of Machine Learning Applications
 // on a Scalable Heterogeneous GPU-Accelerated Apache Spark Cluster" (2021).
 //
-// A metric that is at least at the upper threshold adds 1 to the heat, and one that is at most at the lower threshold takes 1 away; each of
-// them begins at 0 where the heat was of the other sign. In between, the heat goes a step towards 0. Where it comes to the recurrence factor
-// n or to −n, the role is scaled, and the heat is 0 again. The count is that of the Kubernetes autoscaler without a tolerance:
+// A metric at or above the upper threshold adds 1 to the heat, and one at or below the lower threshold subtracts 1;
+// either starts from 0 if the heat had the other sign. In between, the heat moves one step towards 0. When it reaches
+// the recurrence factor n or −n, the role is scaled and the heat is reset to 0. The count is that of the Kubernetes
+// autoscaler without a tolerance:
 //
 //	count = ⌈active × value / target⌉
 //
-// where active are the members that are ready, or those of them whose values are known. As in the publication, that
-// count is taken as it is: nothing keeps it from being smaller than the present count though the metric is hot, which
-// happens where members that were ordered are not ready yet. There, cooldowns are against that, and here, too, they are
-// the policy's: see [domain.ScalingBehaviour]. Unlike there, where nothing is evaluated in a cooldown, the heat counts
-// during one as at any other time.
+// where active are the ready members, or those of them whose values are known. As in the publication, the count is used
+// as it is. It may be smaller than the present count although the metric is hot, which happens while ordered members
+// are not ready yet. Cooldowns prevent that there, and here, too, they belong to the policy: see
+// [domain.ScalingBehaviour]. Unlike there, where nothing is evaluated during a cooldown, the heat keeps counting.
 //
-// A metric that is neither hot nor cold enough abstains with its count, for when another one is: the largest count of
-// all metrics is taken.
+// A metric that is neither hot nor cold enough abstains with its count, which matters if another metric acts, as the
+// largest count of all metrics is used.
 func heat(a domain.HeatAlgorithm, m *Memory, in asking) proposal {
 	u := in.metric.Value
 	if !finite(u) {

@@ -57,8 +57,7 @@ func TestHeat(t *testing.T) {
 	}
 }
 
-// TestHeatPublished goes through a run with the published configuration, in which no cooldown keeps the heat from being
-// looked at.
+// TestHeatPublished simulates a run with the published configuration. No cooldown stops the heat from being evaluated.
 func TestHeatPublished(t *testing.T) {
 	type change struct {
 		Seconds, Workers int

@@ -2,32 +2,32 @@ package autoscale
 
 import "math"
 
-// histogram is how much weight values have, in buckets that grow by bucketGrowth each, as those of Kubernetes' Vertical
-// Pod Autoscaler (pkg/recommender/util/histogram_options.go) do: a percentile of it is at most that much too large. It
-// is some 2 KB of JSON.
+// histogram holds weights of values, in buckets that each grow by bucketGrowth, as in Kubernetes' Vertical Pod
+// Autoscaler (pkg/recommender/util/histogram_options.go): a percentile is too large by at most that factor. It is some
+// 2 KB of JSON.
 type histogram struct {
-	// First is the number of the first bucket that has a weight, and Weights are those from there on.
+	// First is the number of the first bucket with a weight, and Weights are those from there on.
 	First   int       `json:"first,omitempty"`
 	Weights []float32 `json:"weights,omitempty"`
 }
 
 const (
 	bucketGrowth = 1.05
-	// buckets is their number: the last one begins at some 300,000 times the size of the first.
+	// buckets is the number of buckets. The last one begins at some 300,000 times the size of the first.
 	buckets = 200
-	// negligible is the part of all weight below which that of a bucket at either end is forgotten.
+	// negligible is the fraction of the total weight below which buckets at either end are dropped.
 	negligible = 1e-5
-	// mostWeight bounds the weight of a bucket: no role of any size comes to that.
+	// mostWeight bounds the weight of a bucket, far beyond any real role's.
 	mostWeight = 1e15
 )
 
-// bucketOf returns the number of the bucket that has a value, where the first one has the values up to least.
+// bucketOf returns the number of the bucket for a value. The first bucket holds the values up to least.
 func bucketOf(value, least float64) int {
 	at := math.Floor(math.Log(value/least*(bucketGrowth-1)+1) / math.Log(bucketGrowth))
 	return int(min(max(at, 0), buckets-1))
 }
 
-// bucketEnd is the largest value of a bucket.
+// bucketEnd returns the largest value of a bucket.
 func bucketEnd(bucket int, least float64) float64 {
 	return least * (math.Pow(bucketGrowth, float64(bucket+1)) - 1) / (bucketGrowth - 1)
 }
@@ -48,7 +48,7 @@ func (h *histogram) add(bucket int, weight float64) {
 	*w = float32(min(float64(*w)+weight, mostWeight))
 }
 
-// decay has all weights be a part of what they were, and forgets at both ends what is of no account any more.
+// decay multiplies all weights by part, and drops negligible ones at both ends.
 func (h *histogram) decay(part float64) {
 	for i := range h.Weights {
 		h.Weights[i] = float32(float64(h.Weights[i]) * part)
@@ -73,8 +73,8 @@ func (h *histogram) total() float64 {
 	return total
 }
 
-// percentile returns the first bucket up to which there is a share of all weight, from 0 to 1, and false where there is
-// none.
+// percentile returns the first bucket up to which there is this share of the total weight, from 0 to 1; false if the
+// histogram is empty.
 func (h *histogram) percentile(share float64) (bucket int, known bool) {
 	total := h.total()
 	if total <= 0 {
@@ -89,7 +89,7 @@ func (h *histogram) percentile(share float64) (bucket int, known bool) {
 	return h.First + len(h.Weights) - 1, true
 }
 
-// sound reports whether it may have come of adding and decaying.
+// sound reports whether the histogram could result from adding and decaying.
 func (h *histogram) sound() bool {
 	if h.First < 0 || h.First+len(h.Weights) > buckets {
 		return false

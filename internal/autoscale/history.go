@@ -15,87 +15,85 @@ import (
 type Entry struct {
 	// Policy is the key of the policy, <group>/<role>.
 	Policy string `json:"policy"`
-	// At and Until are the times of the first and of the last decision that it stands for, and Decisions is how many
-	// those are. All else is of the last one.
+	// At and Until are the times of the first and last decision of the entry, and Decisions how many there are.
+	// Everything else is from the last one.
 	At        time.Time `json:"at"`
 	Until     time.Time `json:"until"`
 	Decisions int       `json:"decisions"`
-	// From is the count that there was, and To the one that was decided on, of which Outcome tells what came.
+	// From is the count before and To the decided count; Outcome says what happened.
 	From int `json:"from"`
 	To   int `json:"to"`
-	// Ready is how many members did their work.
+	// Ready is how many members were working.
 	Ready int `json:"ready"`
 	// Metrics are what the metrics and schedules asked for.
 	Metrics []EntryMetric `json:"metrics,omitempty"`
-	// Guards are what the guards that ask sources were told.
+	// Guards are the values of the guards that ask sources.
 	Guards []EntryGuard `json:"guards,omitempty"`
-	// Vertical is what members should request, of the resources that the policy scales vertically.
+	// Vertical is what members should request of the resources that the policy scales vertically.
 	Vertical []EntryVertical `json:"vertical,omitempty"`
-	// Resized says in words what came of having members that are started request something else; "" where nothing was
-	// to be moved.
+	// Resized says what happened when the request of newly started members was to change; "" if it was not.
 	Resized string `json:"resized,omitempty"`
-	// Changed say in words which guards and bounds changed what was asked for.
+	// Changed says which guards and bounds changed what was asked for.
 	Changed []string `json:"changed,omitempty"`
 	Outcome Outcome  `json:"outcome"`
-	// OutcomeWhy says in words what came of the decision, where there is more to say.
+	// OutcomeWhy adds details to Outcome, if there are any.
 	OutcomeWhy string `json:"outcome_why,omitempty"`
-	// Change is the ID of the change that hooks of the user's were told of.
+	// Change is the ID of the change that the user's hooks were called for.
 	Change string `json:"change,omitempty"`
 }
 
 // EntryMetric is what a metric or a schedule asked for.
 type EntryMetric struct {
 	Name string `json:"name"`
-	// Value is the metric's; nil where there is none that was of use, and for schedules.
+	// Value is the metric's; nil if there was no usable one, and for schedules.
 	Value *float64 `json:"value,omitempty"`
-	// Age is how many seconds old it was, or that of one which was too old.
+	// Age is the age in seconds of the value, or of one that was too old.
 	Age float64 `json:"age_seconds,omitempty"`
-	// Count is what was asked for; nil where nothing was.
+	// Count is what was asked for; nil if nothing was.
 	Count *int `json:"count,omitempty"`
-	// Why says in words why.
+	// Why is the reason, in words.
 	Why string `json:"why,omitempty"`
 }
 
-// EntryGuard is what a guard was told by its source.
+// EntryGuard is the value of a guard's source.
 type EntryGuard struct {
 	Name string `json:"name"`
-	// Value is nil where there was none that was of use, and Why says why.
+	// Value is nil if there was no usable one, and Why says why.
 	Value *float64 `json:"value,omitempty"`
 	Why   string   `json:"why,omitempty"`
-	// Never tells that it has never had one.
+	// Never means that it has never had one.
 	Never bool `json:"never,omitempty"`
 }
 
 // EntryVertical is what a member should request of a resource.
 type EntryVertical struct {
-	// Name is ResourceCPUs or ResourceMemoryMiB, and Requested what a member requests of it that is started now; nil
-	// where that is nothing.
+	// Name is ResourceCPUs or ResourceMemoryMiB. Requested is what a newly started member requests of it; nil if
+	// nothing.
 	Name      string   `json:"name"`
 	Requested *float64 `json:"requested,omitempty"`
-	// Target, Lower and Upper are as in [Recommended], and Why says why.
+	// Target, Lower and Upper are as in [Recommended], and Why is the reason.
 	Target *float64 `json:"target,omitempty"`
 	Lower  *float64 `json:"lower,omitempty"`
 	Upper  *float64 `json:"upper,omitempty"`
 	Why    string   `json:"why,omitempty"`
 }
 
-// Outcome is what came of a decision.
+// Outcome is what happened after a decision.
 type Outcome string
 
-// What may come of a decision.
+// What can happen after a decision.
 const (
-	// OutcomeUnchanged is of a decision for the count that there was.
+	// OutcomeUnchanged: the decision was to keep the count.
 	OutcomeUnchanged Outcome = "unchanged"
-	// OutcomeDone is of one that was carried out, OutcomeHeld of one that something stood against, and OutcomeFailed of
-	// one that was tried in vain.
+	// OutcomeDone: carried out. OutcomeHeld: something prevented it. OutcomeFailed: tried, and failed.
 	OutcomeDone   Outcome = "done"
 	OutcomeHeld   Outcome = "held"
 	OutcomeFailed Outcome = "failed"
-	// OutcomeDryRun is of one that would have been carried out.
+	// OutcomeDryRun: would have been carried out.
 	OutcomeDryRun Outcome = "dry_run"
 )
 
-// NewEntry returns the entry of one decision of a policy, which is carried out if it is for another count.
+// NewEntry returns the entry of one decision of a policy. It assumes that a new count is carried out.
 func NewEntry(policy string, at time.Time, ready int, d Decision) Entry {
 	e := Entry{Policy: policy, At: at, Until: at, Decisions: 1, From: d.From, To: d.To, Ready: ready, Changed: d.Limits(), Outcome: OutcomeUnchanged}
 	if d.To != d.From {
@@ -124,7 +122,7 @@ func NewEntry(policy string, at time.Time, ready int, d Decision) Entry {
 	return e
 }
 
-// Why says in words why the decision is as it is, as [Decision.Why] does.
+// Why explains the decision, as [Decision.Why] does.
 func (e Entry) Why() string {
 	reasons := make([]string, 0, len(e.Metrics))
 	for _, m := range e.Metrics {
@@ -148,13 +146,13 @@ func (e Entry) Key() (group, role string) {
 	return group, role
 }
 
-// longestGap is how far apart two decisions of one entry may be. A controller that was away for longer left a gap that
-// is to be seen.
+// longestGap is the maximum time between two decisions of one entry. If the controller was away for longer, the gap has
+// to be visible.
 const longestGap = 10 * time.Minute
 
-// continues reports whether the entry says the same as the one before it of the same policy, but for numbers: both left
-// the count as it was, all metrics asked for the same, and those that asked for nothing, and what stood against what
-// was asked for, did so for the same reasons.
+// continues reports whether the entry says the same as the policy's entry before it, except for numbers: both left the
+// count as it was, all metrics asked for the same, and the reasons for what asked for nothing or was prevented are the
+// same.
 func (e *Entry) continues(before *Entry) bool {
 	return !e.Scaled() && !before.Scaled() && sameReason(e.Resized, before.Resized) &&
 		e.From == before.From && e.To == before.To && e.Outcome == before.Outcome && e.Change == before.Change && e.At.Sub(before.Until) <= longestGap &&
@@ -173,11 +171,11 @@ func (e *Entry) continues(before *Entry) bool {
 		})
 }
 
-// equal reports whether two numbers that may be missing are the same.
+// equal reports whether two optional numbers are the same.
 func equal(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// sameReason reports whether two texts have the same words, where those with a digit, such as numbers, times and the
-// names of members, are all the same.
+// sameReason reports whether two texts have the same words. Words with a digit, such as numbers, times and names of
+// members, all count as the same.
 func sameReason(a, b string) bool {
 	for a != b {
 		var word, other string
@@ -194,10 +192,10 @@ func sameReason(a, b string) bool {
 // Scaled reports whether the count was changed.
 func (e Entry) Scaled() bool { return e.From != e.To && e.Outcome == OutcomeDone }
 
-// longestText is how many bytes of a text are kept: programs of the user's may write more for a reason.
+// longestText is how many bytes of a text are kept. A user's program may give a longer reason.
 const longestText = 500
 
-// tidy has the entry be what is read back from where it was stored: with no more than is of use to a person.
+// tidy reduces the entry to what is stored and read back, with no more detail than is useful to people.
 func (e *Entry) tidy() {
 	e.At, e.Until = e.At.UTC().Truncate(time.Millisecond), e.Until.UTC().Truncate(time.Millisecond)
 	e.OutcomeWhy, e.Resized = shortened(e.OutcomeWhy), shortened(e.Resized)
@@ -246,7 +244,7 @@ func none[T any](list []T) []T {
 	return list
 }
 
-// shortened returns a text that is not too long, and that JSON can hold.
+// shortened returns a text that is not too long and is valid UTF-8.
 func shortened(text string) string {
 	const more = "…"
 	text = strings.ToValidUTF8(text, "\uFFFD")
@@ -260,7 +258,7 @@ func shortened(text string) string {
 	return text[:end] + more
 }
 
-// significant returns a value with its first seven digits; nil where it is none.
+// significant returns a value rounded to seven digits; nil if it is not finite.
 func significant(value float64) *float64 {
 	rounded, err := strconv.ParseFloat(strconv.FormatFloat(value, 'g', 7, 64), 64)
 	if err != nil || !finite(rounded) {
@@ -269,7 +267,7 @@ func significant(value float64) *float64 {
 	return &rounded
 }
 
-// The bounds of what is kept of a policy.
+// Limits of what is kept for each policy.
 const (
 	KeepHistory = 30 * 24 * time.Hour
 	KeepEntries = 10_000
@@ -277,11 +275,11 @@ const (
 
 // History is what policies decided. Its zero value is empty.
 type History struct {
-	entries []Entry // of each policy in their order
+	entries []Entry // those of each policy in order
 	last    map[string]int
 }
 
-// Add adds the next entry of a policy, or adds it to the one before, where it says the same.
+// Add adds the next entry of a policy, or merges it into the one before if it says the same.
 func (h *History) Add(e Entry) {
 	e.tidy()
 	at, known := h.last[e.Policy]
@@ -295,24 +293,24 @@ func (h *History) Add(e Entry) {
 	}
 	before := &h.entries[at]
 	e.At, e.Decisions = before.At, before.Decisions+e.Decisions
-	if e.Until.Before(before.Until) { // a clock that was put back
+	if e.Until.Before(before.Until) { // a clock that was set back
 		e.Until = before.Until
 	}
 	*before = e
 }
 
-// All returns all entries, those of each policy in their order.
+// All returns all entries, those of each policy in order.
 func (h *History) All() []Entry { return h.entries }
 
-// Selection says which entries somebody wants to see.
+// Selection says which entries to return.
 type Selection struct {
-	// Group and Role are those of the policies; all where they are empty.
+	// Group and Role select policies; empty means all.
 	Group, Role string
-	// Since leaves out what ended before; nothing where it is zero.
+	// Since omits what ended before; zero means nothing.
 	Since time.Time
-	// OnlyChanges leaves out decisions for the count that there was.
+	// OnlyChanges omits decisions that keep the count.
 	OnlyChanges bool
-	// Limit is how many entries there are at most, the newest; 0 sets no bound.
+	// Limit is the maximum number of entries, the newest; 0 means no limit.
 	Limit int
 }
 
@@ -322,7 +320,7 @@ func (s Selection) Covers(policy string) bool {
 	return (s.Group == "" || s.Group == group) && (s.Role == "" || s.Role == role)
 }
 
-// Entries returns the entries that are wanted, the newest last, within the bounds of what is kept.
+// Entries returns the selected entries, newest last, within the limits of what is kept.
 func (h *History) Entries(now time.Time, s Selection) []Entry {
 	since := now.Add(-KeepHistory)
 	if s.Since.After(since) {

@@ -11,31 +11,31 @@ import (
 // KeepBytes is how much is stored of the history of all policies of a cluster.
 const KeepBytes = 8_000_000
 
-// closedEntries is how many entries of each policy, the mean of them, a chunk has before it is closed: what goes on
-// begins anew in the next one.
+// closedEntries is how many entries per policy, on average, a chunk has before it is closed. An entry that continues
+// starts over in the next chunk.
 const closedEntries = 4
 
-// sizes are those of what is stored, in bytes.
+// sizes are sizes of stored chunks, in bytes.
 type sizes struct {
-	// A chunk is closed once it is as large as closed, but not before it has closedEntries, unless it is as large as
-	// late. It is never larger than most.
+	// A chunk of size closed is closed once it has closedEntries, one of size late in any case. It is never larger than
+	// most.
 	closed, late, most int
-	// all is that of all chunks.
+	// all is the total size of all chunks.
 	all int
 }
 
-// storedSizes has chunks closed that are small: each addition has all of the newest one written again, and what is
-// written to a Swarm stays in the memory of its managers until they take their next snapshot.
+// storedSizes keeps chunks small: each addition rewrites all of the newest one, and what is written to a Swarm stays in
+// its managers' memory until their next snapshot.
 var storedSizes = sizes{closed: 50_000, late: HistoryKind.MaxBytes / 2, most: HistoryKind.MaxBytes, all: KeepBytes}
 
-// Archive is the history of a cluster's policies as it is stored, as far as whoever adds to it has to know it. It is
-// written in chunks, of which only the newest one is written again: what was decided since it was begun is added to it,
-// until it is closed. An entry that goes on beyond that is found in both, and is put together by whoever reads them.
+// Archive is the stored history of a cluster's policies, as far as the writer needs it. It is written in chunks, of
+// which only the newest is rewritten: new decisions are added to it until it is closed. An entry that continues beyond
+// that is in both chunks, and readers merge it.
 type Archive struct {
 	sizes  sizes
 	chunks []chunk // the oldest first
-	// newest is what is in the last of the chunks, where that is not closed, and else what will be in the next one. It
-	// is dirty where it holds more than was stored.
+	// newest is the content of the last chunk if that is open, and of the next one otherwise. dirty means that it holds
+	// more than was stored.
 	newest History
 	open   bool
 	dirty  bool
@@ -47,18 +47,18 @@ type Archive struct {
 type chunk struct {
 	number, size int
 	until        time.Time
-	data         []byte // of one that is not stored yet
+	data         []byte // if it is not stored yet
 }
 
-// OpenArchive returns the archive of what is stored, by name. What can't be read is an error that names it, and the
-// archive does without: it begins another chunk.
+// OpenArchive returns the archive of stored chunks, by name. If some can't be read, it returns an error that names
+// them, and the archive works without them, beginning with a new chunk.
 func OpenArchive(stored map[string][]byte, now time.Time) (*Archive, error) {
 	return openArchive(stored, now, storedSizes)
 }
 
 func openArchive(stored map[string][]byte, now time.Time, s sizes) (*Archive, error) {
 	a := &Archive{sizes: s, next: 1}
-	until := now // what can't be read is taken to be as old as what follows it
+	until := now // an unreadable chunk counts as old as the one after it
 	numbers, faults := numbersOf(stored)
 	for _, number := range slices.Backward(numbers) {
 		data := stored[chunkName(number)]
@@ -94,7 +94,7 @@ func numbersOf(stored map[string][]byte) (numbers []int, faults []error) {
 	return numbers, faults
 }
 
-// full reports whether nothing is added to a chunk.
+// full reports whether nothing is added to a chunk any more.
 func (s sizes) full(entries []Entry, size int) bool {
 	policies := map[string]bool{}
 	for i := range entries {
@@ -115,11 +115,10 @@ func (a *Archive) Add(e Entry) {
 	a.dirty = true
 }
 
-// Pack returns the chunks that have to be stored, in this order, and then the names of those that have to be removed:
-// what is older than [KeepHistory], and the oldest of what is more than [KeepBytes]. It returns them again until it was
-// told of each that this was done.
+// Pack returns the chunks to store, in this order, and then the names of those to remove: those older than
+// [KeepHistory], and the oldest beyond [KeepBytes]. It returns each again until it is reported as done.
 //
-// An entry that can't be stored is an error, and is left out of the history; the others are stored all the same.
+// If an entry can't be stored, that is an error, and it is left out of the history. The others are stored anyway.
 func (a *Archive) Pack(now time.Time) (put []Chunk, remove []string, err error) {
 	if a.dirty {
 		err = a.pack()
@@ -143,7 +142,7 @@ func (a *Archive) Pack(now time.Time) (put []Chunk, remove []string, err error) 
 	return put, remove, err
 }
 
-// Stored tells that a chunk was stored as [Archive.Pack] returned it last.
+// Stored reports that a chunk was stored as [Archive.Pack] last returned it.
 func (a *Archive) Stored(name string) {
 	for i := range a.chunks {
 		if chunkName(a.chunks[i].number) == name {
@@ -155,12 +154,12 @@ func (a *Archive) Stored(name string) {
 	}
 }
 
-// Removed tells that a chunk was removed.
+// Removed reports that a chunk was removed.
 func (a *Archive) Removed(name string) {
 	a.chunks = slices.DeleteFunc(a.chunks, func(c chunk) bool { return chunkName(c.number) == name })
 }
 
-// Newest is the size in bytes of the chunk that is written again with the next entry; 0 where there is none.
+// Newest returns the size in bytes of the chunk that the next entry rewrites; 0 if there is none.
 func (a *Archive) Newest() int {
 	if !a.open {
 		return 0
@@ -168,13 +167,13 @@ func (a *Archive) Newest() int {
 	return a.chunks[len(a.chunks)-1].size
 }
 
-// pack has the newest entries be in chunks, of which all but the last are closed.
+// pack puts the newest entries into chunks, of which all but the last are closed.
 func (a *Archive) pack() error {
 	parts, err := parted(a.newest.entries, a.sizes.most)
 	a.newest, a.dirty = History{}, false
 	for i, part := range parts {
 		if a.open {
-			a.chunks = a.chunks[:len(a.chunks)-1] // which is written again
+			a.chunks = a.chunks[:len(a.chunks)-1] // it is rewritten
 		} else {
 			a.next++
 		}
@@ -187,13 +186,13 @@ func (a *Archive) pack() error {
 	return err
 }
 
-// packed are entries, and the chunk that they are in.
+// packed is a chunk and its entries.
 type packed struct {
 	entries []Entry
 	data    []byte
 }
 
-// parted returns entries in as many chunks of a size as it takes.
+// parted splits entries into as many chunks of at most this size as needed.
 func parted(entries []Entry, most int) ([]packed, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -213,8 +212,8 @@ func parted(entries []Entry, most int) ([]packed, error) {
 	return append(first, second...), errors.Join(errFirst, errSecond)
 }
 
-// ReadHistory returns what is wanted of a history that is stored, by the names of its chunks, the newest last. What
-// can't be read is an error that names it, beside what can.
+// ReadHistory returns the selected entries of a stored history, given its chunks by name, newest last. Chunks that
+// can't be read are named in the error, which comes with the readable rest.
 func ReadHistory(stored map[string][]byte, now time.Time, s Selection) ([]Entry, error) {
 	var h History
 	numbers, faults := numbersOf(stored)

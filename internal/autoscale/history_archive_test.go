@@ -15,13 +15,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// small are sizes that some entries fill.
+// small are sizes that a few entries fill.
 var small = sizes{closed: 1500, late: 3000, most: 4000, all: 1 << 20}
 
 // store is where chunks are stored.
 type store map[string][]byte
 
-// take stores what an archive has to be stored, and removes what it wants removed, but for what fails.
+// take stores and removes what an archive wants stored and removed, up to the first failure.
 func (s store) take(a *Archive, now time.Time, fails func(name string) bool) error {
 	put, remove, err := a.Pack(now)
 	for _, c := range put {
@@ -53,9 +53,8 @@ func opened(t testing.TB, s store, now time.Time, with sizes) *Archive {
 	return a
 }
 
-// Whatever is added, and however often it is stored, stored in vain and opened again meanwhile: what was stored is read
-// as one history of it would have it, in chunks within their sizes, of which each is written for the last time when it
-// is closed.
+// TestArchiveProperty checks that, however often an archive is stored, fails to store and is reopened, it reads as one
+// history, in chunks within their sizes, none of which is rewritten after it is closed.
 func TestArchiveProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stored, now := store{}, noon
@@ -133,7 +132,8 @@ func TestArchiveProperty(t *testing.T) {
 	})
 }
 
-// What is too much for one chunk is in several at once, and what is too large for any is left out and told.
+// TestArchiveSplits checks that what is too much for one chunk goes into several at once, and that an entry too large
+// for any is left out and reported.
 func TestArchiveSplits(t *testing.T) {
 	stored := store{}
 	a := opened(t, stored, noon, small)
@@ -164,8 +164,8 @@ func TestArchiveSplits(t *testing.T) {
 	}
 }
 
-// fill adds entries that change the count until so many chunks are stored, one a minute, and returns the time of the
-// last.
+// fill adds entries that change the count, one per minute, until this many chunks are stored, and returns the time of
+// the last.
 func fill(t testing.TB, s store, a *Archive, start time.Time, chunks int) (now time.Time) {
 	t.Helper()
 	for now = start; len(s) < chunks; now = now.Add(time.Minute) {
@@ -179,7 +179,8 @@ func fill(t testing.TB, s store, a *Archive, start time.Time, chunks int) (now t
 
 func names(s store) string { return strings.Join(slices.Sorted(maps.Keys(s)), " ") }
 
-// The oldest chunks go: those that are too old, and those of what is too much.
+// TestArchiveForgets checks that the oldest chunks are removed: those that are too old, and those beyond the total
+// size.
 func TestArchiveForgets(t *testing.T) {
 	stored := store{}
 	a := opened(t, stored, noon, small)
@@ -224,7 +225,8 @@ func TestArchiveForgets(t *testing.T) {
 	}
 }
 
-// What can't be read is named, and left alone; the history goes on in another chunk, and the rest of it is read.
+// TestCorruptChunks checks that unreadable chunks are named and left alone, that the history continues in another
+// chunk, and that the rest of it is read.
 func TestCorruptChunks(t *testing.T) {
 	line := func(e Entry) []byte {
 		text, err := json.Marshal(e)
@@ -280,7 +282,7 @@ func TestCorruptChunks(t *testing.T) {
 			if len(kept) != 2 || kept[1].To != 3 {
 				t.Errorf("what is read is %+v", kept)
 			}
-			// It goes when it is old enough for sure.
+			// It is removed once it is certainly old enough.
 			for _, step := range []struct {
 				at   time.Duration
 				left string
@@ -293,7 +295,7 @@ func TestCorruptChunks(t *testing.T) {
 	}
 }
 
-// What has another name is none of the history's.
+// TestForeignChunks checks that items with other names are not part of the history.
 func TestForeignChunks(t *testing.T) {
 	for _, name := range []string{"", "x", "0", "01", "-1", "+1", "9999999999999999", "scaling-history-1"} {
 		stored := store{name: []byte("x")}
@@ -308,7 +310,8 @@ func TestForeignChunks(t *testing.T) {
 	}
 }
 
-// Whatever is stored is read or refused, and what is read of it is the same once it was stored again.
+// FuzzUnpack checks that stored data is either read or rejected, and that what is read stays the same after it is
+// stored again.
 func FuzzUnpack(f *testing.F) {
 	for _, lines := range []string{
 		"", "{\"version\":1}\n", "{\"version\":1}\n{\"policy\":\"a/b\",\"decisions\":1}\n",

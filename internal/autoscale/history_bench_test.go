@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// recorded returns what so many policies decide, once each in each round, with loads that wander: what is recorded of a
-// busy cluster.
+// recorded returns a function for the decisions of this many policies, one each per round, with fluctuating loads, as
+// in a busy cluster.
 func recorded(policies int) (round func(now time.Time) []Entry) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // the same each time
 	type role struct {
@@ -50,8 +50,7 @@ func recorded(policies int) (round func(now time.Time) []Entry) {
 	}
 }
 
-// BenchmarkHistory tells what it takes to record a round of decisions of a thousand policies, and to have it stored
-// after each.
+// BenchmarkHistory measures recording a round of decisions of a thousand policies, and storing it after each round.
 func BenchmarkHistory(b *testing.B) {
 	const policies, every = 1000, 5 * time.Second
 	archive, err := OpenArchive(nil, time.Unix(1.8e9, 0))

@@ -14,10 +14,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// A history is stored in chunks. A chunk is JSON, compressed with Zstandard (RFC 8878): a line that says what it is,
-// and a line for each entry.
+// A history is stored in chunks. A chunk is JSON, compressed with Zstandard (RFC 8878): a header line, and a line for
+// each entry.
 
-// HistoryKind is the kind of the items that are chunks. Their names are numbers.
+// HistoryKind is the kind of stored chunks. Their names are numbers.
 var HistoryKind = domain.Kind{Name: "scaling-history", Noun: "part of the history of scaling", MaxBytes: 400_000}
 
 // Chunk is a part of a history as it is stored.
@@ -26,10 +26,10 @@ type Chunk struct {
 	Data []byte
 }
 
-// lastChunk is a number that no history comes to, one chunk a second for 30 years.
+// lastChunk is a number that no history reaches: one chunk per second for 30 years.
 const lastChunk = 1_000_000_000
 
-// maxUnpacked bounds what a chunk may come to when it is read, which is a hundred times what was ever written to one.
+// maxUnpacked limits the size of an unpacked chunk, to a hundred times what was ever written to one.
 const maxUnpacked = 256 << 20
 
 func chunkName(number int) string { return strconv.Itoa(number) }
@@ -43,9 +43,9 @@ func chunkNumber(name string) (int, error) {
 	return number, nil
 }
 
-// ChunkError tells of what is stored among the chunks of a history and is none.
+// ChunkError reports a stored item that is not a readable chunk of a history.
 type ChunkError struct {
-	// Name is that of the chunk.
+	// Name is the name of the chunk.
 	Name string
 	Err  error
 }
@@ -76,7 +76,7 @@ var (
 	})
 )
 
-// pack returns entries as a chunk has them.
+// pack encodes entries as a chunk.
 func pack(entries []Entry) ([]byte, error) {
 	var lines bytes.Buffer
 	to := json.NewEncoder(&lines)
@@ -92,7 +92,7 @@ func pack(entries []Entry) ([]byte, error) {
 	return packer().EncodeAll(lines.Bytes(), nil), nil
 }
 
-// unpack reads the entries of a chunk, those of the policies that are wanted.
+// unpack decodes the entries of a chunk, of the selected policies.
 func unpack(data []byte, s Selection) ([]Entry, error) {
 	lines, err := unpacker().DecodeAll(data, nil)
 	if err != nil {
@@ -131,8 +131,8 @@ func unpack(data []byte, s Selection) ([]Entry, error) {
 	return entries, nil
 }
 
-// beginning is what the lines of all entries begin with that may be wanted: to decode the others would take ten times
-// as long.
+// beginning returns the text that lines of selected entries begin with. Decoding the others would take ten times as
+// long.
 func (s Selection) beginning() []byte {
 	if s.Group == "" {
 		return nil
@@ -140,7 +140,7 @@ func (s Selection) beginning() []byte {
 	return []byte(`{"policy":"` + s.Group + "/" + s.Role)
 }
 
-// lastIn is when the last decision was made of some.
+// lastIn returns when the last decision of these entries was made.
 func lastIn(entries []Entry) (last time.Time) {
 	for i := range entries {
 		if entries[i].Until.After(last) {

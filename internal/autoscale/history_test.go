@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// entryOf is a decision of a policy about two metrics, of which one is missing.
+// entryOf returns a decision of a policy with two metrics, of which one is missing.
 func entryOf(policy string, at time.Time, from, to int) Entry {
 	e := Entry{
 		Policy: policy, At: at, Until: at, Decisions: 1, From: from, To: to, Ready: from, Outcome: OutcomeUnchanged,
@@ -74,7 +74,7 @@ func TestNewEntry(t *testing.T) {
 	}
 }
 
-// A line of JSON says all, and is one line.
+// TestEntryJSON checks that the JSON has everything, on one line.
 func TestEntryJSON(t *testing.T) {
 	e := entryOf("job/worker", noon, 4, 6)
 	e.Changed = []string{"two\nlines"}
@@ -100,7 +100,7 @@ func TestEntryJSON(t *testing.T) {
 	}
 }
 
-// What says the same again is one entry, with the last values and reasons.
+// TestHistoryMerges checks that repetitions become one entry, with the latest values and reasons.
 func TestHistoryMerges(t *testing.T) {
 	const gap = 5 * time.Second
 	for name, test := range map[string]struct {
@@ -166,7 +166,7 @@ func TestHistoryMerges(t *testing.T) {
 	}
 }
 
-// held is a decision for 6 members that something stood against.
+// held returns a decision for 6 members that something prevented.
 func held(e Entry, why string) Entry {
 	e.To, e.Outcome, e.OutcomeWhy = 6, OutcomeHeld, why
 	return e
@@ -182,7 +182,7 @@ func TestHistoryEntries(t *testing.T) {
 	add("a/ps", 59*time.Minute, 4, 4)
 	add("a/worker", 50*time.Minute, 2, 3)
 	h.Add(func() Entry { e := entryOf("b/worker", noon.Add(-40*time.Minute), 8, 8); return held(e, "an apply") }())
-	quiet := entryOf("c/worker", noon.Add(-3*time.Hour), 1, 1) // is the oldest, and was decided last
+	quiet := entryOf("c/worker", noon.Add(-3*time.Hour), 1, 1) // the oldest, but decided last
 	for range 40 {
 		h.Add(quiet)
 		quiet.At = quiet.At.Add(5 * time.Minute)
@@ -216,7 +216,7 @@ func TestHistoryEntries(t *testing.T) {
 	}
 }
 
-// Of a policy that goes back and forth there are so many entries, and all of another one.
+// TestHistoryIsBounded checks that the entries of an oscillating policy are limited, and all of another one are kept.
 func TestHistoryIsBounded(t *testing.T) {
 	var h History
 	h.Add(entryOf("a/ps", noon.Add(-time.Hour), 1, 2))
@@ -229,7 +229,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// Texts of others are cut short where they are long, and repaired where they are none.
+// TestEntriesAreTidied checks that foreign texts are shortened if too long, and repaired if not valid UTF-8.
 func TestEntriesAreTidied(t *testing.T) {
 	e := entryOf("a/worker", noon.Add(123456789), 1, 2)
 	e.OutcomeWhy = "the drain hook said \xff\"" + strings.Repeat("ä", 1000)

@@ -2,18 +2,17 @@ package autoscale
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 
-// Room is what there is for further members of a role.
+// Room is the room for further members of a role.
 type Room struct {
-	// More is how many fit beside all that is there, up to what anybody asks for, and Short says what is in the way of
-	// more; "" where nothing is.
+	// More is how many more fit, up to what anybody asks for. Short says what prevents more; "" if nothing does.
 	More  int
 	Short string
-	// Why says why it is not known; "" where it is.
+	// Why says why it is not known; "" if it is.
 	Why string
 }
 
-// idleRoom asks for as many members as there is room for. It never asks for fewer than there are: who gives room back,
-// and to whom, is decided by priority, so that two roles of one priority never take it from each other.
+// idleRoom asks for as many members as there is room for. It never asks for fewer than there are: priority decides who
+// yields room to whom, so that two roles of equal priority never take it from each other.
 func idleRoom(a domain.IdleRoomAlgorithm, in asking) proposal {
 	switch room := in.room; {
 	case in.count >= in.policy.Max:
@@ -33,8 +32,7 @@ func idleRoom(a domain.IdleRoomAlgorithm, in asking) proposal {
 	}
 }
 
-// RoomToAsk is for how many more members of a role with a count the policy would want to know whether there is room; 0
-// where it does not want to.
+// RoomToAsk returns for how many more members the policy wants to know whether there is room; 0 if it does not.
 func (a *Autoscaler) RoomToAsk(count int) int {
 	most := 0
 	for i := range a.follows {

@@ -54,8 +54,8 @@ func idler(t *testing.T, changes ...func(p *domain.AutoscalingPolicy)) *Autoscal
 	return a
 }
 
-// A role gives way at once, whatever damps its metrics: guards alone keep it from it, and then as a whole. It never
-// goes below its least count.
+// TestYields checks that a role yields at once, whatever damps its metrics. Only guards can prevent it, and then
+// completely; it never goes below its minimum.
 func TestYields(t *testing.T) {
 	urgent := func(count int) *Yield { return &Yield{Count: count, For: `group "urgent", with priority 10`} }
 	page := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: "n"}}
@@ -98,7 +98,7 @@ func TestYields(t *testing.T) {
 	}
 }
 
-// What a role can be brought down to is told without asking it to: by its guards.
+// TestSpare checks that the lowest possible count is known without asking the role to yield, from its guards.
 func TestSpare(t *testing.T) {
 	page := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: "n"}}
 	a := idler(t, func(p *domain.AutoscalingPolicy) { p.Guards.AtLeast = &page })

@@ -11,54 +11,54 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Job is a model of a job that ends: a training that a number of members work at together. It is made of times that
-// somebody measured with constant counts, and of what a change of the count costs.
+// Job models a job that ends: training by a number of members together. It consists of times measured with constant
+// counts, and of what a change of the count costs.
 //
-// The speed of n members is 1/T(n), where T is how long the whole job takes with them. It is linear in n between two
-// neighbours in the table, and that of the nearest one beyond its ends: nothing is made up there. Without members,
-// nothing gets on.
+// The speed of n members is 1/T(n), where T is how long the whole job takes with them. Between two neighbours in the
+// table it is interpolated linearly in n; beyond the ends it is that of the nearest entry, so that nothing is made up.
+// Without members, there is no progress.
 //
-// A change that takes effect, whether members have become ready or have gone, stops the job for the pause: executors
-// register, and partitions are distributed again. One that takes effect during a pause has it begin anew. Members that
-// are ordered take the startup to be ready, as in [Model], and those that are removed are gone at once.
+// A change that takes effect, because members have become ready or are gone, stops the job for the pause, in which
+// executors register and partitions are redistributed. One that takes effect during a pause restarts the pause. Ordered
+// members take the startup to be ready, as in [Model]; removed ones are gone at once.
 //
-// What members are busy with is the work alone, which is the same whatever their number: their mean utilisation is in
-// proportion to their speed, divided by their number, and 0 in a pause.
+// Members are only busy with the work, which is the same whatever their number: their mean utilisation is proportional
+// to their speed divided by their number, and 0 during a pause.
 type Job struct {
 	// Times are how long the whole job takes, by the number of members.
 	Times map[int]time.Duration
-	// Startup is how long a member takes from the decision until it is ready, and Pause for how long nothing gets on
+	// Startup is how long a member takes from the decision until it is ready. Pause is how long there is no progress
 	// after a change took effect.
 	Startup, Pause time.Duration
-	// Busy is the utilisation in percent of a member of the smallest count in the table, while the job gets on.
+	// Busy is the utilisation in percent of a member at the smallest count in the table, while the job progresses.
 	Busy float64
-	// Signals say by the names of the policy's metrics what each shows, SignalUtilisation or SignalProgress; the former
-	// for those that are not there.
+	// Signals say what each of the policy's metrics shows, by name: SignalProgress, or SignalUtilisation, which is the
+	// default.
 	Signals map[string]Signal
 }
 
-// SignalProgress is the share of a job that is done a second: 0 in a pause. Only a [Job] shows it, and so it is not
-// among [Signals].
+// SignalProgress is the fraction of a job done per second; 0 during a pause. Only a [Job] shows it, so it is not among
+// [Signals].
 const SignalProgress Signal = "progress"
 
-// JobRun is what a policy makes of a run of a job.
+// JobRun is the result of a policy over a run of a job.
 type JobRun struct {
 	// Took is how long it took.
 	Took time.Duration
-	// MemberSeconds are the seconds of all members that were ordered, from then until the end of the job.
+	// MemberSeconds are the seconds of all members, from when they were ordered until the end of the job.
 	MemberSeconds float64
-	// Steps are the changes of the count, in their order; the first is the count at the beginning, From 0. Times are
-	// since 1970.
+	// Steps are the changes of the count in order. The first is the count at the beginning, with From 0. Times are
+	// counted from 1970.
 	Steps []Step
 }
 
-// Changes is the number of changes of the count in the run.
+// Changes returns the number of changes of the count in the run.
 func (r JobRun) Changes() int { return len(r.Steps) - 1 }
 
-// Last is the count at the end of the run.
+// Last returns the count at the end of the run.
 func (r JobRun) Last() int { return r.Steps[len(r.Steps)-1].To }
 
-// RunJob has a policy that knows nothing yet decide over a run of a job. See [RunJobs].
+// RunJob simulates a run of a job with a policy that has learned nothing yet. See [RunJobs].
 func RunJob(policy domain.AutoscalingPolicy, job Job) (JobRun, error) {
 	runs, err := RunJobs(policy, job, 1)
 	if err != nil {
@@ -67,9 +67,9 @@ func RunJob(policy domain.AutoscalingPolicy, job Job) (JobRun, error) {
 	return runs[0], nil
 }
 
-// RunJobs has a policy decide over runs of a job, one after another, with a role that stands meanwhile: each begins
-// with the count that the one before ended with, and the policy remembers what it has learned. Between two, there are
-// neither metrics nor decisions, for long enough that all members are ready that were ordered. Nothing is touched.
+// RunJobs simulates runs of a job one after another, with a role that keeps running in between: each begins with the
+// count that the one before ended with, and the policy remembers what it has learned. Between two runs there are
+// neither metrics nor decisions, for long enough that all ordered members become ready. It has no side effects.
 func RunJobs(policy domain.AutoscalingPolicy, job Job, runs int) ([]JobRun, error) {
 	if err := job.validate(policy); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func RunJobs(policy domain.AutoscalingPolicy, job Job, runs int) ([]JobRun, erro
 	return all, nil
 }
 
-// validate returns what makes a job no model.
+// validate returns why the job is invalid.
 func (j Job) validate(policy domain.AutoscalingPolicy) error {
 	if len(j.Times) == 0 || j.Startup < 0 || j.Pause < 0 || !(j.Busy >= 0) || j.Busy > 100 {
 		return fmt.Errorf("a job of %d times, a startup of %s, a pause of %s and members that are busy to %g %% is no model",
@@ -109,20 +109,20 @@ func (j Job) validate(policy domain.AutoscalingPolicy) error {
 	return nil
 }
 
-// jobSimulation is a model of runs under way.
+// jobSimulation is a simulation of runs in progress.
 type jobSimulation struct {
 	crew
 
 	scaler   *Autoscaler
 	job      Job
-	counts   []int // those of the job's table, the smallest first
+	counts   []int // those of the job's table, smallest first
 	now      time.Time
 	state    State
 	decision Decision
 }
 
-// maxSlowdown is by which factor a run may take longer than the slowest one in the table: one that does is stopped
-// again and again.
+// maxSlowdown is by which factor a run may take longer than the slowest one in the table. One that does is being
+// stopped again and again.
 const maxSlowdown = 100
 
 func (s *jobSimulation) run() (JobRun, error) {
@@ -175,7 +175,7 @@ func (s *jobSimulation) run() (JobRun, error) {
 	}
 }
 
-// decide has the policy decide, and orders and removes members.
+// decide makes a decision, and orders and removes members.
 func (s *jobSimulation) decide(run *JobRun, paused bool) {
 	speed := s.speed(s.ready)
 	if paused {
@@ -204,7 +204,7 @@ func (s *jobSimulation) decide(run *JobRun, paused bool) {
 	}
 }
 
-// speed is the share of the job that a number of ready members does in a second.
+// speed returns the fraction of the job that a number of ready members does per second.
 func (s *jobSimulation) speed(members int) float64 {
 	if members <= 0 {
 		return 0
@@ -221,8 +221,7 @@ func (s *jobSimulation) speed(members int) float64 {
 	return (1-share)*at(i-1) + share*at(i)
 }
 
-// TimeWith is how long the job takes with a constant number of members, 1 or more, that are all ready from the
-// beginning.
+// TimeWith returns how long the job takes with a constant number of members, at least 1, all ready from the beginning.
 func (j Job) TimeWith(members int) time.Duration {
 	if took, there := j.Times[members]; there {
 		return took

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// jobOf is a job by the seconds that some counts take.
+// jobOf returns a job from the seconds that some counts take.
 func jobOf(seconds map[int]int) Job {
 	j := Job{Times: map[int]time.Duration{}, Busy: 100, Signals: map[string]Signal{"progress": SignalProgress}}
 	for members, took := range seconds {
@@ -20,8 +20,8 @@ func jobOf(seconds map[int]int) Job {
 	return j
 }
 
-// stepping is a policy of counts from 1 that adds a member while they are busy and removes one while they are not,
-// where there are such thresholds.
+// stepping returns a policy with counts from 1 that adds a member while they are busy and removes one while they are
+// not, if the thresholds are given.
 func stepping(initial, most int, lower, upper *float64) domain.AutoscalingPolicy {
 	policy := policyOf(map[string]domain.ScalingMetric{
 		"cpu": {Algorithm: domain.ScalingAlgorithm{Threshold: &domain.ThresholdAlgorithm{Lower: lower, Upper: upper}}},
@@ -34,7 +34,7 @@ func TestJobTimeWith(t *testing.T) {
 	j := jobOf(map[int]int{2: 100, 4: 50, 8: 200})
 	for members, want := range map[int]time.Duration{
 		1: 100 * time.Second, 2: 100 * time.Second,
-		3: 66667 * time.Millisecond, // half way from 1 % to 2 % a second
+		3: 66667 * time.Millisecond, // half way from 1 % to 2 % per second
 		4: 50 * time.Second,
 		5: 61538 * time.Millisecond, // a quarter of the way from 2 % to 0.5 %
 		8: 200 * time.Second, 9: 200 * time.Second, 1000: 200 * time.Second,
@@ -45,7 +45,8 @@ func TestJobTimeWith(t *testing.T) {
 	}
 }
 
-// With a constant count, a job takes what its table says, whatever a change would cost, and whenever it is decided.
+// TestRunJobWithAConstantCount checks that with a constant count a job takes what its table says, whatever a change
+// would cost, and however often decisions are made.
 func TestRunJobWithAConstantCount(t *testing.T) {
 	j := jobOf(map[int]int{1: 1740, 2: 828, 5: 535, 10: 295, 15: 263, 20: 281, 35: 258})
 	j.Startup, j.Pause = 61*time.Second, 17*time.Second
@@ -76,13 +77,13 @@ func TestRunJob(t *testing.T) {
 		changes        int
 	}{
 		"a change costs nothing": {stepping(1, 2, nil, new(50.0)), 0, 0, 100, 50 * time.Second, 100, 1},
-		// A tenth is done by one member until 10 s, nothing until 15 s, and the rest by two in 45 s.
+		// One member does a tenth in 10 s, nothing happens until 15 s, and two do the rest in 45 s.
 		"out": {stepping(1, 2, nil, new(50.0)), 10 * time.Second, 5 * time.Second, 100, time.Minute, 120, 1},
-		// The third one is ordered at 5 s, and ready at 15 s, in the pause that the second one made: it begins anew,
-		// until 23 s.
+		// The third member is ordered at 5 s and ready at 15 s, in the pause caused by the second one, which starts
+		// over and lasts until 23 s.
 		"out in a pause": {stepping(1, 3, nil, new(50.0)), 10 * time.Second, 8 * time.Second, 100, 59 * time.Second, 2*5 + 3*54, 2},
 		"in":             {stepping(2, 2, new(50.0), nil), 10 * time.Second, 5 * time.Second, 40, 105 * time.Second, 105, 1},
-		// It is paid for, and neither helps nor harms.
+		// It is paid for, and makes no difference.
 		"ready when all is done": {stepping(1, 2, nil, new(50.0)), 100 * time.Second, time.Minute, 100, 100 * time.Second, 200, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +101,7 @@ func TestRunJob(t *testing.T) {
 	}
 }
 
-// What is busy is the work: members that get on more slowly each are less so.
+// TestJobUtilisation checks that utilisation comes from the work: members that each progress more slowly are less busy.
 func TestJobUtilisation(t *testing.T) {
 	j := jobOf(map[int]int{1: 100, 4: 50})
 	j.Busy = 80
@@ -124,7 +125,7 @@ func TestJobUtilisation(t *testing.T) {
 	}
 }
 
-// A policy remembers what it learned in runs before, and goes on with the count.
+// TestRunJobsGoOn checks that a policy remembers what it learned in earlier runs, and continues with the count.
 func TestRunJobsGoOn(t *testing.T) {
 	j := jobOf(map[int]int{1: 1000, 2: 500, 4: 250, 6: 240})
 	j.Startup, j.Pause = 30*time.Second, 10*time.Second
@@ -164,7 +165,7 @@ func TestRunJobRefuses(t *testing.T) {
 		change(&j)
 		return j
 	}
-	// Each time that work begins again, a member is ordered, and in the pause that this makes it is removed.
+	// Each time that work resumes, a member is ordered, and it is removed in the pause that this causes.
 	restless := stepping(1, 2, new(10.0), new(50.0))
 	for name, test := range map[string]struct {
 		policy domain.AutoscalingPolicy

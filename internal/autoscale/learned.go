@@ -7,14 +7,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// learned asks a model what one member more, as many, and one fewer are worth in the present state
-// ([LoadHistory.Observe]), and asks for the best of those that are allowed: the present count where it is as good as
-// another. One more or fewer is masked beyond the bounds, one fewer below what guards.at_least tells, and both while
-// data moves between members. Where a metric that the model observes has no value, it changes nothing.
+// learned asks a model for the values of one more member, as many, and one fewer in the present state
+// ([LoadHistory.Observe]), and asks for the best of the allowed ones; ties go to the present count. One more or fewer
+// is masked beyond the bounds, one fewer below guards.at_least, and both while data moves between members. If a metric
+// that the model observes has no value, it changes nothing.
 //
-// Up, stay and down in fixed steps of time are the actions of "Elastic scaling of Kafka with deep reinforcement
-// learning"; the model is a deep Q-network (Mnih et al., 2015), or one that was trained by Double DQN (van Hasselt et
-// al., 2016): to ask them makes no difference.
+// Up, stay and down at fixed time steps are the actions of "Elastic scaling of Kafka with deep reinforcement learning".
+// The model is a deep Q-network (Mnih et al., 2015), or one trained by Double DQN (van Hasselt et al., 2016), which
+// makes no difference here.
 func learned(a domain.LearnedAlgorithm, m *Memory, in asking) proposal {
 	o, why := in.observation(a)
 	if why != "" {
@@ -41,10 +41,10 @@ func learned(a domain.LearnedAlgorithm, m *Memory, in asking) proposal {
 	return p
 }
 
-// changeBy is by how much actions change the count.
+// changeBy is the change of the count by action.
 var changeBy = [qmodel.NumActions]int{qmodel.Up: 1, qmodel.Down: -1}
 
-// allowed are the actions that nothing masks.
+// allowed returns which actions are not masked.
 func allowed(masks [qmodel.NumActions]string) (allowed [qmodel.NumActions]bool) {
 	for action, why := range masks {
 		allowed[action] = why == ""
@@ -52,7 +52,7 @@ func allowed(masks [qmodel.NumActions]string) (allowed [qmodel.NumActions]bool) 
 	return allowed
 }
 
-// observation returns what the state is made of, or why it can't be told.
+// observation returns what the state is computed from, or why it is unknown.
 func (in asking) observation(a domain.LearnedAlgorithm) (Observation, string) {
 	if !finite(in.metric.Value) {
 		return Observation{}, notANumber
@@ -85,7 +85,7 @@ func (in asking) observation(a domain.LearnedAlgorithm) (Observation, string) {
 	return o, ""
 }
 
-// masks says why actions are not allowed; "" of those that are.
+// masks says why actions are not allowed; "" for those that are.
 func (in asking) masks(o Observation) (masks [qmodel.NumActions]string) {
 	if in.count >= in.policy.Max {
 		masks[qmodel.Up] = say("max is ", in.policy.Max)
@@ -109,7 +109,7 @@ func (in asking) masks(o Observation) (masks [qmodel.NumActions]string) {
 	return masks
 }
 
-// worth says in words what the actions are worth, and why some are masked.
+// worth describes the values of the actions, and why some are masked.
 func worth(values [qmodel.NumActions]float64, masks [qmodel.NumActions]string) string {
 	words := [qmodel.NumActions]string{qmodel.Up: "one more", qmodel.Stay: "as many", qmodel.Down: "one fewer"}
 	said := make([]string, len(words))

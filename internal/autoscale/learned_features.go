@@ -8,32 +8,32 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// Observation is what the state of a learned algorithm is made of, at the moment of a decision.
+// Observation is what the state of a learned algorithm is computed from, at the moment of a decision.
 type Observation struct {
 	Now time.Time
-	// Count is the number of members that there are to be, Ready of those that do their work, and Max the largest that
-	// is allowed.
+	// Count is the number of members that there should be, Ready of those working, and Max the maximum count.
 	Count, Ready, Max int
-	// Every is the time between two decisions, and LastChange when the count was changed last; zero where it never was.
+	// Every is the time between two decisions. LastChange is when the count last changed; zero if it never did.
 	Every      time.Duration
 	LastChange time.Time
-	// Load is that of all members, in members: 2.5 is what two and a half of them carry.
+	// Load is the total load in members: 2.5 is what two and a half members carry.
 	Load float64
-	// Lag is what waits, in members times seconds: 10 is what one member works off in ten seconds.
+	// Lag is the work that waits, in members times seconds: 10 is what one member works off in ten seconds.
 	Lag float64
-	// CPU is a share, P99 a share of the bound of the latency, and Skew how unevenly the load is spread.
+	// CPU is a fraction, P99 a fraction of the latency bound, and Skew how unevenly the load is spread.
 	CPU, P99, Skew float64
-	// Reassigning tells that data moves between members.
+	// Reassigning means that data moves between members.
 	Reassigning bool
 }
 
-// LoadHistory is what the slopes of the load, and the growth of the lag, are made of. It has a few kilobytes at most.
+// LoadHistory is what the slopes of the load and the growth of the lag are computed from. It takes a few kilobytes at
+// most.
 type LoadHistory struct {
-	// Samples are those of the longest slope, the oldest first.
+	// Samples cover the longest slope, oldest first.
 	Samples []LoadSample `json:"samples,omitempty"`
 }
 
-// LoadSample is what there was at a moment, as an [Observation] has it.
+// LoadSample is part of an [Observation] at a time.
 type LoadSample struct {
 	At   time.Time `json:"at"`
 	Load float64   `json:"load"`
@@ -42,12 +42,12 @@ type LoadSample struct {
 
 const (
 	shortSlope, longSlope = time.Minute, 5 * time.Minute
-	// sampleEvery is the time between two samples at least, and mostSamples how many there are at most.
+	// sampleEvery is the minimum time between two samples, and mostSamples their maximum number.
 	sampleEvery = 10 * time.Second
 	mostSamples = int(2*longSlope/sampleEvery) + 1
 )
 
-// The largest values of features, and of what they are made of: what is beyond is as much.
+// Upper bounds of features, and of what they are computed from. Larger values are clipped.
 const (
 	mostShare      = 4
 	mostLatency    = 10
@@ -56,9 +56,10 @@ const (
 	mostOfOneThing = 1e12
 )
 
-// Observe returns the state, and remembers what the next one needs. It may be asked twice about the same moment.
+// Observe returns the state, and records what the next one needs. It may be called twice for the same moment.
 //
-// A slope is 0 until there is a sample that is as old, and where the last one is more than twice as old, after a gap.
+// A slope is 0 until there is a sample old enough for it, and after a gap, when the last such sample is more than twice
+// as old.
 func (h *LoadHistory) Observe(o Observation) qmodel.State {
 	now := LoadSample{o.Now, between(o.Load, 0, mostOfOneThing), between(o.Lag, 0, mostOfOneThing)}
 	h.forget(o.Now)
@@ -87,13 +88,12 @@ func (h *LoadHistory) Observe(o Observation) qmodel.State {
 	return s
 }
 
-// forget drops samples of a time to come: a clock may be put back.
+// forget drops samples from the future, as a clock may be set back.
 func (h *LoadHistory) forget(now time.Time) {
 	h.Samples = slices.DeleteFunc(h.Samples, func(s LoadSample) bool { return s.At.After(now) })
 }
 
-// before returns the newest sample that is as old as a window, and how old it is; 0 where there is none that tells of
-// the window.
+// before returns the newest sample that is at least as old as a window, and its age; 0 if there is no suitable one.
 func (h *LoadHistory) before(o Observation, window time.Duration) (LoadSample, time.Duration) {
 	for _, s := range slices.Backward(h.Samples) {
 		if age := o.Now.Sub(s.At); age >= window {
@@ -120,7 +120,7 @@ func (h *LoadHistory) remember(now LoadSample) {
 	h.Samples = append(slices.Delete(h.Samples, 0, max(needed, len(h.Samples)-mostSamples+1)), now)
 }
 
-// over is a difference by the time that it took; 0 where that is.
+// over divides a difference by the time that it took; 0 if that is 0.
 func over(difference, time float64) float64 {
 	if time == 0 {
 		return 0
@@ -128,7 +128,7 @@ func over(difference, time float64) float64 {
 	return difference / time
 }
 
-// between returns the value, or the bound that it is beyond; 0 for no number.
+// between clips the value to the bounds; NaN counts as 0.
 func between(value, least, most float64) float64 {
 	if math.IsNaN(value) {
 		return max(least, 0)

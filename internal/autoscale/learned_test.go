@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
-// learnedOf is a metric that has a model.
+// learnedOf returns a metric with a model.
 func learnedOf(model *qmodel.Model, change ...func(a *domain.LearnedAlgorithm)) domain.ScalingMetric {
 	a := &domain.LearnedAlgorithm{Model: domain.NewLearnedModel(qmodeltest.Text(model))}
 	for _, c := range change {
@@ -24,20 +24,20 @@ func learnedOf(model *qmodel.Model, change ...func(a *domain.LearnedAlgorithm)) 
 	return domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Learned: a}}
 }
 
-// twoFeatures wants one more above a load, and one fewer while the processors are idle.
+// twoFeatures returns a model that wants one more above a load, and one fewer while the CPUs are idle.
 func twoFeatures() *qmodel.Model {
 	m := qmodel.New(qmodel.DQN, []string{"load", "cpu"})
-	m.Layers[0].Weights[0], m.Layers[0].Weights[3] = 1, 1 // the load first, and the processors second
+	m.Layers[0].Weights[0], m.Layers[0].Weights[3] = 1, 1 // the load first, and the CPUs second
 	m.Layers[1].Weights[0], m.Layers[1].Bias[0] = 1, -0.7
 	m.Layers[1].Weights[qmodel.Hidden+1], m.Layers[1].Bias[1] = -1, 0.3
 	m.Layers[2].Weights[qmodel.Up*qmodel.Hidden], m.Layers[2].Weights[qmodel.Down*qmodel.Hidden+1] = 1, 1
 	return m
 }
 
-// allObserved is a metric whose model takes all features, and those of the other metrics that it observes.
+// allObserved returns a metric whose model uses all features, and the other metrics that it observes.
 func allObserved() map[string]domain.ScalingMetric {
 	model := qmodel.New(qmodel.DoubleDQN, qmodel.FeatureNames())
-	model.Layers[2].Bias[qmodel.Up] = 1 // one more, whatever there is
+	model.Layers[2].Bias[qmodel.Up] = 1 // always one more
 	return map[string]domain.ScalingMetric{
 		"rate": learnedOf(model, func(a *domain.LearnedAlgorithm) {
 			a.Per, a.Capacity, a.LatencyBound = domain.TargetTotal, 500, 0.25
@@ -47,7 +47,7 @@ func allObserved() map[string]domain.ScalingMetric {
 	}
 }
 
-// TestObserve: each feature is what its documentation says, in its unit, and within its bounds.
+// TestObserve checks that each feature is what its documentation says, in its unit and within its bounds.
 func TestObserve(t *testing.T) {
 	usual := Observation{Now: noon, Count: 4, Ready: 4, Max: 8, Every: 15 * time.Second, LastChange: noon.Add(-time.Minute), Load: 3, CPU: 0.5, P99: 0.2, Skew: 0.1}
 	history := func(samples ...LoadSample) LoadHistory { return LoadHistory{samples} }
@@ -70,14 +70,14 @@ func TestObserve(t *testing.T) {
 		"data moves":              {LoadHistory{}, func(o *Observation) { o.Reassigning = true }, map[int]float64{qmodel.Reassigning: 1}},
 		"more than anybody bears": {LoadHistory{}, func(o *Observation) { o.Load, o.CPU, o.P99, o.Skew = 1e300, 99, 99, 99 }, map[int]float64{qmodel.Load: 4, qmodel.CPU: 4, qmodel.P99: 10, qmodel.Skew: 10}},
 		"less than nothing":       {LoadHistory{}, func(o *Observation) { o.Load, o.CPU, o.P99, o.Skew = -1, -1, -1, -1 }, map[int]float64{qmodel.Load: 0, qmodel.CPU: 0, qmodel.P99: 0, qmodel.Skew: 0}},
-		// 3 now, 2 a minute ago: a quarter of the four that are ready. 1 five minutes ago: a tenth.
+		// 3 now, 2 a minute ago: a quarter of the four ready members. 1 five minutes ago: a tenth.
 		"it rises":              {history(ago(5*time.Minute, 1, 0), ago(time.Minute, 2, 0), ago(10*time.Second, 2.9, 0)), func(*Observation) {}, map[int]float64{qmodel.LoadSlope1m: 0.25, qmodel.LoadSlope5m: 0.1}},
 		"it falls":              {history(ago(time.Minute, 4, 0)), func(*Observation) {}, map[int]float64{qmodel.LoadSlope1m: -0.25, qmodel.LoadSlope5m: 0}},
 		"the sample before":     {history(ago(2*time.Minute, 1, 0), ago(59*time.Second, 2, 0)), func(*Observation) {}, map[int]float64{qmodel.LoadSlope1m: 0.25}},
 		"a gap":                 {history(ago(11*time.Minute, 1, 0)), func(*Observation) {}, map[int]float64{qmodel.LoadSlope1m: 0, qmodel.LoadSlope5m: 0}},
 		"a long interval":       {history(ago(11*time.Minute, 1, 0)), func(o *Observation) { o.Every = 10 * time.Minute }, map[int]float64{qmodel.LoadSlope1m: 2.0 / 11 / 4, qmodel.LoadSlope5m: 2.0 / 11 / 4}},
 		"the clock is put back": {history(ago(-time.Minute, 1, 0)), func(*Observation) {}, map[int]float64{qmodel.LoadSlope1m: 0}},
-		// In a minute, 60 more member-seconds wait: of four members, a quarter of what they work off.
+		// In a minute, 60 more member-seconds wait, a quarter of what four members work off.
 		"the lag grows":           {history(ago(time.Minute, 3, 10)), func(o *Observation) { o.Lag = 70 }, map[int]float64{qmodel.LagGrowth: 0.25}},
 		"the lag grows too fast":  {history(ago(time.Minute, 3, 0)), func(o *Observation) { o.Lag = 1e9 }, map[int]float64{qmodel.LagGrowth: 4}},
 		"the lag is worked off":   {history(ago(time.Minute, 3, 70)), func(o *Observation) { o.Lag = 10 }, map[int]float64{qmodel.LagGrowth: -0.25}},
@@ -99,8 +99,8 @@ func TestObserve(t *testing.T) {
 	}
 }
 
-// TestLoadHistoryIsSmall: after a day of decisions a second, what is remembered has a few kilobytes, and its slopes are
-// those of the load.
+// TestLoadHistoryIsSmall checks that after a day with a decision every second, the history takes a few kilobytes, and
+// its slopes are those of the load.
 func TestLoadHistoryIsSmall(t *testing.T) {
 	var h LoadHistory
 	var s qmodel.State
@@ -116,7 +116,8 @@ func TestLoadHistoryIsSmall(t *testing.T) {
 	}
 }
 
-// TestLearned: the best action that is allowed is taken, and the reason says what each is worth, or why it is masked.
+// TestLearned checks that the best allowed action is chosen, and that the reason says what each is worth, or why it is
+// masked.
 func TestLearned(t *testing.T) {
 	band := func(change ...func(a *domain.LearnedAlgorithm)) map[string]domain.ScalingMetric {
 		return map[string]domain.ScalingMetric{"cpu": learnedOf(qmodeltest.Band(0.3, 0.75), change...)}
@@ -183,8 +184,8 @@ func TestLearned(t *testing.T) {
 	}
 }
 
-// TestLearnedObserves: what is measured, each in the unit of its metric, comes to the model as the state that it was
-// trained with.
+// TestLearnedObserves checks that measurements, each in the unit of its metric, reach the model as the state that it
+// was trained with.
 func TestLearnedObserves(t *testing.T) {
 	metrics := allObserved()
 	in := asking{
@@ -202,7 +203,7 @@ func TestLearnedObserves(t *testing.T) {
 	}
 }
 
-// TestLearnedInvalid: a policy whose model and metrics don't fit is refused.
+// TestLearnedInvalid checks that a policy whose model and metrics don't match is rejected.
 func TestLearnedInvalid(t *testing.T) {
 	with := func(change func(a *domain.LearnedAlgorithm)) map[string]domain.ScalingMetric {
 		metrics := allObserved()
@@ -252,12 +253,12 @@ func TestLearnedInvalid(t *testing.T) {
 	}
 }
 
-// TestBacktestLearned: a backtest has a model decide by what the simulation shows of each feature.
+// TestBacktestLearned checks that in a backtest a model decides by what the simulation shows for each feature.
 func TestBacktestLearned(t *testing.T) {
 	metrics := allObserved()
 	a := metrics["rate"].Algorithm.Learned
-	// One more while the latency is more than a tenth of the bound, which the queue of a load too large makes it, or
-	// one fewer.
+	// One more while the latency is above a tenth of the bound, as with the queue of an excessive load, and one fewer
+	// otherwise.
 	model := qmodel.New(qmodel.DQN, qmodel.FeatureNames())
 	model.Layers[0].Weights[qmodel.P99] = 1
 	model.Layers[1].Weights[0] = 1

@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// validateLearned finds models that can't be read, and those that need other metrics than they are given, and returns
-// those that can, by the names of their metrics.
+// validateLearned finds models that can't be read, and those whose metrics don't match, and returns the valid ones, by
+// metric name.
 func validateLearned(ps *domain.Problems, p domain.AutoscalingPolicy) map[string]*qmodel.Model {
 	models := map[string]*qmodel.Model{}
 	for _, name := range slices.Sorted(maps.Keys(p.Metrics)) {
@@ -19,7 +19,7 @@ func validateLearned(ps *domain.Problems, p domain.AutoscalingPolicy) map[string
 		}
 		validateObservedFeatures(ps, at, *a)
 		if a.Model.Digest == "" {
-			continue // which was found
+			continue // reported already
 		}
 		model, err := qmodel.Parse([]byte(a.Model.Text))
 		if err != nil {
@@ -32,7 +32,7 @@ func validateLearned(ps *domain.Problems, p domain.AutoscalingPolicy) map[string
 	return models
 }
 
-// validateObservedFeatures checks what is observed, whatever the model.
+// validateObservedFeatures checks the observed features, whatever the model.
 func validateObservedFeatures(ps *domain.Problems, at domain.Path, a domain.LearnedAlgorithm) {
 	observed := []string{}
 	for _, f := range qmodel.Features {
@@ -61,7 +61,7 @@ func validateObservedFeatures(ps *domain.Problems, at domain.Path, a domain.Lear
 	}
 }
 
-// validateModelFeatures compares what a model takes with what it is given.
+// validateModelFeatures compares the features of a model with those it is given.
 func validateModelFeatures(ps *domain.Problems, at domain.Path, a domain.LearnedAlgorithm, model *qmodel.Model, hooks domain.ScalingHooks) {
 	hooked := hooks.BeforeRemoval != nil || hooks.AfterAddition != nil
 	for i, f := range qmodel.Features {

@@ -9,29 +9,28 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// marginalGain adds members to a role as long as that brings progress: training with parameter servers, and that of
-// Spark's workers, gets faster up to some number of them and slower beyond (B. Krasuski's measurements of 2020 and P.
-// Stolin's of 2021), and where that is depends on the job. The metric is the progress of the whole group, such as the
-// steps of all members a second; more is better.
+// marginalGain adds members to a role as long as that brings progress: training with parameter servers, or with Spark
+// workers, gets faster up to some number of them and slower beyond (B. Krasuski's measurements of 2020 and P. Stolin's
+// of 2021), and that number depends on the job. The metric is the progress of the whole group, such as the steps of all
+// members per second; more is better.
 //
-// Progress is measured while all members are ready, for the time that the algorithm is to settle. Only the second half
-// of that time counts: members have to warm up, and rates look back. What n members reach, p(n), is then compared with
-// what the next smaller count reached that was measured, n−k:
+// Progress is measured while all members are ready, for the settle time. Only the second half of that time counts, as
+// members have to warm up and rates look back. The progress of n members, p(n), is then compared with that of the next
+// smaller measured count, n−k:
 //
 //	gain = ((p(n) − p(n−k)) / k) ÷ (p(n−k) / (n−k))
 //
-// which is what each further member brought, as a share of what a member brought on average before: 1 where a job
-// scales ideally, 0 where members bring nothing, and less where they harm. While the gain is above the threshold, one
-// more is tried. Once it is not, the role goes back to the smaller count, the knee, and stays there. Where the first
-// trial brings nothing, the count at which it began may already be too large, and smaller ones are tried in the same
-// way, for as long as what they give up is not above the threshold: a knee is a count of which both neighbours within
-// the policy's bounds were measured.
+// which is what each further member brought, as a fraction of the average per member before: 1 if a job scales ideally,
+// 0 if members bring nothing, and negative if they do harm. While the gain is above the threshold, one more is tried.
+// Once it is not, the role goes back to the smaller count, the knee, and stays there. If the first trial brings
+// nothing, the initial count may already be too large, and smaller ones are tried in the same way, as long as what they
+// give up is not above the threshold: a knee is a count whose neighbours within the policy's bounds were both measured.
 //
-// No count is tried twice. The search begins anew, with all forgotten, when the knee has been believed for the time to
-// retry, or when the progress of a count was more than a quarter off twice in a row, which is another job; once may be
-// a checkpoint. A count that others set is measured and compared as any other one. No progress at all is no news at a
-// count that had some: the job has ended, or not begun. Counts that were found to make none before that are forgotten,
-// as it may have been over by then.
+// No count is tried twice. The search starts over, with everything forgotten, when the knee is older than the retry
+// time, or when the progress of a count was more than a quarter off twice in a row, which means another job; once may
+// be a checkpoint. A count that others set is measured and compared like any other. No progress at all, at a count that
+// had some, is ignored: the job has ended, or not begun. Counts found to make none before that are forgotten, as the
+// job may have been over by then.
 //
 // An error of 1 % in the progress of n members is one of n % in the gain: the larger the role, the longer it has to
 // settle.
@@ -77,34 +76,34 @@ func marginalGain(a domain.MarginalGainAlgorithm, m *Memory, in asking) proposal
 
 // Gain is what is known of the progress that members brought.
 type Gain struct {
-	// Count is the count whose progress is measured, and Next the one that is asked for: the same while it is measured.
+	// Count is the count whose progress is measured, and Next the one asked for. They are the same while it is
+	// measured.
 	Count int `json:"count"`
 	Next  int `json:"next"`
-	// Since is since when all members have been ready, or since the last measurement; zero while they are not.
+	// Since is when all members became ready, or the last measurement was; zero while they are not ready.
 	Since time.Time `json:"since,omitzero"`
-	// Sum and Samples are the values that were measured so far, added up, and their number.
+	// Sum is the sum of the values measured so far, and Samples their number.
 	Sum     float64 `json:"sum,omitempty"`
 	Samples int     `json:"samples,omitempty"`
-	// Known are the counts that were measured, the smallest first: the 32 at most that are nearest to the one that was
-	// measured last.
+	// Known are the measured counts, smallest first: at most the 32 nearest to the one measured last.
 	Known []Progress `json:"known,omitempty"`
-	// Changed tells that the last measurement of a known count was far from what is known.
+	// Changed means that the last measurement of a known count was far from the known value.
 	Changed bool `json:"changed,omitempty"`
-	// Knee is the count beyond which members bring nothing, and KneeAt when it was found; 0 while it is searched for.
+	// Knee is the count beyond which members bring nothing, and KneeAt when it was found; 0 during the search.
 	Knee   int       `json:"knee,omitempty"`
 	KneeAt time.Time `json:"knee_at,omitzero"`
 }
 
-// Progress is how fast a number of members gets on, in the metric's unit.
+// Progress is the progress of a number of members, in the metric's unit.
 type Progress struct {
 	Count int     `json:"count"`
 	Value float64 `json:"value"`
 }
 
 const (
-	// maxProgresses bounds what is remembered, and with it what has to be stored of a role of thousands.
+	// maxProgresses limits what is remembered, and so what is stored for a role of thousands.
 	maxProgresses = 32
-	// anotherJob is by which share the progress of a count changes where the job does.
+	// anotherJob is the relative change in the progress of a count that means another job.
 	anotherJob = 0.25
 )
 
@@ -120,8 +119,7 @@ func (p Progress) gainOver(smaller Progress) float64 {
 	return 0
 }
 
-// follow takes notice of a count that has changed. On the way to the one that is asked for it is still asked for that;
-// any other count was set by others.
+// follow handles a changed count. A count on the way to Next keeps Next; any other count was set by others.
 func (g *Gain) follow(in asking) {
 	if in.count != g.Count {
 		onTheWay := min(g.Count, g.Next) <= in.count && in.count <= max(g.Count, g.Next)
@@ -136,15 +134,15 @@ func (g *Gain) follow(in asking) {
 	}
 }
 
-// searched returns the counts between which is searched.
+// searched returns the range of the search.
 func searched(policy *domain.AutoscalingPolicy) (lowest, highest int) {
 	return max(policy.Min, 1), min(policy.Max, domain.MaxReplicas)
 }
 
-// begin has a measurement begin at a time.
+// begin starts a measurement at a time.
 func (g *Gain) begin(at time.Time) { g.Since, g.Sum, g.Samples = at, 0, 0 }
 
-// measure takes a sample. Once it has settled, it returns the mean, and begins again.
+// measure takes a sample. Once the settle time is over, it returns the mean, and begins again.
 func (g *Gain) measure(a domain.MarginalGainAlgorithm, in asking) (float64, bool) {
 	if g.Since.IsZero() || in.now.Before(g.Since) {
 		g.begin(in.now)
@@ -152,7 +150,7 @@ func (g *Gain) measure(a domain.MarginalGainAlgorithm, in asking) (float64, bool
 	settle, elapsed := a.Settle.Or(domain.DefaultGainSettle), in.now.Sub(g.Since)
 	fresh := in.metric.At.IsZero() || !in.metric.At.Before(g.Since)
 	if elapsed >= settle/2 && fresh {
-		g.Sum += min(max(in.metric.Value, -largest), largest) // or else a member could have it overflow, and then it can't be stored
+		g.Sum += min(max(in.metric.Value, -largest), largest) // otherwise a member could make it overflow, and it could not be stored
 		g.Samples++
 	}
 	if elapsed < settle || g.Samples == 0 {
@@ -163,7 +161,7 @@ func (g *Gain) measure(a domain.MarginalGainAlgorithm, in asking) (float64, bool
 	return mean, finite(mean)
 }
 
-// learn adds what was measured to what is known, and reports whether a decision can be made.
+// learn adds a measurement to the known ones, and reports whether a decision can be made.
 func (g *Gain) learn(progress float64) bool {
 	i, known := g.find(g.Count)
 	switch {
@@ -193,14 +191,14 @@ func (g *Gain) learn(progress float64) bool {
 	return true
 }
 
-// forget has the search begin anew with the present count.
+// forget restarts the search from the present count.
 func (g *Gain) forget(progress float64) {
 	g.Known = append(g.Known[:0], Progress{Count: g.Count, Value: progress})
 	g.Changed, g.Knee, g.KneeAt = false, 0, time.Time{}
 }
 
-// forgetNone forgets the counts that made no progress, and the knee that was found by them: there is none at a count
-// that had some either, and so it may be the job that had ended while they were tried.
+// forgetNone forgets the counts that made no progress, and the knee found by them. A count that had some makes none
+// now, either, so the job may have been over when they were tried.
 func (g *Gain) forgetNone() {
 	before := len(g.Known)
 	g.Known = slices.DeleteFunc(g.Known, func(p Progress) bool { return p.Value == 0 })
@@ -209,12 +207,12 @@ func (g *Gain) forgetNone() {
 	}
 }
 
-// find returns where a count is among those that are known, or belongs there.
+// find returns the index of a count among the known ones, or where it belongs.
 func (g *Gain) find(count int) (int, bool) {
 	return slices.BinarySearchFunc(g.Known, count, func(p Progress, count int) int { return cmp.Compare(p.Count, count) })
 }
 
-// decide chooses the next count by what is known, of which the present count is one.
+// decide chooses the next count from the known ones, which include the present one.
 func (g *Gain) decide(a domain.MarginalGainAlgorithm, in asking, progress float64) {
 	if g.Knee == g.Count && a.RetryAfter != nil && in.now.Sub(g.KneeAt) >= time.Duration(*a.RetryAfter) {
 		g.forget(progress)
@@ -239,7 +237,7 @@ func (g *Gain) decide(a domain.MarginalGainAlgorithm, in asking, progress float6
 		g.Next, knee = count, count
 	}
 	if g.Next < lowest || g.Next > highest {
-		g.Next = g.Count // what is best is out of bounds by now: the bounds are brought about elsewhere
+		g.Next = g.Count // the best is out of bounds by now; bounds are enforced elsewhere
 	}
 	if knee != g.Knee {
 		g.Knee, g.KneeAt = knee, in.now
@@ -260,9 +258,9 @@ func (g *Gain) reason(a domain.MarginalGainAlgorithm) string {
 	i, known := g.find(g.Next)
 	switch {
 	case !known && g.Next > g.Count:
-		i-- // more are tried for what the last ones brought
+		i-- // more are tried because of what the last ones brought
 	case !known, i+1 < len(g.Known) && !g.worth(a, i+1):
-		i++ // what those brought is too little that are given up, or not taken
+		i++ // those given up, or not taken, bring too little
 	}
 	if i < 1 || i >= len(g.Known) {
 		return say(what, g.Next)

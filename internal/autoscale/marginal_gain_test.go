@@ -12,17 +12,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// job is how fast a number of members gets on.
+// job returns the progress of a number of members.
 type job func(members int) float64
 
-// published times of training are in seconds by the number of Spark workers: those of Stolin's publication.
+// Published training times in seconds by number of Spark workers, from Stolin's publication.
 var (
 	classificationCPU = times(1, 1740, 2, 828, 5, 535, 10, 295, 15, 263, 20, 281, 25, 257, 30, 247, 35, 258)
 	regressionCPU     = times(1, 328, 2, 139, 5, 129, 10, 102, 15, 109, 20, 120, 25, 129, 30, 102, 35, 109)
 	classificationGPU = times(1, 597, 2, 342)
 )
 
-// parameterServers is of the shape that Krasuski found for two parameter servers: faster up to five nodes, then flat,
+// parameterServers has the shape that Krasuski found for two parameter servers: faster up to five nodes, then flat,
 // then worse.
 func parameterServers(members int) float64 {
 	return []float64{0, 1, 1.9, 2.7, 3.4, 3.9, 3.92, 3.8, 3.6, 3.5, 3.4}[min(members, 10)]
@@ -31,7 +31,7 @@ func parameterServers(members int) float64 {
 // linear is a job that scales ideally.
 func linear(members int) float64 { return float64(members) }
 
-// times returns a job by the seconds that some numbers of members take; its progress is linear between them.
+// times returns a job from the seconds that some numbers of members take. Its progress is linear between them.
 func times(table ...float64) job {
 	return func(members int) float64 {
 		n := float64(members)
@@ -49,20 +49,20 @@ func times(table ...float64) job {
 type training struct {
 	algorithm domain.MarginalGainAlgorithm
 	policy    domain.AutoscalingPolicy
-	// progress is that of the members at a time since the beginning.
+	// progress is that of the members, at a time since the beginning.
 	progress func(members int, after time.Duration) float64
 	// startup is how long new members take to be ready.
 	startup time.Duration
 	// others set counts at times since the beginning.
 	others map[time.Duration]int
-	// restarts has the memory be stored and read before each decision.
+	// restarts stores and reads the memory before each decision.
 	restarts bool
 
 	memory Memory
 	last   proposal
 }
 
-// run returns the counts that the role has from a first one on, with a decision every 5 s.
+// run returns the counts of the role, beginning with a first one, with a decision every 5 s.
 func (tr *training) run(t *testing.T, count int, span time.Duration) []int {
 	t.Helper()
 	counts, ready, since := []int{count}, count, time.Duration(0)
@@ -93,7 +93,7 @@ func (tr *training) run(t *testing.T, count int, span time.Duration) []int {
 	return counts
 }
 
-// restarted returns what a controller knows that is started again.
+// restarted returns what a controller knows after a restart.
 func restarted(t *testing.T, m Memory) Memory {
 	t.Helper()
 	data, err := json.Marshal(m)
@@ -107,12 +107,12 @@ func restarted(t *testing.T, m Memory) Memory {
 	return again
 }
 
-// always is a job that does not change.
+// always returns a job that does not change.
 func always(j job) func(int, time.Duration) float64 {
 	return func(members int, _ time.Duration) float64 { return j(members) }
 }
 
-// upTo returns the counts from 1 to another, and those that follow.
+// upTo returns the counts from 1 to another, followed by then.
 func upTo(to int, then ...int) []int {
 	var counts []int
 	for n := 1; n <= to; n++ {
@@ -121,7 +121,7 @@ func upTo(to int, then ...int) []int {
 	return append(counts, then...)
 }
 
-// TestMarginalGainKnee has roles look for their knees for hours, and stay there for the rest of a day.
+// TestMarginalGainKnee checks that roles find their knees within hours, and stay there for the rest of a day.
 func TestMarginalGainKnee(t *testing.T) {
 	for name, test := range map[string]struct {
 		job       job
@@ -214,7 +214,7 @@ func TestMarginalGainKnee(t *testing.T) {
 	}
 }
 
-// TestMarginalGainNoise measures progress that is up to 2 % off, each time by another number.
+// TestMarginalGainNoise measures progress with a random error of up to 2 %.
 func TestMarginalGainNoise(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -287,7 +287,7 @@ func TestMarginalGainChanges(t *testing.T) {
 				return bound(3)(n)
 			}, nil, nil, 24 * time.Hour, []int{1, 2, 3, 4, 3},
 		},
-		"a job that ends while a count is tried, and comes again": { // what 4 members would bring is not known
+		"a job that ends while a count is tried, and comes again": { // what 4 members would bring is unknown
 			func(n int, after time.Duration) float64 {
 				if after >= 4*time.Minute && after < 3*time.Hour {
 					return 0
@@ -340,7 +340,7 @@ func TestMarginalGainChanges(t *testing.T) {
 	}
 }
 
-// TestMarginalGainBounds has a policy allow more members, and fewer, once the knee was found.
+// TestMarginalGainBounds checks a policy that allows more members, and fewer, after the knee was found.
 func TestMarginalGainBounds(t *testing.T) {
 	tr := training{
 		algorithm: domain.MarginalGainAlgorithm{Threshold: 0.1}, policy: domain.AutoscalingPolicy{Min: 1, Max: 3}, progress: always(parameterServers),
@@ -375,7 +375,7 @@ func TestMarginalGainWaits(t *testing.T) {
 		{110, 2, 2, math.NaN(), proposal{2, true, notANumber}},
 		{115, 2, 2, 9, proposal{2, true, "measuring the progress at a count of 2"}},
 		{130, 2, 2, 11, proposal{3, false, "trying a count of 3"}},
-		{135, 2, 2, 11, proposal{3, false, "trying a count of 3"}}, // not yet done
+		{135, 2, 2, 11, proposal{3, false, "trying a count of 3"}}, // not done yet
 		{140, 3, 2, 11, proposal{3, true, "2 of 3 members are ready: their progress is measured once all are"}},
 		{145, 3, 3, 15, proposal{3, true, "measuring the progress at a count of 3"}},
 		{205, 3, 3, 14, proposal{4, false, "trying a count of 4: from 2 to 3, each brought 80 % of what one did before, and 10 % are wanted"}},
@@ -397,7 +397,7 @@ func TestMarginalGainWaits(t *testing.T) {
 	}
 }
 
-// TestMarginalGainStaged has the way to a count that is asked for be made in more than one step, as rates have it.
+// TestMarginalGainStaged checks that the requested count may be reached in several steps, as with rates.
 func TestMarginalGainStaged(t *testing.T) {
 	m := Memory{Gain: &Gain{Count: 8, Next: 3, Knee: 3, Known: []Progress{{2, 2}, {3, 3}, {4, 3}, {8, 3}}}}
 	for _, count := range []int{8, 6, 4, 3} {
@@ -408,7 +408,7 @@ func TestMarginalGainStaged(t *testing.T) {
 	}
 }
 
-// TestMarginalGainStale holds values for nothing that are older than the members.
+// TestMarginalGainStale checks that values older than the members are ignored.
 func TestMarginalGainStale(t *testing.T) {
 	var m Memory
 	for seconds := range 300 {

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A picture is as large as this, in units of its own: it scales to any size. The plot is within these edges.
+// The size of a picture in its own units, as it scales to any size, and the edges of the plot.
 const (
 	pictureWidth, pictureHeight = 960, 400
 	plotLeft, plotTop           = 64.0, 44.0
 	plotRight, plotBottom       = 904.0, 344.0
 	plotWidth, plotHeight       = plotRight - plotLeft, plotBottom - plotTop
 
-	// pointsALine bounds the points of each line.
+	// pointsALine limits the points of each line.
 	pointsALine = 800
 
 	textColour, gridColour        = "#767676", "#808080"
@@ -25,19 +25,19 @@ const (
 	capacityColour, membersColour = "#d55e00", "#009e73"
 )
 
-// pictureLine is a line of a picture, with its label in the legend, which begins so far from the left.
+// pictureLine is a line of a picture. legend is the distance of its legend entry from the left.
 type pictureLine struct {
 	class, label, colour, dashes string
 	legend                       float64
 	values                       []float64
 }
 
-// SVG returns a picture of the course: load, the capacity of the members at work, and the members that were ordered,
-// over time. The members have the right axis, on which one is as high as its capacity on the left. The colours are seen
-// on light and on dark ground.
+// SVG returns a picture of the course: load, the capacity of the members at work, and the members ordered, over time.
+// Members use the right axis, on which one is as high as its capacity on the left. The colours are visible on light and
+// dark backgrounds.
 func (c Course) SVG(trace Trace, model Model) string {
 	lines := []pictureLine{
-		// Members that are ordered are seen while they start: then they are at work, above them.
+		// Ordered members are visible while they start. After that, the line of those at work covers theirs.
 		{"members", "Members ordered (right axis)", membersColour, "5 3", 340, carriedBy(c.Counts, model.Capacity)},
 		{"capacity", "Capacity of members at work", capacityColour, "", 100, carriedBy(c.Ready, model.Capacity)},
 		{"load", "Load", loadColour, "", 0, drawable(trace.Load)},
@@ -89,7 +89,7 @@ func (c Course) SVG(trace Trace, model Model) string {
 	return p.String()
 }
 
-// picture is an SVG that grows.
+// picture is an SVG being built.
 type picture struct{ strings.Builder }
 
 func (p *picture) add(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
@@ -119,11 +119,11 @@ func (p *picture) line(line pictureLine, length int, top float64) {
 	p.add(`<path class="%s" d="%s" stroke="%s" stroke-width="1.5" stroke-dasharray="%s"/>`, line.class, path.String(), line.colour, dashesOf(line.dashes))
 }
 
-// dashesOf writes dashes, or that there are none.
+// dashesOf returns the dash pattern, or "none".
 func dashesOf(dashes string) string { return cmp.Or(dashes, "none") }
 
-// thinned returns the indexes of so many values at most: of each column of the picture the lowest and the highest one,
-// so that peaks stay.
+// thinned returns the indexes of at most this many values: the lowest and highest of each column of the picture, so
+// that peaks stay.
 func thinned(values []float64, most int) []int {
 	var kept []int
 	if len(values) <= most {
@@ -152,18 +152,18 @@ func thinned(values []float64, most int) []int {
 	return kept
 }
 
-// drawable returns values that can be drawn: none is below 0, or beyond all measure.
+// drawable returns values that can be drawn: not negative, NaN or too large.
 func drawable(values []float64) []float64 {
 	drawn := make([]float64, len(values))
 	for i, v := range values {
-		if v > 0 { // which no NaN is
+		if v > 0 { // false for NaN
 			drawn[i] = min(v, 1e300)
 		}
 	}
 	return drawn
 }
 
-// carriedBy returns what so many members carry.
+// carriedBy returns the load that these numbers of members can carry.
 func carriedBy(counts []int, capacity float64) []float64 {
 	carried := make([]float64, len(counts))
 	for i, count := range counts {
@@ -172,8 +172,8 @@ func carriedBy(counts []int, capacity float64) []float64 {
 	return drawable(carried)
 }
 
-// axisTo returns how far the ticks of an axis are apart that reaches a value, 1, 2 or 5 times a power of 10, and where
-// it ends.
+// axisTo returns the distance between ticks of an axis that reaches a value, 1, 2 or 5 times a power of 10, and where
+// the axis ends.
 func axisTo(highest float64) (step, top float64) {
 	if !(highest > 1e-300) { // NaN included
 		highest = 1
@@ -189,7 +189,7 @@ func axisTo(highest float64) (step, top float64) {
 	return step, step * math.Ceil(highest/step-1e-9)
 }
 
-// covers returns the time that so many values cover, as far as durations go.
+// covers returns the time that this many values cover, limited to what a duration can hold.
 func covers(step time.Duration, values int) time.Duration {
 	if step <= 0 {
 		step = time.Second
@@ -200,16 +200,16 @@ func covers(step time.Duration, values int) time.Duration {
 	return step * time.Duration(values)
 }
 
-// timeTick is a time that is marked on the axis.
+// timeTick is a time marked on the axis.
 type timeTick struct {
 	at    time.Time
 	label string
 }
 
-// mostTicks is how many times are marked, but for one more.
+// mostTicks is the maximum number of marked times, except for one more.
 const mostTicks = 8
 
-// timeTicks returns round times of a period.
+// timeTicks returns round times in a period.
 func timeTicks(start time.Time, covered time.Duration) []timeTick {
 	const day = 24 * time.Hour
 	start = start.UTC()
@@ -263,7 +263,7 @@ func timeTicks(start time.Time, covered time.Duration) []timeTick {
 	return nil
 }
 
-// fromTo writes when something begins and ends.
+// fromTo formats a period.
 func fromTo(start time.Time, covered time.Duration) string {
 	layout := "2006-01-02 15:04"
 	if covered < 10*time.Minute {
@@ -273,7 +273,7 @@ func fromTo(start time.Time, covered time.Duration) string {
 	return start.Format(layout) + " to " + start.Add(covered).Format(layout) + " UTC"
 }
 
-// tickLabel writes the number of a tick.
+// tickLabel formats the number of a tick.
 func tickLabel(v float64) string {
 	unit := ""
 	switch {
@@ -289,12 +289,12 @@ func tickLabel(v float64) string {
 	return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64) + unit
 }
 
-// coordinate writes a coordinate.
+// coordinate formats a coordinate.
 func coordinate(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
 
-// escapedXML returns a text as XML has it.
+// escapedXML escapes a text for XML.
 func escapedXML(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder takes all
+	_ = xml.EscapeText(&b, []byte(text)) // writing to a Builder can't fail
 	return b.String()
 }

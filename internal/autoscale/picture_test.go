@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// readSVG returns the texts of a picture, and the paths that it draws by their classes. It has to be well-formed.
+// readSVG returns the texts of a picture, and its paths by class. It has to be well-formed.
 func readSVG(t *testing.T, svg string) (texts []string, paths map[string]string) {
 	t.Helper()
 	paths = map[string]string{}
@@ -109,8 +109,8 @@ func TestPicture(t *testing.T) {
 	}
 }
 
-// A peak of a minute is as high in the picture of a year as in that of an hour, and what comes after a value does not
-// reach before it.
+// TestPictureKeepsPeaks checks that a peak of one minute is as high in the picture of a year as in that of an hour, and
+// that no value is drawn before its time.
 func TestPictureKeepsPeaks(t *testing.T) {
 	load := make([]float64, 525_600)
 	load[300_000], load[300_001] = 1000, 1

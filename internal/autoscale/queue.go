@@ -6,12 +6,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// queue has one member for each part of a queue that a member is to have, and none where nothing has come for a while:
+// queue asks for one member per given part of a queue, and none after it has been empty for a while:
 //
 //	count = ⌈length / per member⌉
 //
 // It is the rule of KEDA (https://keda.sh/docs/latest/reference/scaledobject-spec/) for an activation threshold of 0.
-// The cool-down is only for the last member, as cooldownPeriod is there: how fast the others go is a matter of the
+// The cool-down only applies to the last member, like KEDA's cooldownPeriod; how fast the others go is up to the
 // policy's scale-in. A role without members gets its first one as soon as there is anything in the queue, and an empty
 // queue starts none.
 func queue(a domain.QueueAlgorithm, m *Memory, in asking) proposal {

@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// FuzzRemembered shows that whatever is stored of what a policy remembers, and whatever is measured then, it decides
-// within its bounds, and what it remembers then can be stored again.
+// FuzzRemembered checks that with any stored state and any measurement, a policy decides within its bounds, and its
+// state can be stored again.
 func FuzzRemembered(f *testing.F) {
 	policy := policyOf(all())
 	season := targetOf(50)
@@ -44,7 +44,7 @@ func FuzzRemembered(f *testing.F) {
 		f.Add(stored, 1.7e308, int64(0), 4, 4)
 		f.Add(stored, 0.0, int64(-time.Hour), 0, 0)
 	}
-	// A season whose present part is of the far past, or of the far future.
+	// A season whose present part is in the far past, or in the far future.
 	for _, part := range []string{"-9223372036854775808", "9223372036854775807"} {
 		parts, err := json.Marshal(make([]float32, seasonParts))
 		if err != nil {
@@ -88,7 +88,7 @@ func FuzzRemembered(f *testing.F) {
 	})
 }
 
-// riskRemembered is what is stored of a policy with a risk, changed.
+// riskRemembered returns the stored state of a policy with a risk, changed.
 func riskRemembered(tb testing.TB, change func(*Risk)) string {
 	tb.Helper()
 	r := newRisk(domain.DefaultRiskCapacity, 3)

@@ -9,28 +9,28 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// risk keeps the share of time with too few members at what was asked, with as few members as that takes. It counts
-// loads in members: the load that one member carries is 1.
+// risk keeps the share of time with too few members at the given percentage, with as few members as that takes. It
+// counts loads in members: 1 is the load that one member can carry.
 //
-// Several forecasts are made of the load at the time when a member that is ordered now is ready, and it remembers by
-// how much each was off: see [riskForecast]. The one that was best lately, by the pinball loss of the quantile that was
-// asked for, decides. Of its counts, the cheapest is taken:
+// It makes several forecasts of the load at the time when a member ordered now would be ready, and remembers the error
+// of each: see [riskForecast]. The one that was best recently, by the pinball loss of the requested quantile, decides.
+// It picks the count with the lowest cost:
 //
 //	count + price × chance that the load is more than the count carries
 //
-// So the risk that is allowed is taken where it saves most members, as when nothing can be known of the next jump. What
-// being short is worth, the price, is moved by what happens: it rises while there are too few, and falls slowly while
-// there are enough, in such proportion that both are even where the share is what was asked. That holds for any load,
-// whatever the forecasts are worth (adaptive conformal inference: Gibbs and Candès, Adaptive conformal inference under
-// distribution shift, NeurIPS 2021).
+// So the allowed risk is taken where it saves most members, for example where the next jump can't be predicted. The
+// price of being short adapts: it rises while there are too few members, and falls slowly while there are enough, in
+// such a ratio that both balance at the requested share. That holds for any load, however good the forecasts are
+// (adaptive conformal inference: Gibbs and Candès, Adaptive conformal inference under distribution shift, NeurIPS
+// 2021).
 //
-// Where there were too few for longer than that all the same, there are as many as the load needs now, whatever the
+// If there were too few members for longer than allowed anyway, it asks for as many as the load needs now, whatever the
 // price.
 //
-// The present count stays while another one is cheaper by no more than the policy's tolerance.
+// The present count stays if another one is cheaper by no more than the policy's tolerance.
 //
-// A mean of members that are all at their capacity does not say how much more there is: half as much again is taken
-// then.
+// If all members are at their capacity, their mean does not show how much more load there is; it is then assumed to be
+// half as much again.
 //
 // What m.Risk points to is changed in place.
 func risk(a domain.RiskAlgorithm, m *Memory, in asking) proposal {
@@ -75,16 +75,16 @@ func risk(a domain.RiskAlgorithm, m *Memory, in asking) proposal {
 }
 
 const (
-	// saturated is the share of their capacity from which on members may have more to do than is seen, and
-	// beyondSaturated how much is assumed then.
+	// saturated is the fraction of their capacity from which members may have more work than is visible, and
+	// beyondSaturated the assumed factor.
 	saturated, beyondSaturated = 0.999, 1.5
-	// mostLoad bounds loads, so that nothing computed of them overflows: it is far beyond what any role carries.
+	// mostLoad bounds loads so that nothing computed from them overflows. It is far beyond any role.
 	mostLoad = 100 * domain.MaxReplicas
-	// unknownStartup is how long members are taken to start until that is known.
+	// unknownStartup is how long members are assumed to take to start until that is known.
 	unknownStartup = time.Minute
 )
 
-// riskLead is how far ahead has to be looked: to when what is ordered now is ready, and until that can be seen.
+// riskLead returns how far ahead to forecast: until what is ordered now is ready, and until that can be observed.
 func riskLead(in asking) time.Duration {
 	startup := in.startup
 	if startup <= 0 {
@@ -93,7 +93,7 @@ func riskLead(in asking) time.Duration {
 	return min(max(startup, in.policy.Every()), 24*time.Hour)
 }
 
-// riskTolerance is by how many members another count has to be cheaper.
+// riskTolerance returns by how many members another count has to be cheaper.
 func riskTolerance(in asking, count int) float64 {
 	behaviour := &in.policy.ScaleIn
 	if count > in.count {
@@ -106,26 +106,26 @@ func riskTolerance(in asking, count int) float64 {
 	return tolerance * float64(in.count)
 }
 
-// Risk is what is known of a load, and of how well it was foreseen: some 3 KB of JSON.
+// Risk is what is known of a load, and of how well it was forecast: some 3 KB of JSON.
 type Risk struct {
-	// Capacity is that of a member for which all of this was learned.
+	// Capacity is the capacity of a member with which this was learned.
 	Capacity float64 `json:"capacity"`
-	// At is the time of the newest value that was learned of, and Step the typical time between two, in seconds; 0
-	// before the second.
+	// At is the time of the newest learned value. Step is the typical time between two, in seconds; 0 before the
+	// second.
 	At   time.Time `json:"at,omitzero"`
 	Step float64   `json:"step,omitempty"`
-	// Price is the logarithm of what being short is worth, compared with what it would be for errors that are
-	// distributed exponentially.
+	// Price is the logarithm of the price of being short, relative to what it would be if errors were distributed
+	// exponentially.
 	Price float64 `json:"price"`
-	// Short is how long there were too few members, of the time Total, in seconds of which older ones count for less.
+	// Short is how long there were too few members, out of Total, both in seconds with older ones weighted less.
 	Short float64 `json:"short"`
 	Total float64 `json:"total"`
-	// Forecasts are in the order of riskForecasts, and Best is the place of the one that decides.
+	// Forecasts are in the order of riskForecasts, and Best is the index of the one that decides.
 	Forecasts []riskForecast `json:"forecasts"`
 	Best      int            `json:"best"`
-	// Made are what was forecast and has not come yet, the oldest first.
+	// Made are the forecasts whose time has not come yet, oldest first.
 	Made []At[[]float64] `json:"made,omitempty"`
-	// Hour and Day are what repeats by the hour and by the day.
+	// Hour and Day are the hourly and the daily season.
 	Hour riskSeason `json:"hour"`
 	Day  riskSeason `json:"day"`
 }
@@ -138,7 +138,7 @@ func newRisk(capacity, load float64) *Risk {
 	return r
 }
 
-// The forecasts that compete: the newest value, two smoothed ones, and two by what repeats.
+// The competing forecasts: the newest value, two smoothed ones, and two seasonal ones.
 const (
 	riskNewest = iota
 	riskSmooth
@@ -148,25 +148,26 @@ const (
 	riskForecasts
 )
 
-// The time constants of what is learned; smoothing is in multiples of the lead.
+// Time constants of what is learned. Those of smoothing are multiples of the lead.
 const (
 	smoothLeads, smootherLeads = 1, 4
 	shareMemory                = 7 * 24 * time.Hour
 	priceMemory                = 24 * time.Hour
-	// aimedAt is the part of the share that was asked for which the price is moved, as it is late by some minutes.
+	// aimedAt is the fraction of the requested share at which the price aims, as it reacts some minutes late.
 	aimedAt = 0.95
-	// mostPrice bounds the price's logarithm, so that it is back in time after days in which nothing could be done.
+	// mostPrice bounds the logarithm of the price, so that it recovers in time after days in which nothing could be
+	// done.
 	leastPrice, mostPrice = -6, 6
-	// priceLeeway is how much of the share that was asked for may be used up before the price is not asked any more.
+	// priceLeeway is how much of the requested share may be used up before the price is ignored.
 	priceLeeway = 1.25
-	// mostUrgency bounds how much more being short is worth for the share so far.
+	// mostUrgency bounds how much the share so far raises the price of being short.
 	mostUrgency = 3
-	// madeALead is how many forecasts are remembered at most of the time of one lead.
+	// madeALead is the maximum number of forecasts remembered per lead.
 	madeALead = 8
 )
 
-// take learns of a load at a time, of whether it was more than the members carried, and for how far ahead is to be
-// looked. A value that is not newer than the last one changes nothing that is remembered.
+// take learns from a load at a time, and from whether it was more than the members carried, and forecasts a lead ahead.
+// A value that is not newer than the last one changes nothing in the state.
 func (r *Risk) take(at time.Time, lead time.Duration, load float64, short bool, share float64) {
 	elapsed := at.Sub(r.At).Seconds()
 	switch {
@@ -174,7 +175,7 @@ func (r *Risk) take(at time.Time, lead time.Duration, load float64, short bool, 
 		r.At = at
 		r.foresee(at, lead)
 		return
-	case elapsed < 0 && -elapsed > gapSteps*max(r.Step, 1): // a clock that was put back
+	case elapsed < 0 && -elapsed > gapSteps*max(r.Step, 1): // a clock that was set back
 		r.At, r.Made = at, nil
 		return
 	case elapsed <= 0:
@@ -182,14 +183,14 @@ func (r *Risk) take(at time.Time, lead time.Duration, load float64, short bool, 
 	}
 	r.Forecasts[riskNewest].Level = load
 	if elapsed < lead.Seconds()/madeALead {
-		return // values that come faster than anything can be done tell no more, and cost time
+		return // values that come faster than anything can be done add nothing, and cost time
 	}
 	usual := elapsed
 	switch {
 	case r.Step == 0:
 		r.Step = elapsed
 	case elapsed > gapSteps*r.Step:
-		usual = r.Step // nobody knows what was in the gap
+		usual = r.Step // the load during the gap is unknown
 		r.Step = min(2*r.Step, elapsed)
 	default:
 		r.Step += (elapsed - r.Step) / 10
@@ -218,7 +219,7 @@ func (r *Risk) take(at time.Time, lead time.Duration, load float64, short bool, 
 	r.foresee(at, lead)
 }
 
-// foresee notes what is forecast now.
+// foresee records the present forecasts.
 func (r *Risk) foresee(at time.Time, lead time.Duration) {
 	due, last := at.Add(lead), len(r.Made)-1
 	if last >= 0 && due.Sub(r.Made[last].At) < lead/madeALead || len(r.Made) > 2*madeALead {
@@ -231,7 +232,7 @@ func (r *Risk) foresee(at time.Time, lead time.Duration) {
 	r.Made = append(r.Made, At[[]float64]{due, levels})
 }
 
-// account moves the price by whether there were too few members for some seconds.
+// account adjusts the price by whether there were too few members for some seconds.
 func (r *Risk) account(seconds float64, short bool, share float64) {
 	kept, was := math.Exp(-seconds/shareMemory.Seconds()), 0.0
 	if short {
@@ -244,8 +245,8 @@ func (r *Risk) account(seconds float64, short bool, share float64) {
 	r.Price = min(max(r.Price, leastPrice), mostPrice)
 }
 
-// priced is what being short is worth by a forecast, in members. Were its errors distributed exponentially, it would
-// make for the share at a Price of 0.
+// priced returns the price of being short by a forecast, in members. If its errors were distributed exponentially, a
+// Price of 0 would result in the requested share.
 func (r *Risk) priced(forecast int, share float64) float64 {
 	share *= aimedAt
 	urgency := 0.0
@@ -255,8 +256,8 @@ func (r *Risk) priced(forecast int, share float64) float64 {
 	return math.Exp(r.Price+urgency) * r.Forecasts[forecast].Usual / share
 }
 
-// overspent reports whether there were too few members for longer than the policy allows. The load is met at any cost
-// then: the price alone takes hours to rise after errors close to zero, as before the first load. After a day of
+// overspent reports whether there were too few members for longer than the policy allows. The load is then met at any
+// cost, as the price alone takes hours to rise after errors close to zero, as before the first load. After a day of
 // learning, the policy has some leeway.
 func (r *Risk) overspent(share float64) bool {
 	allowed := share * r.Total
@@ -266,8 +267,7 @@ func (r *Risk) overspent(share float64) bool {
 	return r.Short > allowed
 }
 
-// compare has the forecasts learn by how much they were off, of levels that were foreseen, and chooses the one that
-// decides.
+// compare updates the errors of the forecasts with the actual load, and chooses the one that decides.
 func (r *Risk) compare(levels []float64, load, seconds, share float64) {
 	for i := range r.Forecasts {
 		r.Forecasts[i].compare(levels[i], load, seconds, share, r.priced(i, share))
@@ -283,10 +283,10 @@ func (r *Risk) compare(levels []float64, load, seconds, share float64) {
 	}
 }
 
-// clearlyBetter is by which share another forecast has to be better for that to decide.
+// clearlyBetter is the fraction by which another forecast has to be better to take over.
 const clearlyBetter = 0.05
 
-// why says in words what is expected, with which margin, and how it went so far.
+// why describes the expected load, the margin, and the result so far.
 func (r *Risk) why(a domain.RiskAlgorithm, lead time.Duration, load float64, count int, stays bool) string {
 	level := r.Forecasts[r.Best].Level
 	enough, so := ": ", ""
@@ -304,8 +304,8 @@ var riskNames = [...]string{
 	riskNewest: "the newest value", riskSmooth: "the mean", riskSmoother: "the longer mean", riskHourly: "the hour", riskDaily: "the day",
 }
 
-// UnmarshalJSON reads what was stored. What no load comes to is forgotten: it would keep the policy from deciding, or
-// from storing anything.
+// UnmarshalJSON reads stored state. Impossible values are dropped, as they would keep the policy from deciding, or from
+// storing anything.
 func (r *Risk) UnmarshalJSON(text []byte) error {
 	type plain Risk
 	var stored plain

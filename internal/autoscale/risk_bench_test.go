@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// BenchmarkRisk has risk decide each minute of a year of minutes.
+// BenchmarkRisk lets risk decide each minute of a year.
 func BenchmarkRisk(b *testing.B) {
 	load := make([]float64, 365*24*60)
 	for i := range load {
@@ -24,7 +24,7 @@ func BenchmarkRisk(b *testing.B) {
 	}
 }
 
-// riskOf allows too few members for so many percent of the time, of a load of which a member carries 20.
+// riskOf allows too few members for this percentage of the time, for a load of which a member carries 20.
 func riskOf(percent float64) domain.ScalingMetric {
 	return domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: percent, Capacity: 20, Per: domain.TargetTotal}}}
 }

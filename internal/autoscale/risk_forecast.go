@@ -5,43 +5,42 @@ import (
 	"slices"
 )
 
-// riskForecast is one way to foresee a load, with what is known of its errors.
+// riskForecast is one way to forecast a load, with what is known of its errors.
 //
-// Errors are taken to be as large as they have been in the last hours, and to grow with the square root of the load, as
-// do those of arrivals that know nothing of each other (square-root staffing: Halfin and Whitt, Heavy-traffic limits
-// for queues with many exponential servers, Operations Research 29, 1981). What they are distributed like beyond that
-// is remembered for a week, in bins.
+// Errors are assumed to be as large as in the last hours, and to grow with the square root of the load, like those of
+// independent arrivals (square-root staffing: Halfin and Whitt, Heavy-traffic limits for queues with many exponential
+// servers, Operations Research 29, 1981). Their distribution beyond that is remembered for a week, in bins.
 type riskForecast struct {
-	// Level is what is foreseen.
+	// Level is the forecast.
 	Level float64 `json:"level"`
-	// Scale is the mean size of errors for a load of 1, and Usual that of all errors, for longer.
+	// Scale is the mean error at a load of 1, and Usual the mean of all errors, over a longer time.
 	Scale       float64 `json:"scale"`
 	ScaleWeight float64 `json:"scale_weight"`
 	Usual       float64 `json:"usual"`
 	// Loss is the mean pinball loss.
 	Loss       float64 `json:"loss"`
 	LossWeight float64 `json:"loss_weight"`
-	// Bins are the shares of scaled errors up to each of riskEdges and above the one before, and of those above all of
-	// them: 1 in all.
+	// Bins are the fractions of scaled errors between each of riskEdges and the one before, and above all of them. They
+	// add up to 1.
 	Bins []float32 `json:"bins"`
 }
 
-// The time constants of what is learned of errors, in seconds.
+// Time constants for learning errors, in seconds.
 const (
 	scaleMemory = 8 * 3600
 	usualMemory = 2 * 86400
 	lossMemory  = 2 * 86400
 	binsMemory  = 7 * 86400
-	// firstErrors is how large errors are taken to be at first, as a share of the load, and firstWeight for how many
+	// firstErrors is the assumed size of errors at first, as a fraction of the load, and firstWeight for how many
 	// seconds that counts.
 	firstErrors, firstWeight = 0.25, 50 * 60
-	// leastError is the least size of errors, in members: nothing is known better.
+	// leastError is the smallest size of errors, in members, as no forecast is better than that.
 	leastError = 1e-3
-	// leastScaled is the least load that errors are scaled by.
+	// leastScaled is the smallest load that errors are scaled by.
 	leastScaled = 1e-2
 )
 
-// The bins are narrow near 0: those below it up to 3 times the mean size of errors, those above it up to 36 times.
+// The bins are narrow near 0. Those below reach to 3 times the mean error, those above to 36 times.
 const (
 	binsBelow, binsAbove = 8, 24
 	innermost            = 0.1
@@ -59,7 +58,7 @@ var riskEdges = func() (edges [binsBelow + binsAbove]float64) {
 	return edges
 }()
 
-// riskBin is the bin of a scaled error.
+// riskBin returns the bin of a scaled error.
 func riskBin(scaled float64) int {
 	bin, _ := slices.BinarySearch(riskEdges[:], scaled)
 	return bin
@@ -85,10 +84,10 @@ func newRiskForecast(load float64) riskForecast {
 
 func riskScale(load float64) float64 { return math.Sqrt(max(load, leastScaled)) }
 
-// error is the mean size of errors at a level.
+// error returns the mean size of errors at a level.
 func (f *riskForecast) error(level float64) float64 { return max(f.Scale*riskScale(level), leastError) }
 
-// compare learns that a level was foreseen of a load, and that this counts for some seconds.
+// compare learns from a forecast level and the actual load, weighted by some seconds.
 func (f *riskForecast) compare(level, load, seconds, share, price float64) {
 	scale := f.error(level)
 	// The pinball loss of the quantile that it would have chosen.
@@ -109,13 +108,13 @@ func (f *riskForecast) compare(level, load, seconds, share, price float64) {
 	f.Usual = max(f.Usual-math.Expm1(-seconds/usualMemory)*(f.error(level)-f.Usual), leastError)
 }
 
-// averaged moves a mean by a value, whose weight is the larger the less there was before.
+// averaged updates a mean with a value, which counts the more the less there was before.
 func averaged(mean, weight *float64, kept, value float64) {
 	*weight = *weight*kept + 1 - kept
 	*mean += (1 - kept) / *weight * (value - *mean)
 }
 
-// quantile is the scaled error that costs least to be covered at a price, which is scaled, too.
+// quantile returns the scaled error that is cheapest to cover at a scaled price.
 func (f *riskForecast) quantile(price float64) float64 {
 	best, least, above := 0.0, math.Inf(1), 1.0
 	for i, edge := range riskEdges {
@@ -130,12 +129,12 @@ func (f *riskForecast) quantile(price float64) float64 {
 	return best
 }
 
-// cost is what a count costs at a price: its members, and the chance that they are too few.
+// cost returns the cost of a count at a price: its members, and the chance that they are too few.
 func (f *riskForecast) cost(count int, price float64) float64 {
 	return float64(count) + price*f.above((float64(count)-f.Level)/f.error(f.Level))
 }
 
-// above is the chance of a larger scaled error.
+// above returns the chance of a larger scaled error.
 func (f *riskForecast) above(scaled float64) float64 {
 	bin, above := riskBin(scaled), 1.0
 	if bin == 0 {
@@ -149,12 +148,12 @@ func (f *riskForecast) above(scaled float64) float64 {
 		above -= float64(f.Bins[bin]) * (scaled - lower) / (upper - lower)
 		return max(above, 0)
 	}
-	// Beyond all that was seen the chance falls with the square of the distance.
+	// Beyond all observed errors, the chance falls with the square of the distance.
 	nearer := riskEdges[bin-1] / scaled
 	return max(above, 0) * nearer * nearer
 }
 
-// cheapest is the count that costs least at a price.
+// cheapest returns the count with the lowest cost at a price.
 func (f *riskForecast) cheapest(price float64) int {
 	best, least, last := 0, math.Inf(1), -1
 	scale := f.error(f.Level)

@@ -6,25 +6,26 @@ import (
 	"time"
 )
 
-// riskSeason is what repeats in a load, as factors of its mean.
+// riskSeason is the repeating part of a load, as factors of its mean.
 //
-// Unlike [Season], it needs nobody to say whether there is one: where nothing repeats, another forecast is better.
+// Unlike [Season], nobody has to say whether there is one: if nothing repeats, another forecast is better.
 type riskSeason struct {
-	// Mean is that of about one season, and Level the smoothed load without the season.
+	// Mean is the mean over about one season, and Level the smoothed load without the season.
 	Mean  float64 `json:"mean"`
 	Level float64 `json:"level"`
-	// Profile are the factors of the parts, the same for all of the season at first.
+	// Profile are the factors of the parts, all equal at first.
 	Profile []float32 `json:"profile"`
 }
 
 const (
-	// riskParts is the number of parts of a season: minutes of an hour, and quarters of an hour of a day.
+	// hourParts and dayParts are the numbers of parts of a season: the minutes of an hour, and the quarter-hours of a
+	// day.
 	hourParts, dayParts = 60, 96
-	// newestSeason is what the newest season counts for.
+	// newestSeason is the weight of the newest season.
 	newestSeason = 0.25
-	// seasonLeads is the time constant of the level in leads.
+	// seasonLeads is the time constant of the level, in leads.
 	seasonLeads = 3
-	// A factor is within these, as a part without any load tells nothing of how much there is without the season.
+	// Bounds for factors, as a part without any load shows nothing about the load without the season.
 	leastFactor, mostFactor = 0.05, 20
 )
 
@@ -43,7 +44,7 @@ func partsOf(length time.Duration) int {
 	return dayParts
 }
 
-// width is how long a part lasts.
+// width returns how long a part lasts.
 func (s *riskSeason) width() time.Duration {
 	if len(s.Profile) == hourParts {
 		return time.Hour / hourParts
@@ -51,14 +52,14 @@ func (s *riskSeason) width() time.Duration {
 	return 24 * time.Hour / dayParts
 }
 
-// factor is that of the part that a time is in.
+// factor returns the factor of the part that a time is in.
 func (s *riskSeason) factor(at time.Time) *float32 {
 	parts := int64(len(s.Profile))
 	part := at.Unix() / int64(s.width().Seconds()) % parts
 	return &s.Profile[(part+parts)%parts]
 }
 
-// take learns of a load that stood for some seconds, with a time constant of the level.
+// take learns from a load that held for some seconds. constant is the time constant of the level.
 func (s *riskSeason) take(at time.Time, seconds, constant, load float64) {
 	factor := s.factor(at)
 	s.Mean -= math.Expm1(-seconds/s.width().Seconds()/float64(len(s.Profile))) * (load - s.Mean)
@@ -68,7 +69,7 @@ func (s *riskSeason) take(at time.Time, seconds, constant, load float64) {
 	*factor = float32(max(moved, leastFactor))
 }
 
-// at is what the load is expected to be at a time.
+// at returns the expected load at a time.
 func (s *riskSeason) at(at time.Time) float64 { return s.Level * float64(*s.factor(at)) }
 
 func (s *riskSeason) sound(length time.Duration) bool {

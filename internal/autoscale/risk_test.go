@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// noisyWeek are loads of a week of minutes, of 4 to 40 members that carry 20 each.
+// noisyWeek returns loads of a week of minutes, for 4 to 40 members that carry 20 each.
 func noisyWeek() map[string]Trace {
 	shape := Shape{Start: noon.Truncate(24 * time.Hour), Step: time.Minute, Length: 7 * 24 * time.Hour, Base: 80, Peak: 800, Noise: 0.05, Seed: 1}
 	return map[string]Trace{
@@ -22,7 +22,7 @@ func noisyWeek() map[string]Trace {
 	}
 }
 
-// courseOf has risk decide each minute.
+// courseOf lets risk decide each minute.
 func courseOf(t *testing.T, percent float64, trace Trace, signal Signal) Course {
 	t.Helper()
 	metric := riskOf(percent)
@@ -38,13 +38,13 @@ func courseOf(t *testing.T, percent float64, trace Trace, signal Signal) Course 
 	return course
 }
 
-// The share of time with too few members is what was asked for, to within a quarter, and not much less where that costs
-// members.
+// TestRiskKeepsItsPromise checks that the share of time with too few members is as requested, to within a quarter, and
+// not much less if that costs members.
 func TestRiskKeepsItsPromise(t *testing.T) {
 	for name, trace := range noisyWeek() {
 		for _, percent := range []float64{1, 2, 5} {
 			if name == "bursty" && percent < 2 {
-				continue // 84 bursts that nobody can foresee, of at least a minute until members are there, are 0.8 % of a week
+				continue // 84 unpredictable bursts, each short for at least a minute until members are there, are 0.8 % of a week
 			}
 			t.Run(fmt.Sprintf("%s at %g %%", name, percent), func(t *testing.T) {
 				course := courseOf(t, percent, trace, SignalLoad)
@@ -57,7 +57,7 @@ func TestRiskKeepsItsPromise(t *testing.T) {
 	}
 }
 
-// More risk takes fewer members.
+// TestRiskSavesMembers checks that more risk takes fewer members.
 func TestRiskSavesMembers(t *testing.T) {
 	for name, trace := range noisyWeek() {
 		few, many := courseOf(t, 5, trace, SignalLoad), courseOf(t, 1, trace, SignalLoad)
@@ -67,7 +67,8 @@ func TestRiskSavesMembers(t *testing.T) {
 	}
 }
 
-// Members that are at their limit don't tell of the rest: the count grows until they are not.
+// TestRiskByUtilisation checks that the count grows while members are at their limit, as they do not show the rest of
+// the load then.
 func TestRiskByUtilisation(t *testing.T) {
 	trace := noisyWeek()["diurnal"]
 	course := courseOf(t, 2, trace, SignalUtilisation)
@@ -118,8 +119,8 @@ func TestRiskSays(t *testing.T) {
 	}
 }
 
-// A load that comes after a time of next to nothing finds its members as soon as the share of the time that was asked
-// for is used up, and not hours later, as long as being short has never been worth anything.
+// TestRiskOfALoadAfterNone checks that a load after almost none gets its members as soon as the requested share of time
+// is used up, and not hours later, even if being short never had a price before.
 func TestRiskOfALoadAfterNone(t *testing.T) {
 	for name, test := range map[string]struct {
 		quiet  time.Duration
@@ -155,7 +156,7 @@ func TestRiskOfALoadAfterNone(t *testing.T) {
 	}
 }
 
-// After hours, it says how long there were too few members.
+// TestRiskSaysHowItWent checks that after hours, the reason says how long there were too few members.
 func TestRiskSaysHowItWent(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"load": riskOf(1)})
 	scaler, state := scalerOf(t, policy), State{}
@@ -173,12 +174,13 @@ func TestRiskSaysHowItWent(t *testing.T) {
 	}
 }
 
-// A load that jumps at the same minute of each hour finds its members there, after some hours.
+// TestRiskLearnsTheHour checks that after some hours a load that jumps at the same minute of each hour finds its
+// members there.
 func TestRiskLearnsTheHour(t *testing.T) {
 	load := make([]float64, 7*24*60)
 	for i := range load {
 		if load[i] = 100; i%60 == 0 {
-			load[i] = 200 // which is no more than the default rates allow at once
+			load[i] = 200 // no more than the default rates allow at once
 		}
 	}
 	course := courseOf(t, 0.5, levels(load...), SignalLoad)
@@ -189,8 +191,8 @@ func TestRiskLearnsTheHour(t *testing.T) {
 	}
 }
 
-// What is remembered is small, and whoever reads it decides the same. Asked twice about one value, it decides the same,
-// too.
+// TestRiskRemembers checks that the state is small, that decisions are the same after it is stored and read, and that a
+// repeated question about one value gives the same answer.
 func TestRiskRemembers(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"load": riskOf(1)})
 	policy.Max = 100
@@ -222,7 +224,7 @@ func TestRiskRemembers(t *testing.T) {
 	}
 }
 
-// Another capacity has all be learned anew: what was learned is in members.
+// TestRiskOfAnotherCapacity checks that everything is learned again for another capacity, as the state is in members.
 func TestRiskOfAnotherCapacity(t *testing.T) {
 	var m Memory
 	in := asking{now: noon, count: 5, ready: 5, metric: Measurement{Value: 100, At: noon}, policy: &domain.AutoscalingPolicy{Max: 100}}
@@ -235,7 +237,7 @@ func TestRiskOfAnotherCapacity(t *testing.T) {
 	}
 }
 
-// The bins and the chance of what is above a value belong together.
+// TestRiskForecastAbove checks that the chance of exceeding a value matches the bins.
 func TestRiskForecastAbove(t *testing.T) {
 	f := newRiskForecast(4)
 	last := 1.0

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// say puts a sentence together out of strings, ints, float64s and durations, with four significant digits of what is
-// below 1000.
+// say builds a sentence from strings, ints, float64s and durations, with four significant digits for values below 1000.
 //
-// Every decision says why, also those of a simulation of a year of minutes: this takes a fraction of the time of
+// Every decision has a reason, even in a simulation of a year of minutes, and this takes a fraction of the time of
 // fmt.Sprintf.
 func say(parts ...any) string {
 	text := make([]byte, 0, 128)
@@ -28,10 +27,10 @@ func say(parts ...any) string {
 	return string(text)
 }
 
-// Number writes a value as the reasons of decisions do.
+// Number formats a value as in the reasons of decisions.
 func Number(value float64) string { return string(appendValue(nil, value)) }
 
-// appendValue appends a value with four significant digits, or all that are before the point.
+// appendValue appends a value with four significant digits, or with all digits before the point.
 func appendValue(text []byte, value float64) []byte {
 	const least, most = 0.001, 1e15
 	size := math.Abs(value)
@@ -41,7 +40,7 @@ func appendValue(text []byte, value float64) []byte {
 	if value < 0 {
 		text = append(text, '-')
 	}
-	// With whole numbers, it takes a fifth of the time of strconv's AppendFloat.
+	// Integer arithmetic takes a fifth of the time of strconv.AppendFloat.
 	scale, digits := int64(1), 0
 	for ; digits < 3 && size*float64(scale) < 999.95; digits++ {
 		scale *= 10
@@ -60,7 +59,7 @@ func appendValue(text []byte, value float64) []byte {
 	return text
 }
 
-// plural is the word for so many members.
+// plural returns the word for this many members.
 func plural(n int) string {
 	if n == 1 {
 		return " member"

@@ -8,17 +8,17 @@ import (
 	"slices"
 	"strings"
 	"time"
-	_ "time/tzdata" // for hosts that know no time zones, as an image with nothing but a program
+	_ "time/tzdata" // for hosts without a time zone database, such as an image with only a program
 
 	"github.com/robfig/cron/v3"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// fiveFields is the syntax of cron as crontab(5) has it, without names for times such as @daily.
+// fiveFields is cron syntax as in crontab(5), without names for times such as @daily.
 var fiveFields = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow)
 
-// timetable is what the schedules of a policy ask for, made once for many moments. It is for one goroutine.
+// timetable is what the schedules of a policy ask for, parsed once for many moments. It is not safe for concurrent use.
 type timetable struct {
 	schedules []parsedSchedule
 	// asked is what is asked for from since to before until.
@@ -26,7 +26,7 @@ type timetable struct {
 	since, until time.Time
 }
 
-// parsedSchedule is a schedule, ready to be asked.
+// parsedSchedule is a parsed schedule.
 type parsedSchedule struct {
 	name       string
 	count      int
@@ -34,7 +34,7 @@ type parsedSchedule struct {
 	zone       *time.Location
 }
 
-// newTimetable makes a timetable of a policy's schedules.
+// newTimetable parses a policy's schedules into a timetable.
 func newTimetable(schedules map[string]domain.ScalingSchedule) (timetable, error) {
 	var t timetable
 	for _, name := range slices.Sorted(maps.Keys(schedules)) {
@@ -48,8 +48,8 @@ func newTimetable(schedules map[string]domain.ScalingSchedule) (timetable, error
 	return t, nil
 }
 
-// proposals returns what the schedules that are active ask for, in the order of their names. It is the timetable's
-// until the next call, and worked out again only where a schedule may have changed since the last one.
+// proposals returns what the active schedules ask for, ordered by name. The result is valid until the next call, and
+// computed anew only if a schedule may have changed since the last one.
 func (t *timetable) proposals(now time.Time) []Asked {
 	if len(t.schedules) == 0 || !t.until.IsZero() && now.Before(t.until) && !now.Before(t.since) {
 		return t.asked
@@ -71,24 +71,24 @@ func (t *timetable) proposals(now time.Time) []Asked {
 	return t.asked
 }
 
-// at reports whether the schedule is active, and when it ends next by the clock of its time zone. What it says holds
-// until change.
+// at reports whether the schedule is active, and when it next ends, in the local time of its time zone. The result
+// holds until change.
 //
-// It is active where the last start is not before the last end. In the simple case, of starts and ends by turns, that
-// is where the next end comes before the next start, as KEDA's cron scaler has it. KEDA's rule goes on to be active
-// after an end where another end is next, as with starts on Mondays and ends on each day, and to be inactive before a
-// second start.
+// It is active if the last start is not before the last end. In the simple case of alternating starts and ends, that
+// means that the next end comes before the next start, as in KEDA's cron scaler. KEDA's rule stays active after an end
+// if another end is next, as with starts on Mondays and ends on each day, and becomes inactive before a second start.
 //
-// Unlike KEDA's, it reckons with what the clock shows, as cron itself leaves out times that a clock skips when
+// Unlike KEDA's, it works with local time as the clock shows it, as cron itself skips times that a clock skips when
 // daylight-saving time begins: a start or an end at 2:30 would be missed for a day. Here it comes at 3:00, the moment
-// from which the clock shows more than 2:30. Times that come twice when daylight-saving time ends count the first time.
+// from which the clock shows more than 2:30. Times that occur twice when daylight-saving time ends count the first
+// time.
 func (s parsedSchedule) at(now time.Time) (active bool, end, change time.Time) {
 	local := now.In(s.zone)
 	shown := clock(local)
 	reached := shown
 	zoneStart, zoneEnd := local.ZoneBounds()
 	if !zoneStart.IsZero() {
-		// In the hour that comes twice, what was reached before the clock was put back is reached.
+		// In the repeated hour, times that were reached before the clock was set back stay reached.
 		if before := clock(zoneStart.Add(-1).In(s.zone)); before.After(reached) {
 			reached = before
 		}
@@ -106,7 +106,7 @@ func (s parsedSchedule) at(now time.Time) (active bool, end, change time.Time) {
 	return active, end, change
 }
 
-// last is when a time of cron came last, now included; zero where that is more than some years ago.
+// last returns when a cron time last came, including now; zero if that is more than some years ago.
 func last(s cron.Schedule, now time.Time) (came time.Time) {
 	const longest = 9 * 366 * 24 * time.Hour // after 29 February 2096 comes that of 2104
 	for before := time.Minute; came.IsZero() && before < 2*longest; before *= 2 {
@@ -117,12 +117,12 @@ func last(s cron.Schedule, now time.Time) (came time.Time) {
 	return came
 }
 
-// clock is what the clock shows at a time, as if that were UTC: there, all times come once.
+// clock returns what the clock shows at a time as if that were UTC, in which all times occur once.
 func clock(t time.Time) time.Time {
 	return time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), time.UTC)
 }
 
-// parseSchedule reads a schedule, without its name.
+// parseSchedule parses a schedule, without its name.
 func parseSchedule(s domain.ScalingSchedule) (parsedSchedule, error) {
 	zone, err := timeZone(s.TimeZone)
 	if err != nil {
@@ -139,10 +139,10 @@ func parseSchedule(s domain.ScalingSchedule) (parsedSchedule, error) {
 	return parsedSchedule{count: s.Count, start: start, end: end, zone: zone}, nil
 }
 
-// parseCron reads a time in the syntax of cron, for clocks that are taken for UTC.
+// parseCron parses a cron expression, for clocks that are treated as UTC.
 func parseCron(text string) (cron.Schedule, error) {
 	const allowed = "five fields are: minute, hour, day of the month, month and day of the week, such as \"30 6 * * MON-FRI\""
-	// The library takes a time zone before the fields, and does not survive one without fields.
+	// The library accepts a time zone before the fields, and panics on one without fields.
 	if strings.HasPrefix(strings.TrimSpace(text), "TZ=") || strings.HasPrefix(strings.TrimSpace(text), "CRON_TZ=") {
 		return nil, fmt.Errorf("%q holds a time zone, which time_zone is for; %s allowed", text, allowed)
 	}
@@ -153,16 +153,16 @@ func parseCron(text string) (cron.Schedule, error) {
 	if fields, ok := schedule.(*cron.SpecSchedule); ok {
 		fields.Location = time.UTC
 	}
-	// The date is any: within four years, or eight around 2100, each day of the calendar comes, and the library looks
-	// for five.
+	// Any date would do: within four years, or eight around 2100, each day of the calendar comes, and the library looks
+	// ahead for five.
 	if schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
 		return nil, fmt.Errorf("%q never comes, as there is no such date; days of the month that the month has are allowed", text)
 	}
 	return schedule, nil
 }
 
-// timeZone finds a time zone by its name in the IANA database of the host that this runs on, or else in the one of the
-// Go release that built this.
+// timeZone looks up a time zone by name in the IANA database of the host that this runs on, or else in that of the Go
+// release that built this.
 func timeZone(name string) (*time.Location, error) {
 	if name == "Local" {
 		return nil, errors.New("\"Local\" is another time zone on each host; names of the IANA database are allowed, such as \"Europe/Warsaw\"")

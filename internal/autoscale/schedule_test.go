@@ -12,7 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// scheduled reports whether a schedule is active: from each start to the next end, both by the clock of its time zone.
+// scheduled reports whether a schedule is active: from each start to the next end, both in the local time of its time
+// zone.
 func scheduled(s domain.ScalingSchedule, now time.Time) (active bool, err error) {
 	parsed, err := parseSchedule(s)
 	if err != nil {
@@ -135,7 +136,8 @@ func TestScheduleFaults(t *testing.T) {
 	}
 }
 
-// A timetable says at each moment what its schedules say by themselves, wherever it was asked before.
+// TestTimetable checks that a timetable gives the same result at each moment as its schedules alone, whatever it was
+// asked before.
 func TestTimetable(t *testing.T) {
 	zone, err := time.LoadLocation("Europe/Warsaw")
 	if err != nil {

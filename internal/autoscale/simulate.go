@@ -8,12 +8,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Backtest has a policy decide over a trace, as often as its interval says, and returns what comes of it. Nothing is
-// touched.
+// Backtest simulates a policy over a trace, deciding once per interval, and returns the result. It has no side effects.
 //
-// It is a model: all members carry the same load, a load that is too much for them is lost unless the policy follows a
-// queue, members that are removed are gone at once, and their number has no other bounds than the policy's. What a
-// change costs is in [ChangeCost].
+// It is a model: all members carry the same load, load that is too much for them is lost unless the policy follows a
+// queue, removed members are gone at once, and only the policy limits their number. The cost of a change is in
+// [ChangeCost].
 func Backtest(policy domain.AutoscalingPolicy, trace Trace, model Model) (Course, error) {
 	s, err := newSimulation(policy, trace, model)
 	if err != nil {
@@ -22,7 +21,7 @@ func Backtest(policy domain.AutoscalingPolicy, trace Trace, model Model) (Course
 	return s.run(), nil
 }
 
-// simulation is a backtest under way.
+// simulation is a backtest in progress.
 type simulation struct {
 	scaler *Autoscaler
 	trace  Trace
@@ -32,13 +31,13 @@ type simulation struct {
 	decision Decision
 
 	crew
-	// at is how far it is. Data moves for the last change from moves until moved.
+	// at is the current time in the trace. Data moves for the last change from moves until moved.
 	at           time.Duration
 	moves, moved time.Time
 	backlog      float64
 	metrics      map[string]Measurement
-	// lasting is what lasts says, loud has each decision say why, and before is what the metrics remembered before the
-	// last one, in their order.
+	// lasting is the result of lasts. loud adds the reason to each decision. before is what the metrics remembered
+	// before the last decision, in their order.
 	lasting bool
 	loud    bool
 	before  []Memory
@@ -77,16 +76,16 @@ func (s *simulation) run() Course {
 	return s.course
 }
 
-// makeCourse makes the course, of which each value is filled in when its time has come.
+// makeCourse allocates the course. Each value is filled in when its time comes.
 func (s *simulation) makeCourse() {
 	n := len(s.trace.Load)
 	s.course.Counts, s.course.Ready = make([]int, n), make([]int, n)
 }
 
-// length is how long the trace is.
+// length returns how long the trace is.
 func (s *simulation) length() time.Duration { return time.Duration(len(s.trace.Load)) * s.trace.Step }
 
-// next has a decision be made, and time pass until the next one. Decisions that would be the same are passed over.
+// next makes a decision, and lets time pass until the next one. Decisions that would be the same are skipped.
 func (s *simulation) next() {
 	i, every := int(s.at/s.trace.Step), s.scaler.policy.Every()
 	now := s.trace.Start.Add(s.at)
@@ -97,7 +96,7 @@ func (s *simulation) next() {
 	s.grow(now)
 	took := every
 	if again := (time.Duration(i+1)*s.trace.Step - s.at - 1).Truncate(every); again > 0 && s.settled(i) {
-		took += again // the decisions up to the next value would all be this one, by metrics that show the same
+		took += again // all decisions up to the next value would be the same, as metrics show the same
 		s.scaler.remember(&s.state, now.Add(again), s.count)
 		s.measure(i, now.Add(again))
 	}
@@ -110,19 +109,18 @@ func (s *simulation) next() {
 func (s *simulation) note(step Step) {
 	s.steps++
 	if len(s.course.Steps) == 2*MaxSteps {
-		s.course.Steps = newest(s.course.Steps) // seldom, as it moves all of them
+		s.course.Steps = newest(s.course.Steps) // rarely, as it moves all of them
 	}
 	s.course.Steps = append(s.course.Steps, step)
 }
 
-// newest returns the last [MaxSteps] steps, in the place of all.
+// newest returns the last [MaxSteps] steps, in place.
 func newest(steps []Step) []Step {
 	return slices.Delete(steps, 0, max(0, len(steps)-MaxSteps))
 }
 
-// settled reports whether a decision about a value of the trace was one that stands for as long as the value does: it
-// changed nothing, nothing held it back, no change is under way, and no metric remembers anything else than before, or
-// changes with time.
+// settled reports whether the decision about a value of the trace holds for as long as the value does: it changed
+// nothing, nothing held it back, no change is in progress, and no metric has changed its memory or depends on time.
 func (s *simulation) settled(i int) bool {
 	d, lost := &s.decision, i < len(s.trace.Lost) && s.trace.Lost[i]
 	if !s.lasting || lost || d.To != d.From || len(d.limits) > 0 || len(s.starting) > 0 || s.trace.Start.Add(s.at).Before(s.moved) {
@@ -136,7 +134,7 @@ func (s *simulation) settled(i int) bool {
 	return true
 }
 
-// remembered adds what the metrics remember, in their order. Forecasts are shared with it: they take no value twice.
+// remembered appends what the metrics remember, in their order. Forecasts are shared, as they take no value twice.
 func (s *simulation) remembered(memories []Memory) []Memory {
 	for _, name := range s.scaler.metrics {
 		memories = append(memories, s.state.Metrics[name])
@@ -144,8 +142,8 @@ func (s *simulation) remembered(memories []Memory) []Memory {
 	return memories
 }
 
-// lasts reports whether what a policy asks for depends on nothing but the values of metrics that show the load at a
-// moment, and on what their algorithms remember of them, which is no more than a count.
+// lasts reports whether a policy depends only on metrics that show the present load, and on what their algorithms
+// remember of them, which is no more than a count.
 func lasts(policy domain.AutoscalingPolicy, model Model) bool {
 	for name, metric := range policy.Metrics {
 		a := metric.Algorithm
@@ -156,7 +154,7 @@ func lasts(policy domain.AutoscalingPolicy, model Model) bool {
 	return len(policy.Schedules) == 0
 }
 
-// momentary reports whether a metric shows the load at a moment, and nothing of what was before.
+// momentary reports whether a metric shows only the present load, and nothing from before.
 func (m Model) momentary(name string) bool {
 	switch m.Signals[name] {
 	case SignalQueue, SignalLatency, SignalChanging, SignalSkew:
@@ -165,7 +163,7 @@ func (m Model) momentary(name string) bool {
 	return true
 }
 
-// pass has time pass from a decision to the next one, in parts during which neither the load nor the members at work
+// pass lets time pass from a decision to the next one, in parts during which neither the load nor the members at work
 // change.
 func (s *simulation) pass(from, to time.Duration) {
 	for at := from; at < to; {
@@ -189,7 +187,7 @@ func (s *simulation) pass(from, to time.Duration) {
 	}
 }
 
-// lost is the share of the ready members' capacity that the last change takes away.
+// lost returns the fraction of the ready members' capacity that the last change takes away.
 func (s *simulation) lost(now time.Time) float64 {
 	if now.Before(s.moves) || !now.Before(s.moved) {
 		return 0
@@ -197,7 +195,7 @@ func (s *simulation) lost(now time.Time) float64 {
 	return s.model.Change.Lost
 }
 
-// carry has members of a capacity carry a load for a time.
+// carry accounts for a load, carried with a capacity, over a time.
 func (s *simulation) carry(load, capacity float64, took time.Duration) {
 	if load > capacity {
 		s.course.Under += took
@@ -206,8 +204,7 @@ func (s *simulation) carry(load, capacity float64, took time.Duration) {
 	s.course.MemberHours += float64(s.count) * took.Hours()
 }
 
-// measure has the metrics show what there is at the time of a value of the trace. What is lost leaves them as they
-// were.
+// measure updates the metrics at the time of a value of the trace. A lost value leaves them as they were.
 func (s *simulation) measure(i int, now time.Time) {
 	if i < len(s.trace.Lost) && s.trace.Lost[i] {
 		return
@@ -223,8 +220,8 @@ func (s *simulation) measure(i int, now time.Time) {
 	}
 }
 
-// decide has the policy decide, and orders members or removes those that were ordered last. Why it does is found out
-// only where it changes something.
+// decide makes a decision, and orders members or removes those ordered last. Its reason is only computed if it changes
+// something.
 func (s *simulation) decide(now time.Time) {
 	d, seen, before := &s.decision, Seen{Now: now, Count: s.count, Ready: s.ready, Metrics: s.metrics}, s.state
 	if now.Before(s.moved) {
@@ -254,7 +251,7 @@ func (s *simulation) decide(now time.Time) {
 	s.order(d.To, s.changes(now, change > 0))
 }
 
-// changes has a change begin, and returns when members that it adds carry load.
+// changes begins a change, and returns when the members that it adds carry load.
 func (s *simulation) changes(now time.Time, adds bool) time.Time {
 	begins := now
 	if adds {

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// levels is a trace of minutes with a load for each.
+// levels returns a trace with one load per minute.
 func levels(loads ...float64) Trace { return Trace{Start: noon, Step: time.Minute, Load: loads} }
 
 func TestBacktest(t *testing.T) {
@@ -27,7 +27,7 @@ func TestBacktest(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Ordered in the second minute, the two carry load from the middle of the third on. What is ordered in the eighth
-	// is never of use.
+	// is never used.
 	want := Course{
 		Counts: []int{2, 4, 4, 4, 4, 1, 1, 4}, Ready: []int{2, 2, 2, 4, 4, 1, 1, 1},
 		Under: 150 * time.Second, MemberHours: (2 + 4 + 4 + 4 + 4 + 1 + 1 + 4) / 60.0, Changes: 3, ChangesPerHour: 3 / (8.0 / 60), Reversals: 2,
@@ -46,7 +46,7 @@ func TestBacktest(t *testing.T) {
 	}
 }
 
-// What changes between two decisions counts from the moment of the change on.
+// TestBacktestBetweenDecisions checks that changes between two decisions count from the moment that they happen.
 func TestBacktestBetweenDecisions(t *testing.T) {
 	hour := append([]float64{10}, slices.Repeat([]float64{1000}, 59)...)
 	total := domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}
@@ -63,11 +63,11 @@ func TestBacktestBetweenDecisions(t *testing.T) {
 		counts, ready []int
 	}{
 		"the load": {targetOf(50), SignalUtilisation, 1, 3600, hour, 100, 0, 59 * time.Minute, slices.Repeat([]int{1}, 60), slices.Repeat([]int{1}, 60)},
-		// The count of a decision at 1:30 is not that of 1:00.
+		// The count decided at 1:30 is not that of 1:00.
 		"the count": {total, SignalLoad, 9, 90, []float64{10, 20, 20, 30}, 10, 0, 30 * time.Second, []int{1, 1, 2, 3}, []int{1, 1, 2, 3}},
 		// Ordered at 1:30, the member is at work from 1:50 on.
 		"a start": {total, SignalLoad, 9, 90, []float64{10, 20, 20}, 10, 20 * time.Second, 50 * time.Second, []int{1, 1, 2}, []int{1, 1, 2}},
-		// What waits at 2:00 came from 1:00 on.
+		// What waits at 2:00 arrived from 1:00 on.
 		"a queue": {queue, SignalQueue, 9, 120, []float64{10, 30, 0, 0, 0}, 10, 0, time.Minute, []int{1, 1, 2, 2, 1}, []int{1, 1, 2, 2, 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestBacktestBetweenDecisions(t *testing.T) {
 	}
 }
 
-// A course has the newest steps, and counts all of them.
+// TestBacktestBoundsSteps checks that a course has the newest steps, and counts all of them.
 func TestBacktestBoundsSteps(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"m": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 10, Per: domain.TargetTotal}}}})
 	policy.Interval = seconds(60)
@@ -117,7 +117,7 @@ func TestBacktestBoundsSteps(t *testing.T) {
 	}
 }
 
-// What is lost is seen by no metric, though it was there.
+// TestBacktestOfLostSamples checks that no metric sees lost values, although the load was there.
 func TestBacktestOfLostSamples(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	policy.Initial, policy.Interval = new(4), seconds(60)
@@ -136,7 +136,7 @@ func TestBacktestOfQueue(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"jobs": {Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: 100, CoolDown: seconds(120)}}}})
 	policy.Min, policy.Interval = 0, seconds(10)
 	load := make([]float64, 60)
-	load[5], load[6] = 20, 20 // 2400 things to do, of which a member does one a second
+	load[5], load[6] = 20, 20 // 2400 units of work; a member does one per second
 	course, err := Backtest(policy, levels(load...), Model{Capacity: 1, Startup: 20 * time.Second, Signals: map[string]Signal{"jobs": SignalQueue}})
 	if err != nil {
 		t.Fatal(err)
@@ -150,8 +150,8 @@ func TestBacktestOfQueue(t *testing.T) {
 	}
 }
 
-// Decisions that would all be the last one are left out, and so is why, where nothing is changed: nothing is another
-// thing by that.
+// TestBacktestLeavesOut checks that skipping repeated decisions, and the reasons of decisions that change nothing,
+// makes no difference.
 func TestBacktestLeavesOut(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -207,8 +207,8 @@ func TestBacktestRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkBacktest is a year of minutes, at the default interval of five seconds.
-// BenchmarkBacktest has algorithms decide about a year of minutes of a load that is never the same.
+// BenchmarkBacktest lets algorithms decide over a year of minutes with a load that is never the same, at the default
+// interval of five seconds.
 func BenchmarkBacktest(b *testing.B) {
 	load := make([]float64, 365*24*60)
 	for i := range load {

@@ -13,15 +13,14 @@ import (
 //
 // A mean is that of the members (upstream a metric of type Pods), and the count is the number of ready members times
 // the ratio of the mean to the target, rounded up. A total is divided by the target (upstream an AverageValue of a
-// metric of type Object or External). Either asks for the present count while the ratio is within the tolerance, which
-// may differ by direction (KEP-4951).
+// metric of type Object or External). Both ask for the present count while the ratio is within the tolerance, which may
+// differ by direction (KEP-4951).
 //
-// A role without members has no mean, nor a number to multiply with it. As upstream, where an Object metric scales from
-// zero, the count is the ratio itself, rounded up, and the tolerance plays no part: one member where the value is
-// anything above 0, and more where it is above the target.
+// A role without members has no mean, and no number to multiply with it. As upstream, where an Object metric scales
+// from zero, the count is the ratio itself, rounded up, without a tolerance: one member if the value is above 0, and
+// more if it is above the target.
 //
-// A value that is not a number, or not finite, is none: it holds the count, as does a mean that is that of no ready
-// member.
+// A NaN or infinite value counts as missing and holds the count, as does a mean of no ready member.
 func target(a domain.TargetAlgorithm, in asking) proposal {
 	value := in.metric.Value
 	switch {
@@ -30,7 +29,7 @@ func target(a domain.TargetAlgorithm, in asking) proposal {
 	case !finite(value):
 		return undecided(in, notANumber)
 	case a.Per == domain.TargetTotal:
-		// Without members, the share is infinite or no number, and that is not tolerated.
+		// Without members, the ratio is infinite or NaN, which is never within the tolerance.
 		if tolerance, ok := tolerated(in.policy, value/(a.Value*float64(in.count))); ok {
 			return proposal{count: in.count, why: say(value, " for ", in.count, plural(in.count), " is within the tolerance of ", 100*tolerance, " % of ", a.Value, " each")}
 		}
@@ -45,7 +44,7 @@ func target(a domain.TargetAlgorithm, in asking) proposal {
 	return targetOfMean(a, in, value, in.ready)
 }
 
-// targetOfMean asks for the count by the mean of so many ready members.
+// targetOfMean asks for the count by the mean of a number of ready members.
 func targetOfMean(a domain.TargetAlgorithm, in asking, mean float64, ready int) proposal {
 	ratio, count := mean/a.Value, in.count
 	tolerance, tolerated := tolerated(in.policy, ratio)
@@ -61,12 +60,13 @@ func targetOfMean(a domain.TargetAlgorithm, in asking, mean float64, ready int) 
 	return proposal{count: count, why: say(mean, " of ", a.Value, ": ", ready, " ready", plural(ready), " × ", ratio, " = ", count)}
 }
 
-// targetOfMembers asks for the count by the values of single members, as upstream's calcPlainMetricReplicas.
+// targetOfMembers asks for the count by the values of single members, like upstream's calcPlainMetricReplicas.
 //
 // The mean of the members that are ready and have a value gives the direction. Those without one are then assumed to
-// damp it: at 0 where it is to be scaled out, also for members that are not ready, and at the target where it is to be
-// scaled in; of a metric in percent of what is requested at 100 % where the target is below that, as in upstream's
-// GetResourceReplicas. Where the direction is another one by that, or the mean within the tolerance, nothing changes.
+// dampen it: at 0 when scaling out, which includes members that are not ready, and at the target when scaling in. For a
+// metric in percent of the request with a target below 100 %, they are assumed to be at 100 % when scaling in, as in
+// upstream's GetResourceReplicas. If that reverses the direction, or brings the mean within the tolerance, nothing
+// changes.
 func targetOfMembers(a domain.TargetAlgorithm, in asking) proposal {
 	unready := map[string]bool{}
 	for _, name := range in.metric.Unready {

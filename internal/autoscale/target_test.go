@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// membersWith are the values of members m0, m1 and so on; NaN is none.
+// membersWith returns the values of members m0, m1 and so on; NaN means none.
 func membersWith(values ...float64) map[string]float64 {
 	members := map[string]float64{}
 	for i, value := range values {
@@ -20,12 +20,12 @@ func membersWith(values ...float64) map[string]float64 {
 	return members
 }
 
-// tolerances is a policy with these tolerances of scaling out and in.
+// tolerances returns a policy with these tolerances for scaling out and in.
 func tolerances(out, in float64) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{ScaleOut: domain.ScalingBehaviour{Tolerance: &out}, ScaleIn: domain.ScalingBehaviour{Tolerance: &in}}
 }
 
-// TestTargetMean is about means whose members aren't known. The names in brackets are those of tests of Kubernetes'
+// TestTargetMean covers means without the members' values. The names in brackets are those of tests in Kubernetes'
 // replica_calculator_test.go, and "documentation" is its page on horizontal pod autoscaling.
 func TestTargetMean(t *testing.T) {
 	tests := map[string]struct {
@@ -86,7 +86,7 @@ func TestTargetMean(t *testing.T) {
 	}
 }
 
-// TestTargetHolds is about values that ask for nothing: the count stays, and others don't scale it in.
+// TestTargetHolds covers values that ask for nothing: the count stays, and others don't scale it in.
 func TestTargetHolds(t *testing.T) {
 	tests := map[string]struct {
 		per    domain.TargetPer
@@ -115,8 +115,8 @@ func TestTargetHolds(t *testing.T) {
 	}
 }
 
-// TestTargetMembers is about means of members that are known. The names in brackets are those of tests of Kubernetes'
-// replica_calculator_test.go, their utilisations of requests of 1 as they are.
+// TestTargetMembers covers means of members with known values. The names in brackets are those of tests in Kubernetes'
+// replica_calculator_test.go, with their utilisations of requests of 1 unchanged.
 func TestTargetMembers(t *testing.T) {
 	none := math.NaN()
 	tests := map[string]struct {
@@ -181,8 +181,8 @@ func TestTargetMembers(t *testing.T) {
 	}
 }
 
-// TestTargetMembersInAnyOrder is about sums that depend on the order of what is added: the same values always ask for
-// the same.
+// TestTargetMembersInAnyOrder covers sums that depend on the order of their terms: the same values always ask for the
+// same count.
 func TestTargetMembersInAnyOrder(t *testing.T) {
 	in := asking{policy: &domain.AutoscalingPolicy{}, count: 4, ready: 4, metric: Measurement{Members: membersWith(1e16, 70, 3, -1e16)}}
 	want := target(domain.TargetAlgorithm{Value: 1}, in)
@@ -193,7 +193,7 @@ func TestTargetMembersInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestTargetTotal is about values of the whole. The names in brackets are those of tests of Kubernetes'
+// TestTargetTotal covers values of the whole role. The names in brackets are those of tests in Kubernetes'
 // replica_calculator_test.go.
 func TestTargetTotal(t *testing.T) {
 	tests := map[string]struct {
@@ -223,7 +223,7 @@ func TestTargetTotal(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			// Neither the members' own values nor how many are ready plays a part.
+			// Neither the members' own values nor the number of ready ones matters.
 			metric := Measurement{Value: test.value, Members: membersWith(1000)}
 			got := target(domain.TargetAlgorithm{Value: test.target, Per: domain.TargetTotal}, asking{count: test.count, metric: metric, policy: &test.policy})
 			if got.count != test.want || got.abstains {

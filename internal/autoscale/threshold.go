@@ -5,16 +5,16 @@ import (
 )
 
 // threshold adds members to a role once a metric has been above its upper threshold for some decisions in a row, and
-// removes some once it has been below its lower one for as many. What is at a threshold is not beyond it. Each step
-// begins to count anew, and so does a metric that is in between.
+// removes some once it has been below its lower one for as many. A value at a threshold is not beyond it. Each step
+// restarts the count, as does a value in between.
 //
-// Steps are percentages of the count rounded up, or numbers of members; the larger one where a policy gives both, and
-// never less than 1, so that a role leaves 0, too.
+// Steps are percentages of the count, rounded up, or numbers of members; the larger one if a policy gives both, and at
+// least 1, so that a role can leave 0.
 //
 // It is what the threshold strategy of the Nomad Autoscaler does with two checks, delta or percentage, and
 // within_bounds_trigger as the number of samples
-// (https://developer.hashicorp.com/nomad/tools/autoscaling/plugins/strategy/threshold), but that these samples have to
-// be in a row.
+// (https://developer.hashicorp.com/nomad/tools/autoscaling/plugins/strategy/threshold), except that these samples have
+// to be in a row.
 func threshold(a domain.ThresholdAlgorithm, m *Memory, in asking) proposal {
 	value, samples := in.metric.Value, max(a.Samples, 1)
 	switch {
@@ -39,17 +39,17 @@ func threshold(a domain.ThresholdAlgorithm, m *Memory, in asking) proposal {
 	}
 	m.Above, m.Below = 0, 0
 	if a.Lower == nil {
-		return proposal{abstains: true, why: say(value, " is not above ", *a.Upper)} // nor is there a value that others should not scale in by
+		return proposal{abstains: true, why: say(value, " is not above ", *a.Upper)} // others may scale in
 	}
 	return proposal{count: in.count, why: say(value, " is beyond no threshold")}
 }
 
-// step returns how many members one step is.
+// step returns the number of members of one step.
 func step(count, members int, percent float64) int {
 	return max(members, wholeMembers(float64(count)*percent/100), 1)
 }
 
-// beyond says where a value is, and for how many decisions of those that it takes.
+// beyond describes a value beyond a limit, and for how many of the required decisions it has been.
 func beyond(value float64, where string, limit float64, so, samples int) string {
 	if samples == 1 {
 		return say(value, where, limit)

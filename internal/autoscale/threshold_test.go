@@ -77,7 +77,7 @@ func TestThresholdWhy(t *testing.T) {
 	}
 }
 
-// What has no lower threshold has nothing to say about scaling in.
+// TestThresholdWithoutLower checks that without a lower threshold, others may scale in.
 func TestThresholdWithoutLower(t *testing.T) {
 	upper := 60.0
 	p := threshold(domain.ThresholdAlgorithm{Upper: &upper}, &Memory{}, asking{now: noon, count: 4, ready: 4, metric: Measurement{Value: 30}})

@@ -14,21 +14,20 @@ import (
 	"time"
 )
 
-// Shape is what generated loads have in common. The same shape makes the same load, wherever and whenever.
+// Shape is what generated loads have in common. The same shape always gives the same load.
 type Shape struct {
 	// Start is when the load begins, Step the time between two values, and Length how long it lasts: there is a value
 	// for each step that begins before its end. Without a step there are none.
 	Start        time.Time
 	Step, Length time.Duration
-	// Base and Peak are the least and the largest load without noise, 0 or more, in any unit.
+	// Base and Peak are the minimum and maximum load without noise, 0 or more, in any unit.
 	Base, Peak float64
-	// Noise is the standard deviation of each value, as a share of it: 0.05 is 5 %. Loads are never below 0.
+	// Noise is the standard deviation of each value, as a fraction of it: 0.05 is 5 %. Loads are never below 0.
 	Noise float64
 	Seed  uint64
 }
 
-// Diurnal is a load that has its base at midnight and its peak at noon, in the time zone of the start, with a sine
-// between them.
+// Diurnal returns a load with its base at midnight and its peak at noon, in the time zone of the start, along a sine.
 func Diurnal(s Shape) Trace {
 	year, month, day := s.Start.Date()
 	midnight := time.Date(year, month, day, 0, 0, 0, 0, s.Start.Location())
@@ -37,9 +36,9 @@ func Diurnal(s Shape) Trace {
 	})
 }
 
-// Bursty is a load at its base with bursts to its peak, which come at random as calls do: every is the mean time
-// between the beginnings of two, and lasting the mean time that one lasts. Both times are distributed exponentially.
-// Bursts that overlap don't add up.
+// Bursty returns a load at its base with bursts to its peak, which come at random like calls: every is the mean time
+// between the beginnings of two, and lasting the mean duration of one. Both are distributed exponentially. Bursts that
+// overlap don't add up.
 func Bursty(s Shape, every, lasting time.Duration) Trace {
 	var next, end time.Time
 	return s.trace(func(now time.Time, random *rand.Rand) float64 {
@@ -50,7 +49,7 @@ func Bursty(s Shape, every, lasting time.Duration) Trace {
 			if until := next.Add(exponential(random, lasting)); until.After(end) {
 				end = until
 			}
-			// The least is for means of no time, which would have no end.
+			// The minimum is for a mean of zero, with which the loop would never end.
 			next = next.Add(max(exponential(random, every), time.Millisecond))
 		}
 		if now.Before(end) {
@@ -60,15 +59,15 @@ func Bursty(s Shape, every, lasting time.Duration) Trace {
 	})
 }
 
-// StepLoad is a load that changes between its base, at which it begins, and its peak, each of which lasts for a time.
+// StepLoad returns a load that alternates between its base, where it begins, and its peak, staying at each for a time.
 func StepLoad(s Shape, lasting time.Duration) Trace {
 	return s.trace(func(now time.Time, _ *rand.Rand) float64 {
 		return float64(int64(now.Sub(s.Start)/max(lasting, 1)) % 2)
 	})
 }
 
-// FlashCrowd is a load at its base that at some time after the start rises to its peak in a straight line, and goes
-// back as people lose interest: by half in each halving.
+// FlashCrowd returns a load at its base that, some time after the start, rises linearly to its peak and then decays,
+// halving with each halving time.
 func FlashCrowd(s Shape, after, rise, halving time.Duration) Trace {
 	return s.trace(func(now time.Time, _ *rand.Rand) float64 {
 		since := now.Sub(s.Start) - after
@@ -82,14 +81,14 @@ func FlashCrowd(s Shape, after, rise, halving time.Duration) Trace {
 	})
 }
 
-// trace makes a trace of a function that says for moments, in their order, how far the load is from its base to its
-// peak, from 0 to 1.
+// trace makes a trace. share returns how far the load is from its base to its peak, from 0 to 1, and is called for each
+// moment in order.
 func (s Shape) trace(share func(now time.Time, random *rand.Rand) float64) Trace {
 	t := Trace{Start: s.Start, Step: s.Step}
 	if s.Step <= 0 {
 		return t
 	}
-	// Noise has numbers of its own, so that loads that differ in it are the same but for it.
+	// Noise has its own random numbers, so that loads that differ in noise are otherwise the same.
 	random, noise := rand.New(rand.NewPCG(s.Seed, 0)), rand.New(rand.NewPCG(s.Seed, 1))
 	for at := time.Duration(0); at < s.Length; at += s.Step {
 		load := s.Base + (s.Peak-s.Base)*share(s.Start.Add(at), random)
@@ -98,20 +97,20 @@ func (s Shape) trace(share func(now time.Time, random *rand.Rand) float64) Trace
 	return t
 }
 
-// exponential is a random time that is distributed exponentially.
+// exponential returns an exponentially distributed random time.
 func exponential(random *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(random.ExpFloat64() * float64(mean))
 }
 
-// Losing returns the trace with a share of its values lost to metrics, from 0 to 1, which are chosen at random, beside
-// those that are lost already. The same seed loses the same ones. The trace itself is not changed; its load is shared.
+// Losing returns the trace with a further fraction of its values lost to metrics, from 0 to 1, chosen at random. The
+// same seed loses the same ones. The trace itself is not changed; its load is shared.
 func (t Trace) Losing(share float64, seed uint64) Trace {
 	random := rand.New(rand.NewPCG(seed, 2))
 	return t.lose(func(int) bool { return random.Float64() < share })
 }
 
-// Blind returns the trace with all values lost to metrics from a time on, and for a length of time, as when the source
-// of metrics is down. The trace itself is not changed; its load is shared.
+// Blind returns the trace with all values lost to metrics from a time on, for a length of time, as if the source of
+// metrics were down. The trace itself is not changed; its load is shared.
 func (t Trace) Blind(from time.Time, length time.Duration) Trace {
 	return t.lose(func(i int) bool {
 		since := t.Start.Add(time.Duration(i) * t.Step).Sub(from)
@@ -119,7 +118,7 @@ func (t Trace) Blind(from time.Time, length time.Duration) Trace {
 	})
 }
 
-// lose returns the trace with the values lost that a function, which is asked for each in its order, says.
+// lose returns the trace with the values lost for which lost returns true. It is called for each value in order.
 func (t Trace) lose(lost func(i int) bool) Trace {
 	t.Lost = slices.Grow(slices.Clone(t.Lost), len(t.Load))[:len(t.Load)]
 	for i := range t.Lost {
@@ -130,9 +129,9 @@ func (t Trace) lose(lost func(i int) bool) Trace {
 	return t
 }
 
-// NewTrace returns a trace of values that are a step apart. One that is NaN is lost to metrics: its load is that of the
-// one before, or of the first that is known. Values below 0 and infinite ones are an error, and so are values of which
-// none is known.
+// NewTrace returns a trace of values that are a step apart. A NaN is lost to metrics, and its load is that of the value
+// before, or of the first known one. Negative and infinite values are an error, and so is a trace without any known
+// value.
 func NewTrace(start time.Time, step time.Duration, values []float64) (Trace, error) {
 	first := slices.IndexFunc(values, func(v float64) bool { return !math.IsNaN(v) })
 	if first < 0 {
@@ -156,19 +155,18 @@ func NewTrace(start time.Time, step time.Duration, values []float64) (Trace, err
 	return t, nil
 }
 
-// MaxTrace is the number of values that a trace has at most: 23 days of one a second, or a year of one every 16 s.
+// MaxTrace is the maximum number of values in a trace: 23 days with one per second, or a year with one every 16 s.
 const MaxTrace = 2_000_000
 
-// stepTolerance is by which share the time between two rows may differ from that of the first two.
+// stepTolerance is the fraction by which the time between two rows may differ from that of the first two.
 const stepTolerance = 0.01
 
-// ReadCSV reads a trace of two columns, the time and the load, with or without a line of their names. Times are in RFC
-// 3339, or in seconds since 1970, and must be at equal steps, to within 1 %. A row without a load is one that metrics
-// have lost, as in [NewTrace]. Lines that begin with # are left out. Errors name the line.
+// ReadCSV reads a trace of two columns, the time and the load, with or without a header line. Times are in RFC 3339, or
+// in seconds since 1970, at equal steps, to within 1 %. A row without a load is lost to metrics, as in [NewTrace].
+// Lines that begin with # are skipped. Errors name the line.
 func ReadCSV(r io.Reader) (Trace, error) {
 	buffered := bufio.NewReader(r)
-	// Spreadsheets begin a file with a mark of its byte order. What can't be read here can't be read below, where that
-	// is told.
+	// Spreadsheets begin a file with a byte order mark. A failed read here also fails below, where it is reported.
 	const mark = "\ufeff"
 	if begin, err := buffered.Peek(len(mark)); err == nil && string(begin) == mark {
 		if _, err := buffered.Discard(len(mark)); err != nil {
@@ -212,7 +210,7 @@ func ReadCSV(r io.Reader) (Trace, error) {
 	if len(t.Load) < 2 {
 		return Trace{}, fmt.Errorf("a trace needs two rows or more, as the time between them is its step; there are %d", len(t.Load))
 	}
-	// The mean step, so that what is rounded in the first one does not add up.
+	// The mean step, so that rounding in the first one does not add up.
 	return NewTrace(t.Start, last.Sub(t.Start)/time.Duration(len(t.Load)-1), t.Load)
 }
 
@@ -223,8 +221,8 @@ func isHeader(when, what string) bool {
 	return noTime != nil && noLoad != nil && what != ""
 }
 
-// parseTime reads a time in RFC 3339 or in seconds since 1970. Times that can't be counted in nanoseconds since then
-// are refused.
+// parseTime parses a time in RFC 3339 or in seconds since 1970. It rejects times that can't be counted in nanoseconds
+// since then.
 func parseTime(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if seconds, notSeconds := strconv.ParseFloat(text, 64); notSeconds == nil {
@@ -232,7 +230,7 @@ func parseTime(text string) (time.Time, error) {
 		if !(seconds >= 0 && seconds < 1<<33) {
 			return time.Time{}, fmt.Errorf("the time is %q; 0 to %d seconds since 1970 are allowed", text, int64(1)<<33-1)
 		}
-		// Seconds are given to the microsecond at best: numbers of this size have no more digits.
+		// Seconds are precise to the microsecond at best, as floats of this size have no more digits.
 		return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC(), nil
 	}
 	if err != nil {
@@ -244,7 +242,7 @@ func parseTime(text string) (time.Time, error) {
 	return at, nil
 }
 
-// follow checks that a row's time is a step after the last one's, and notes the start and the step.
+// follow checks that a row's time is a step after the last one's, and sets the start and the step.
 func (t *Trace) follow(last, at time.Time) error {
 	switch step := at.Sub(last); {
 	case len(t.Load) == 0:
@@ -261,7 +259,7 @@ func (t *Trace) follow(last, at time.Time) error {
 	return nil
 }
 
-// parseLoad reads a load; "" is one that was lost, which is NaN.
+// parseLoad parses a load. "" is a lost one, which is NaN.
 func parseLoad(text string) (float64, error) {
 	if text == "" {
 		return math.NaN(), nil

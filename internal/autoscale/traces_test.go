@@ -65,7 +65,7 @@ func TestGeneratedLoadsAreDeterministic(t *testing.T) {
 	if cmp.Equal(lossy(shape).Load, lossy(other).Load) || cmp.Equal(lossy(shape).Lost, lossy(other).Lost) {
 		t.Error("different seeds make the same load")
 	}
-	// PCG's numbers are the same on all machines, and so are traces of benchmarks.
+	// PCG's numbers are the same on all machines, and so are the traces of benchmarks.
 	if got := fmt.Sprintf("%.4f", lossy(shape).Load[:3]); got != "[10.4982 9.6714 9.4289]" {
 		t.Errorf("the load begins with %s", got)
 	}
@@ -79,8 +79,8 @@ func TestBurstsAreAsOftenAndLongAsAsked(t *testing.T) {
 		bursts += max(0, load-before)
 		before = load
 	}
-	// Bursts come at random: there are none, of which 1/e^0.1 is the share, where none has begun in the time that they
-	// last.
+	// Bursts come at random, so the share of time without one is e^-0.1: the chance that none has begun within the
+	// duration of one.
 	if share := busy / float64(len(trace.Load)); math.Abs(share-(1-math.Exp(-0.1))) > 0.01 {
 		t.Errorf("there is a burst in %.1f %% of the time, want 9.5 %%", 100*share)
 	}
@@ -137,7 +137,7 @@ func TestReadCSV(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
 		want Trace
-		// fault is a part of the error; "" where there is none.
+		// fault is a part of the error; "" if there is none.
 		fault string
 	}{
 		"with names":      {"time,load\n2026-03-02T08:00:00Z,1\n2026-03-02T08:00:15Z,2.5\n", Trace{eight, 15 * time.Second, []float64{1, 2.5}, nil}, ""},
@@ -189,7 +189,7 @@ func TestReadCSV(t *testing.T) {
 	}
 }
 
-// rows is a file of endless rows.
+// rows is a file with endless rows.
 type rows struct{ next int }
 
 func (r *rows) Read(p []byte) (n int, err error) {

@@ -9,84 +9,86 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Vertical is what is known of what members of a role use: some 3 KB of JSON.
+// Vertical is what is known of the usage of a role's members: some 3 KB of JSON.
 //
-// It is learned as the recommender of Kubernetes' Vertical Pod Autoscaler does
-// (https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/pkg/recommender): of processors how
-// much of the time members use how many, and of memory, of which too little ends a member, the peak of each day. What
-// is a day old counts half. Unlike there, the peak is that of the member that uses the most, as all of them get the
-// same; and one that ran out of memory counts as if it had used more than it was allowed.
+// It is learned like in the recommender of Kubernetes' Vertical Pod Autoscaler
+// (https://github.com/kubernetes/autoscaler/blob/master/vertical-pod-autoscaler/pkg/recommender): for CPUs, how much of
+// the time members use how many; for memory, where too little kills a member, the peak of each day. What is a day old
+// counts half. Unlike there, the peak is that of the member that uses the most, as all of them get the same size. A
+// member that ran out of memory counts as if it had used more than its limit.
 type Vertical struct {
-	// At is when it was learned last, and Measured how long members were measured in all.
+	// At is when it was last updated, and Measured the total time over which members were measured.
 	At       time.Time     `json:"at,omitzero"`
 	Measured time.Duration `json:"measured,omitempty"`
-	// CPUs are seconds by the processors that a member kept busy, and MemoryMiB days by their peaks, but for the
-	// present one.
+	// CPUs are seconds by the number of CPUs that a member kept busy. MemoryMiB are days by their peaks, without the
+	// present day.
 	CPUs      histogram `json:"cpus,omitzero"`
 	MemoryMiB histogram `json:"memory_mib,omitzero"`
-	// Peak is that of the present day, and the time since which it is that.
+	// Peak is the peak of the present day, and when that day began.
 	Peak *At[float64] `json:"peak,omitempty"`
-	// Killed is when the last member ran out of memory of which that is known.
+	// Killed is when the last member that is known to have run out of memory did so.
 	Killed time.Time `json:"killed,omitzero"`
 }
 
 const (
-	// verticalHalfLife is how old something is that counts half.
+	// verticalHalfLife is the age at which something counts half.
 	verticalHalfLife = 24 * time.Hour
-	// peakEvery is the time of which one peak is taken.
+	// peakEvery is the time over which one peak is taken.
 	peakEvery = 24 * time.Hour
-	// longestSample bounds the time for which a measurement stands.
+	// longestSample limits the time that a measurement stands for.
 	longestSample = 10 * time.Minute
-	// The first buckets end at a hundredth of a processor, and 10 MiB.
+	// The first buckets end at a hundredth of a CPU, and at 10 MiB.
 	leastCPUs, leastMemoryMiB = 0.01, 10
-	// What a member that ran out of memory is taken to need: some more than it was allowed.
+	// What a member that ran out of memory is assumed to need: somewhat more than its limit.
 	killedFactor, killedMiB = 1.2, 100
-	// mostUsed bounds peaks, so that nothing computed of them overflows: it is far beyond what any host has.
+	// mostUsed bounds peaks so that nothing computed from them overflows. It is far beyond any host.
 	mostUsed = 1e9
-	// shareBelow and shareAbove are the percentiles between which what is right lies, whatever is aimed at.
+	// shareBelow and shareAbove are the percentiles between which any value is acceptable, whatever the target
+	// percentile.
 	shareBelow, shareAbove = 0.5, 0.95
 )
 
 // Used is what members use at the moment.
 type Used struct {
-	// CPUs are the processors that members keep busy, and MemoryMiB the most memory that they had of late.
+	// CPUs are the CPUs that members keep busy, and MemoryMiB the most memory that they used recently.
 	CPUs, MemoryMiB Measurement
-	// Killed is the memory that the member was allowed which ran out of it last, and when; nil where none has.
+	// Killed is the memory limit of the last member that exceeded it, and when; nil if none has.
 	Killed *At[float64]
-	// Requested is what a member requests that is started now, Size what of that policies have moved, and Sized when
-	// they did so last.
+	// Requested is what a newly started member requests, Size the part of that which policies have set, and Sized when
+	// they last did so.
 	Requested, Size domain.Resources
 	Sized           time.Time
-	// InPlace is whether running members were to have that size, too.
+	// InPlace is whether running members should have that size, too.
 	InPlace bool
 }
 
 // Recommended is what a member of a role should request of a resource.
 type Recommended struct {
-	// Resource is ResourceCPUs or ResourceMemoryMiB, and Requested what a member requests of it that is started now; 0
-	// where that is nothing.
+	// Resource is ResourceCPUs or ResourceMemoryMiB. Requested is what a newly started member requests of it; 0 if
+	// nothing.
 	Resource  string
 	Requested float64
-	// Target is what it should request, and what is right is between Lower and Upper: all within the policy's bounds.
-	// They are nil where it was never measured what members use.
+	// Target is the recommended request, and any value between Lower and Upper is acceptable; all are within the
+	// policy's bounds. They are nil if usage was never measured.
 	Target, Lower, Upper *float64
-	// Why says in words why.
+	// Why is the reason, in words.
 	Why string
 }
 
-// Resize is another size that members are to have which are started from now on.
+// Resize is the new size of members started from now on.
 type Resize struct {
-	// To is what they request; what is zero is as declared.
+	// To is what they request; zero means as declared.
 	To domain.Resources
-	// Why says in words why.
+	// Why is the reason, in words.
 	Why string
 }
 
-// tooNear is by which share a recommendation may differ from what is requested without being applied, as in Kubernetes.
+// tooNear is the fraction by which a recommendation may differ from the request without being applied, as in
+// Kubernetes.
 const tooNear = 0.1
 
-// resize returns another size that members are to have; nil where they are to have the one that they have. More memory
-// for a member that ran out of it does not wait until enough was learned.
+// resize returns the new size of members; nil if it does not change. More memory after a member ran out of it does not
+// wait until enough was learned.
 func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 	by, used := a.policy.Vertical, &seen.Used
 	if by == nil || by.ApplyRule() == domain.ApplyNever {
@@ -125,7 +127,7 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 	return &Resize{to, strings.Join(why, "; ")}
 }
 
-// urgent reports whether a recommendation is for more memory than a member ran out of since the size was moved last.
+// urgent reports whether a recommendation is for more memory after a member ran out of it since the size last changed.
 func (v *Vertical) urgent(r Recommended, sized time.Time) bool {
 	return r.Resource == ResourceMemoryMiB && *r.Target > r.Requested && v.Killed.After(sized)
 }
@@ -136,8 +138,7 @@ const (
 	ResourceMemoryMiB = "memory_mib"
 )
 
-// recommend learns of what members use, and returns what they should request; nothing of a policy that leaves that
-// alone.
+// recommend learns from what members use, and returns what they should request; nil if the policy leaves that alone.
 func (a *Autoscaler) recommend(state *State, seen *Seen) []Recommended {
 	if a.policy.Vertical == nil {
 		state.Vertical = nil
@@ -147,19 +148,20 @@ func (a *Autoscaler) recommend(state *State, seen *Seen) []Recommended {
 		state.Vertical = &Vertical{}
 	}
 	if k := seen.Used.Killed; k != nil && k.At.Before(state.Since) {
-		seen.Used.Killed = nil // it ran out of what somebody else had thought of
+		seen.Used.Killed = nil // it ran out of what somebody else had chosen
 	}
 	state.Vertical.learn(seen.Now, a.policy.Every(), seen.Used)
 	return state.Vertical.recommend(*a.policy.Vertical, seen.Used.Requested)
 }
 
-// learn takes notice of what members use at a moment, which stands for the time since the last one, or for an interval.
+// learn adds what members use at a moment. It stands for the time since the last call or, the first time, for an
+// interval.
 func (v *Vertical) learn(now time.Time, every time.Duration, used Used) {
 	elapsed := now.Sub(v.At)
 	switch {
 	case v.At.IsZero():
 		elapsed = every
-	case elapsed < 0: // a clock that was put back
+	case elapsed < 0: // a clock that was set back
 		elapsed = 0
 		v.Killed = earlier(v.Killed, now)
 		if v.Peak != nil {
@@ -190,7 +192,7 @@ func (v *Vertical) learn(now time.Time, every time.Duration, used Used) {
 	}
 }
 
-// valuesOf are the values of members that are of use at a moment.
+// valuesOf returns the usable values of members at a moment.
 func valuesOf(m Measurement, now time.Time) []float64 {
 	if m.Why != "" || now.Sub(m.At) > domain.DefaultStaleAfter {
 		return nil
@@ -204,7 +206,7 @@ func valuesOf(m Measurement, now time.Time) []float64 {
 	return values
 }
 
-// peak takes notice of the memory that a member had.
+// peak adds the memory usage of a member.
 func (v *Vertical) peak(now time.Time, mib float64) {
 	if v.Peak != nil && now.Sub(v.Peak.At) >= peakEvery {
 		v.MemoryMiB.add(bucketOf(v.Peak.Value, leastMemoryMiB), 1)
@@ -216,7 +218,7 @@ func (v *Vertical) peak(now time.Time, mib float64) {
 	v.Peak.Value = max(v.Peak.Value, min(mib, mostUsed))
 }
 
-// recommend returns what members should request, of the resources for which there are bounds.
+// recommend returns what members should request of the resources that have bounds.
 func (v *Vertical) recommend(by domain.VerticalScaling, requested domain.Resources) []Recommended {
 	var all []Recommended
 	if by.CPUs != nil {
@@ -236,8 +238,8 @@ func (v *Vertical) recommend(by domain.VerticalScaling, requested domain.Resourc
 	return all
 }
 
-// resource is one that is scaled vertically: what is requested of it, what is known of its use, the end of the first
-// bucket of that, the amount of which only multiples are recommended, and how its percentile is told.
+// resource is a vertically scaled resource: its present request, its known usage, the end of the usage's first bucket,
+// the unit that recommendations are multiples of, and how its percentile is described.
 type resource struct {
 	name          string
 	requested     float64
@@ -282,7 +284,7 @@ func (v *Vertical) recommended(by domain.VerticalScaling, bounds domain.AmountBo
 	return rec
 }
 
-// earlier is the earlier one of two moments.
+// earlier returns the earlier of two times.
 func earlier(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
@@ -290,8 +292,8 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// UnmarshalJSON reads what was stored. What no members use is forgotten: it would keep the policy from recommending
-// anything, or from storing it.
+// UnmarshalJSON reads stored state. Impossible values are dropped, as they would prevent recommendations, or storing
+// them.
 func (v *Vertical) UnmarshalJSON(text []byte) error {
 	type plain Vertical
 	var stored plain

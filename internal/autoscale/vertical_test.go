@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// verticalPolicy is a policy that leaves the count alone, and scales both resources between wide bounds.
+// verticalPolicy returns a policy that leaves the count alone, and scales both resources between wide bounds.
 func verticalPolicy() domain.AutoscalingPolicy {
 	policy := policyOf(nil)
 	policy.Interval = new(domain.Duration(time.Minute))
@@ -23,7 +23,7 @@ func verticalPolicy() domain.AutoscalingPolicy {
 	return policy
 }
 
-// using is what members use at a moment.
+// using returns what members use at a moment.
 func using(now time.Time, cpus, mib []float64) Used {
 	of := func(values []float64) Measurement {
 		m := Measurement{At: now, Members: map[string]float64{}}
@@ -35,7 +35,7 @@ func using(now time.Time, cpus, mib []float64) Used {
 	return Used{CPUs: of(cpus), MemoryMiB: of(mib)}
 }
 
-// advise has a policy decide each minute of a time, and returns what it recommends at the end.
+// advise makes a decision each minute, and returns the last recommendations.
 func advise(tb testing.TB, policy domain.AutoscalingPolicy, state *State, start time.Time, minutes int, at func(minute int, now time.Time) Used) []Recommended {
 	tb.Helper()
 	scaler := scalerOf(tb, policy)
@@ -50,13 +50,13 @@ func advise(tb testing.TB, policy domain.AutoscalingPolicy, state *State, start 
 	return d.Recommended
 }
 
-// near reports whether a recommendation is as much more than what is used as a margin, and a bucket, make it.
+// near reports whether a recommendation exceeds the usage by the margin, and by no more than a bucket beyond it.
 func near(target *float64, used, margin float64) bool {
 	return target != nil && *target >= used*margin*(1-1e-6) && *target <= used*margin*bucketGrowth*1.01+0.02
 }
 
 func TestVerticalPercentiles(t *testing.T) {
-	// Members are idle for 80 % of the time, use two processors for 16 %, and eight for 4 %.
+	// Members are idle for 80 % of the time, use two CPUs for 16 %, and eight for 4 %.
 	course := func(i int, now time.Time) Used {
 		cpus := 0.2
 		switch part := i % 50; {
@@ -103,8 +103,8 @@ func TestVerticalPercentiles(t *testing.T) {
 	}
 }
 
-// What is a day old counts half as much, in memory as in processors; and what ran out of memory asks for more than it
-// was allowed.
+// TestVerticalForgetsAndLearns checks that what is a day old counts half, for memory as for CPUs, and that running out
+// of memory asks for more than the limit was.
 func TestVerticalForgetsAndLearns(t *testing.T) {
 	policy, state := verticalPolicy(), State{}
 	steady := func(cpus, mib float64) func(int, time.Time) Used {
@@ -140,7 +140,8 @@ func TestVerticalForgetsAndLearns(t *testing.T) {
 	}
 }
 
-// What is not measured asks for nothing, and what is stale teaches nothing.
+// TestVerticalUnmeasured checks that nothing is recommended without measurements, and nothing is learned from stale
+// ones.
 func TestVerticalUnmeasured(t *testing.T) {
 	policy := verticalPolicy()
 	policy.Vertical.MemoryMiB = nil
@@ -163,8 +164,9 @@ func TestVerticalUnmeasured(t *testing.T) {
 	}
 }
 
-// Whatever members use, a recommendation is within its bounds and in order, no less than what the percentile says
-// exactly and no more than a bucket above, the same after what is remembered was stored and read, and that is a few kB.
+// TestVerticalProperties checks that, whatever members use, a recommendation is within its bounds and in order, at
+// least the exact percentile and at most a bucket above it, and the same after the state was stored and read, which
+// takes a few kB.
 func TestVerticalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := verticalPolicy()
@@ -180,7 +182,7 @@ func TestVerticalProperties(t *testing.T) {
 		var state, stored State
 		var d Decision
 		for i, cpus := range samples {
-			// In steps of milliseconds nothing decays, so that the percentile can be told exactly.
+			// With steps of milliseconds nothing decays, so the exact percentile is known.
 			now := noon.Add(time.Duration(i) * time.Millisecond)
 			policyEvery := Seen{Now: now, Count: 2, Ready: 2, Used: using(now, []float64{cpus}, []float64{cpus * 100})}
 			d = scaler.Decide(&state, policyEvery)
@@ -208,7 +210,7 @@ func TestVerticalProperties(t *testing.T) {
 	})
 }
 
-// The percentile of a histogram is that of the values, and a bucket more at most.
+// TestHistogramPercentile checks that the percentile of a histogram is that of the values, or at most a bucket more.
 func TestHistogramPercentile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		values := rapid.SliceOfN(rapid.Float64Range(0, 3000), 1, 100).Draw(t, "values")
@@ -226,8 +228,8 @@ func TestHistogramPercentile(t *testing.T) {
 	})
 }
 
-// A size is applied once enough was learned, where it differs by more than a tenth; more memory for who ran out of it
-// at once.
+// TestVerticalResize checks that a size is applied once enough was learned, if it differs by more than a tenth, and
+// that more memory is given at once after running out of it.
 func TestVerticalResize(t *testing.T) {
 	const hour = time.Hour
 	usage := func(now time.Time) Used { return using(now, []float64{2}, []float64{2000}) }

@@ -1,16 +1,16 @@
 package autoscale
 
-// Yield has members of a role go, so that somebody more important has their room.
+// Yield removes members of a role to make room for something more important.
 type Yield struct {
-	// Count is how many members stay, no fewer than the policy's least count.
+	// Count is how many members stay, no fewer than the policy's minimum.
 	Count int
-	// For says in words who waits.
+	// For says who waits.
 	For string
 }
 
-// yield returns how many members stay where somebody more important waits for the room of others. It is no noise of a
-// metric, but a bound that has come lower: so neither window nor rate nor cooldown counts. Guards do, and where they
-// keep any of the members that are to go, all stay, as fewer would go in vain.
+// yield returns how many members stay when something more important waits for the room of the others. This is not noise
+// in a metric but a lower bound, so windows, rates and cooldowns do not apply. Guards do, and if they keep any of the
+// members that should go, all stay, as removing fewer would be pointless.
 func (a *Autoscaler) yield(d *Decision, seen *Seen) int {
 	if seen.Yield == nil || seen.Yield.Count >= d.From {
 		return d.From
@@ -23,8 +23,8 @@ func (a *Autoscaler) yield(d *Decision, seen *Seen) int {
 	return count
 }
 
-// Spare returns the least count to which a role can be brought for somebody more important, by what its guards were
-// told, and why it is not the policy's least one; "" where it is.
+// Spare returns the lowest count to which a role can be reduced for something more important, given its guards, and why
+// that is above the policy's minimum; "" if it is not.
 func (a *Autoscaler) Spare(seen Seen, guards []Guarded) (count int, why string) {
 	d := Decision{From: seen.Count, Guards: guards}
 	count = max(a.guarded(&d, &seen, a.policy.Min), a.policy.Min)
