@@ -1,15 +1,15 @@
 package qmodel
 
-// Feature is a number of the state that a model is asked about.
+// Feature is one number of the state that a model is asked about.
 type Feature struct {
 	Name string
-	// Unit is what it is in, and Doc what it says.
+	// Unit is its unit, and Doc describes it.
 	Unit, Doc string
-	// Observed tells that it is made of another metric of the policy.
+	// Observed means that it is computed from another metric of the policy.
 	Observed bool
 }
 
-// Places of the features in [Features].
+// Indexes of the features in [Features].
 const (
 	Load = iota
 	LoadSlope1m
@@ -23,11 +23,11 @@ const (
 	Reassigning
 	SinceChange
 	Skew
-	// NumFeatures is how many there are.
+	// NumFeatures is the number of features.
 	NumFeatures
 )
 
-// Features are all that a model may have, in the order of [State].
+// Features are all features that a model can have, in the order of [State].
 var Features = [NumFeatures]Feature{
 	Load:        {Name: "load", Unit: "share of a member's capacity, 0 to 4", Doc: "load of a ready member, by the metric that has the algorithm"},
 	LoadSlope1m: {Name: "load_slope_1m", Unit: "share of the ready members' capacity a minute, −4 to 4", Doc: "change of the load of all members over the last minute"},
@@ -43,10 +43,10 @@ var Features = [NumFeatures]Feature{
 	Skew:        {Name: "skew", Unit: "the metric's own, 0 to 10", Doc: "how unevenly the load is spread, such as the largest share of a member by the mean one, less 1", Observed: true},
 }
 
-// State is a value of each of [Features].
+// State is a value for each of [Features].
 type State [NumFeatures]float64
 
-// FeatureNames are the names of [Features] in their order.
+// FeatureNames returns the names of [Features], in their order.
 func FeatureNames() []string {
 	names := make([]string, 0, NumFeatures)
 	for _, f := range Features {
@@ -55,7 +55,7 @@ func FeatureNames() []string {
 	return names
 }
 
-// place returns where a feature is in [Features].
+// place returns the index of a feature in [Features].
 func place(name string) (int, bool) {
 	for i, f := range Features {
 		if f.Name == name {

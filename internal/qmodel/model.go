@@ -2,16 +2,16 @@ package qmodel
 
 import "slices"
 
-// Version is that of the format that this build reads and writes.
+// Version is the version of the format that this build reads and writes.
 const Version = 1
 
-// Hidden is the number of units of each of the two hidden layers.
+// Hidden is the number of units in each of the two hidden layers.
 const Hidden = 64
 
-// MaxBytes bounds the size of a model as text.
+// MaxBytes limits the size of a model as text.
 const MaxBytes = 256 << 10
 
-// The algorithms that a model may have been trained by.
+// The algorithms that a model can be trained by.
 const (
 	DQN       = "dqn"
 	DoubleDQN = "double-dqn"
@@ -20,54 +20,52 @@ const (
 // Algorithms lists them.
 var Algorithms = []string{DQN, DoubleDQN}
 
-// Places of the actions in what [Model.Values] returns.
+// Indexes of the actions in the result of [Model.Values].
 const (
 	Up = iota
 	Stay
 	Down
-	// NumActions is how many there are.
+	// NumActions is the number of actions.
 	NumActions
 )
 
-// Actions are their names in this order.
+// Actions are their names, in this order.
 var Actions = [NumActions]string{Up: "up", Stay: "stay", Down: "down"}
 
-// Model says what each action is worth in a state.
+// Model gives the value of each action in a state.
 type Model struct {
-	// Algorithm is how it was trained.
+	// Algorithm is the one that it was trained by.
 	Algorithm string
-	// Features are the names of those that it takes, in its own order; Mean and Scale are what they are normalised
-	// with: (value − mean) / scale.
+	// Features are the names of its inputs, in its own order. Mean and Scale normalise them: (value − mean) / scale.
 	Features    []string
 	Mean, Scale []float64
-	// Layers are the two hidden layers, after which negative values are 0, and that of the actions.
+	// Layers are the two hidden layers, each followed by ReLU, and the output layer with the actions.
 	Layers [3]Layer
-	// Trained says by what it was trained.
+	// Trained describes how it was trained.
 	Trained Trained
 
 	places []int // of Features in a [State]
 }
 
-// Layer makes as many values as it has biases of those that go in.
+// Layer computes as many values as it has biases from its inputs.
 type Layer struct {
-	// Weights are one row for each value that comes out, and Bias is what is added to each.
+	// Weights have one row for each output, and Bias is added to each output.
 	Weights, Bias []float32
 }
 
-// Trained says by what a model was trained.
+// Trained describes how a model was trained.
 type Trained struct {
 	// TraceSHA256 is the digest of the load that it was trained with, in hexadecimal.
 	TraceSHA256 string `json:"trace_sha256"`
 	Seed        uint64 `json:"seed"`
-	// Updates is the number of steps of gradient descent.
+	// Updates is the number of gradient descent steps.
 	Updates int `json:"updates"`
-	// CapacityLoad is what a member carried, in units of the trace, and StartupSeconds how long one took to start.
+	// CapacityLoad is what a member could carry, in units of the trace, and StartupSeconds how long one took to start.
 	CapacityLoad   float64 `json:"capacity_load,omitempty"`
 	StartupSeconds float64 `json:"startup_seconds,omitempty"`
 }
 
-// New returns a model whose weights are all 0, and which leaves its features as they are. They are to be some of
-// [Features].
+// New returns a model with all weights 0 and features that are not normalised. features must be some of [Features].
 func New(algorithm string, features []string) *Model {
 	n := len(features)
 	m := &Model{Algorithm: algorithm, Features: slices.Clone(features), Mean: make([]float64, n), Scale: make([]float64, n), places: make([]int, n)}
@@ -81,17 +79,17 @@ func New(algorithm string, features []string) *Model {
 	return m
 }
 
-// size is that of a layer.
+// size is the size of a layer.
 type size struct{ in, out int }
 
 func (m *Model) sizes() [3]size {
 	return [3]size{{len(m.Features), Hidden}, {Hidden, Hidden}, {Hidden, NumActions}}
 }
 
-// Has reports whether the model takes a feature.
+// Has reports whether the model uses a feature.
 func (m *Model) Has(feature int) bool { return slices.Contains(m.Features, Features[feature].Name) }
 
-// Of returns what the model takes of a state, in its order.
+// Of returns the model's features of a state, in the model's order.
 func (m *Model) Of(s State) []float64 {
 	features := make([]float64, 0, NumFeatures)
 	for _, at := range m.places {
@@ -100,10 +98,10 @@ func (m *Model) Of(s State) []float64 {
 	return features
 }
 
-// Values returns what each of [Actions] is worth by the model's features, in its order.
+// Values returns the value of each of [Actions] for the model's features, which are in its own order.
 //
-// Each product is rounded before it is added: compilers for some processors would else do both at once, and get another
-// last bit.
+// Each product is rounded before it is added, as some compilers would otherwise fuse the two operations and get a
+// different last bit.
 func (m *Model) Values(features []float64) (values [NumActions]float64) {
 	var in [NumFeatures]float64
 	for i := range m.Features {
@@ -118,7 +116,7 @@ func (m *Model) Values(features []float64) (values [NumActions]float64) {
 	return values
 }
 
-// apply makes the values of a layer.
+// apply computes the outputs of a layer.
 func (l *Layer) apply(in, out []float64) {
 	for i := range out {
 		row := l.Weights[i*len(in):][:len(in)]
@@ -130,7 +128,7 @@ func (l *Layer) apply(in, out []float64) {
 	}
 }
 
-// rectify has negative values be 0.
+// rectify replaces negative values by 0.
 func rectify(values []float64) {
 	for i, v := range values {
 		values[i] = max(v, 0)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// random returns a model of these features, or of all, with weights of every size.
+// random returns a model with these features, or all of them, and weights of every size.
 func random(seed uint64, features ...string) *Model {
 	if len(features) == 0 {
 		features = FeatureNames()
@@ -42,7 +42,7 @@ func encoded(tb testing.TB, m *Model) []byte {
 	return text
 }
 
-// TestGolden: what models say is the same to the bit, on any processor, as when testdata/values.txt was written.
+// TestGolden checks that models give bit-identical values on any processor to those in testdata/values.txt.
 func TestGolden(t *testing.T) {
 	var got bytes.Buffer
 	r := rand.New(rand.NewPCG(42, 0))
@@ -72,7 +72,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestValues: what a network is by its definition, in one more way.
+// TestValues compares a network with a second computation from its definition.
 func TestValues(t *testing.T) {
 	m := random(3, "cpu", "load")
 	in := []float64{0.7, 1.3}
@@ -122,7 +122,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// TestParse: what is no model is refused, with what is wrong and what is allowed.
+// TestParse checks that invalid models are rejected, with what is wrong and what is allowed.
 func TestParse(t *testing.T) {
 	good := string(encoded(t, random(1, "load", "cpu")))
 	weights := good[strings.Index(good, `"weights": "`)+len(`"weights": "`):]
@@ -176,7 +176,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse shows that whatever is read as a model can be asked, and is written and read again as it was.
+// FuzzParse checks that any model that can be read can also be asked, and stays the same when written and read again.
 func FuzzParse(f *testing.F) {
 	text := encoded(f, random(2, "load"))
 	f.Add(text)
@@ -202,7 +202,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDocumented: the guide has a row for each feature.
+// TestDocumented checks that the guide has a row for each feature.
 func TestDocumented(t *testing.T) {
 	guide, err := os.ReadFile("../../templates/guides/autoscaling.md")
 	if err != nil {
@@ -219,7 +219,7 @@ func TestDocumented(t *testing.T) {
 	}
 }
 
-// BenchmarkValues: 5 000 products, a few microseconds.
+// BenchmarkValues measures some 5,000 multiplications, which take a few microseconds.
 func BenchmarkValues(b *testing.B) {
 	m := random(1)
 	features := m.Of(State{Load: 0.8, CPU: 0.6, Count: 0.5})

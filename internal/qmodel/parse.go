@@ -12,7 +12,7 @@ import (
 	"slices"
 )
 
-// file is a model as it is written.
+// file is a model as it is stored.
 type file struct {
 	Version   int       `json:"version"`
 	Algorithm string    `json:"algorithm"`
@@ -21,8 +21,8 @@ type file struct {
 	Scale     []float64 `json:"scale"`
 	Actions   []string  `json:"actions"`
 	Hidden    []int     `json:"hidden"`
-	// Weights are float32s, the lower byte first, in Base64: W1, b1, W2, b2, W3, b3, with a row of weights for each
-	// value that comes out of a layer.
+	// Weights are little-endian float32s in Base64: W1, b1, W2, b2, W3, b3, where each W has a row for each output of
+	// its layer.
 	Weights string  `json:"weights"`
 	Trained Trained `json:"trained"`
 }
@@ -30,7 +30,7 @@ type file struct {
 // hidden are the sizes of the hidden layers.
 var hidden = []int{Hidden, Hidden}
 
-// Parse reads a model, and says what is wrong with what is none.
+// Parse parses a model, and says what is wrong if it is not one.
 func Parse(text []byte) (*Model, error) {
 	if len(text) > MaxBytes {
 		return nil, fmt.Errorf("the model has %d bytes; %d at most are allowed", len(text), MaxBytes)
@@ -51,12 +51,12 @@ func Parse(text []byte) (*Model, error) {
 	return m, nil
 }
 
-// read reads a file, and checks all of it but its weights.
+// read parses a file, and checks everything except its weights.
 func read(text []byte) (f file, err error) {
 	var head struct {
 		Version *int `json:"version"`
 	}
-	// The version comes first: a file of another one may look different.
+	// The version comes first, as files of other versions may look different.
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&head); err != nil {
 		return f, fmt.Errorf("the model is not JSON as autoscale train writes it: %w", ended(err))
 	}
@@ -74,7 +74,7 @@ func read(text []byte) (f file, err error) {
 	return f, f.check()
 }
 
-// ended says of a text that ends early that it does.
+// ended replaces the error for a truncated text.
 func ended(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
 		return errors.New("it ends in the middle: the file is truncated")
@@ -162,7 +162,7 @@ func (m *Model) setWeights(data []byte) error {
 	return nil
 }
 
-// Encode writes a model as [Parse] reads it. One that Parse would refuse is an error.
+// Encode encodes a model as [Parse] reads it. It returns an error for a model that Parse would reject.
 func (m *Model) Encode() ([]byte, error) {
 	var weights []byte
 	for _, layer := range m.Layers {
