@@ -11,27 +11,27 @@ import (
 type Algorithm string
 
 const (
-	// DQN takes the largest value that the target network has for the next state: V. Mnih et al., "Human-level control
-	// through deep reinforcement learning" (2015).
+	// DQN uses the target network's largest value for the next state: V. Mnih et al., "Human-level control through deep
+	// reinforcement learning" (2015).
 	DQN Algorithm = qmodel.DQN
-	// DoubleDQN takes the target network's value of the action that the network itself would choose, which
-	// overestimates less: H. van Hasselt et al., "Deep Reinforcement Learning with Double Q-learning" (2016).
+	// DoubleDQN uses the target network's value of the action that the network itself would choose, which overestimates
+	// less: H. van Hasselt et al., "Deep Reinforcement Learning with Double Q-learning" (2016).
 	DoubleDQN Algorithm = qmodel.DoubleDQN
 )
 
-// Algorithms lists what can be chosen.
+// Algorithms lists the algorithms.
 var Algorithms = []Algorithm{DQN, DoubleDQN}
 
 // Actions is the number of actions.
 const Actions = qmodel.NumActions
 
-// Observation is what a decision is made by: features, normalised, and which actions are allowed, one at least.
+// Observation is what a decision is based on: normalised features, and which actions are allowed, at least one.
 type Observation struct {
 	Features []float32
 	Allowed  [Actions]bool
 }
 
-// choices is the number of actions that are allowed.
+// choices returns the number of allowed actions.
 func (o *Observation) choices() (n int) {
 	for _, allowed := range o.Allowed {
 		if allowed {
@@ -41,7 +41,7 @@ func (o *Observation) choices() (n int) {
 	return n
 }
 
-// random is one of the actions that are allowed.
+// random returns a random allowed action.
 func (o *Observation) random(random *rand.Rand) int {
 	left := random.IntN(o.choices())
 	for action, allowed := range o.Allowed {
@@ -55,40 +55,39 @@ func (o *Observation) random(random *rand.Rand) int {
 	panic("no action is allowed")
 }
 
-// Environment is what is learned in. It has no end but that an episode is cut off somewhere.
+// Environment is what the trainer acts in. It has no terminal states; an episode is only cut off somewhere.
 type Environment interface {
-	// Features is the number of features of an observation.
+	// Features returns the number of features of an observation.
 	Features() int
-	// Begin begins an episode at a random place.
+	// Begin starts an episode at a random place.
 	Begin(random *rand.Rand)
-	// Next has one decision be made, and returns the reward up to the next one, and whether there is one in this
-	// episode. It may decide by itself.
+	// Next makes one decision, and returns the reward up to the next one, and whether there is a next one in this
+	// episode. It may decide by itself without calling act.
 	Next(act func(*Observation) int) (reward float64, more bool)
 }
 
-// Settings are those of a training. Defaults are those of [Defaults].
+// Settings are the settings of a training; see [Defaults].
 type Settings struct {
 	Algorithm Algorithm
 	Seed      uint64
-	// Updates is the number of changes of the weights, each by so many transitions as Batch says, of the last ones as
-	// Replay says.
+	// Updates is the number of weight updates. Each uses Batch transitions out of the last Replay ones.
 	Updates, Batch, Replay int
 	// Hidden are the sizes of the hidden layers.
 	Hidden []int
-	// Rate is the learning rate at the beginning; it falls to a tenth.
+	// Rate is the initial learning rate. It falls to a tenth.
 	Rate float64
-	// Discount is what a reward counts a decision later.
+	// Discount is the weight of a reward one decision later.
 	Discount float64
-	// Target is after how many updates the target network becomes that which is trained.
+	// Target is after how many updates the target network is synchronised.
 	Target int
-	// Warmup is how many transitions are made at random before the first update. Explore is the share of the updates
-	// during which the share of random actions falls from 1 to Random, where it stays.
+	// Warmup is the number of random transitions before the first update. Explore is the fraction of updates over which
+	// the share of random actions falls from 1 to Random, where it stays.
 	Warmup  int
 	Explore float64
 	Random  float64
 }
 
-// Defaults are settings that do.
+// Defaults returns settings that work.
 func Defaults() Settings {
 	return Settings{
 		Algorithm: DQN, Updates: 50_000, Batch: 32, Replay: 50_000, Hidden: []int{64, 64}, Rate: 1e-3, Discount: 0.98, Target: 100,
@@ -96,11 +95,11 @@ func Defaults() Settings {
 	}
 }
 
-// Trainer is a training under way.
+// Trainer is a training in progress.
 type Trainer struct {
 	Settings
 
-	// Decisions is the number of decisions so far, and Done that of updates.
+	// Decisions is the number of decisions so far, and Done the number of updates.
 	Decisions, Done int
 	// Loss is the mean error of the last updates, in the unit of the rewards.
 	Loss float64
@@ -112,9 +111,9 @@ type Trainer struct {
 	gradients             []float32
 	adam                  *adam
 	replay                *replay
-	before                transition // the one that waits for what follows it
+	before                transition // the one that waits for its next state
 	waiting               bool
-	since, reward         float64 // what a reward counts now, and the sum of those since the transition that waits
+	since, reward         float64 // the present discount, and the sum of discounted rewards since the waiting transition
 }
 
 // New begins a training.
@@ -131,7 +130,7 @@ func New(s Settings, environment Environment) *Trainer {
 	return t
 }
 
-// Run goes on until there were so many updates, or the context ends.
+// Run continues until this many updates are done, or the context is cancelled.
 func (t *Trainer) Run(ctx context.Context, updates int) error {
 	for t.Done < min(updates, t.Updates) {
 		if t.Decisions%256 == 0 && ctx.Err() != nil {
@@ -141,7 +140,7 @@ func (t *Trainer) Run(ctx context.Context, updates int) error {
 		t.Decisions++
 		t.reward += t.since * reward
 		t.since *= t.Discount
-		if !more { // what follows the last transition is not known
+		if !more { // the next state of the last transition is unknown
 			t.waiting = false
 			t.environment.Begin(t.random)
 		}
@@ -155,8 +154,8 @@ func (t *Trainer) Network() *Network { return t.network.clone() }
 // Mean returns the mean of the networks after the last updates, whose policy is steadier than that of the last one.
 func (t *Trainer) Mean() *Network { return t.mean.clone() }
 
-// ignore has an input that is always 0 be without a say, whatever it is once the network is used: what is 0 learns
-// nothing.
+// ignore sets the weights of an input that is always 0 in training to 0. They would not be trained, and count once the
+// input is not 0.
 func (t *Trainer) ignore(input int) {
 	for _, n := range []*Network{t.network, t.target, t.mean} {
 		weights, biases := n.Layer(0)
@@ -164,7 +163,7 @@ func (t *Trainer) ignore(input int) {
 	}
 }
 
-// act decides. A decision without a choice is none: what follows it follows the one before.
+// act makes a decision. One without a choice is not recorded: what follows it counts for the one before.
 func (t *Trainer) act(o *Observation) int {
 	if o.choices() == 1 {
 		return first(o.Allowed)
@@ -187,7 +186,7 @@ func (t *Trainer) act(o *Observation) int {
 	return action
 }
 
-// exploration is the share of actions that are random at the moment.
+// exploration returns the present share of random actions.
 func (t *Trainer) exploration() float64 {
 	if t.Done == 0 {
 		return 1
@@ -196,7 +195,7 @@ func (t *Trainer) exploration() float64 {
 	return max(1-progress*(1-t.Random), t.Random)
 }
 
-// first is the first action that is allowed.
+// first returns the first allowed action.
 func first(allowed [Actions]bool) int {
 	for a, is := range allowed {
 		if is {
@@ -206,7 +205,7 @@ func first(allowed [Actions]bool) int {
 	return 0
 }
 
-// Best is the allowed action with the largest value; of several of the same value the first one.
+// Best returns the allowed action with the largest value; the first one of equals.
 func Best(values []float32, allowed [Actions]bool) int {
 	best := first(allowed)
 	for a := best + 1; a < Actions; a++ {
@@ -217,7 +216,7 @@ func Best(values []float32, allowed [Actions]bool) int {
 	return best
 }
 
-// update changes the weights by a batch of what is remembered.
+// update changes the weights with a batch from the replay memory.
 func (t *Trainer) update() {
 	if t.Done%t.Target == 0 {
 		copy(t.target.Weights, t.network.Weights)
@@ -242,10 +241,10 @@ func (t *Trainer) update() {
 	}
 }
 
-// meanShare is what an update counts in the mean of the networks: that of about the last thousand.
+// meanShare is the weight of an update in the mean of the networks, which covers about the last thousand.
 const meanShare = 0.001
 
-// value estimates what follows a transition. Actions that are not allowed there have no say.
+// value estimates what follows a transition. Actions that are not allowed there are ignored.
 func (t *Trainer) value(r *remembered) float32 {
 	chosen := -1
 	if t.Algorithm == DoubleDQN {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// ladder is a small problem whose optimum is known: seven rungs, of which the last one pays 1, and the first one 0.2 a
-// step. The way up from the middle costs a little, and takes longer than the way down. From rung 2 on it is worth it.
+// ladder is a small problem with a known optimum: seven rungs, of which the last pays 1 per step, and the first 0.2.
+// Climbing from the middle costs a little, and takes longer than going down; from rung 2 on it is worth it.
 type ladder struct {
 	rung, steps int
 	forbidden   int // taken although it was not allowed
@@ -22,7 +22,8 @@ func (l *ladder) Features() int { return ladderRungs }
 
 func (l *ladder) Begin(random *rand.Rand) { l.rung, l.steps = random.IntN(ladderRungs), 0 }
 
-// At the ends, the action beyond is not allowed; and in the middle, only the one up is.
+// observe returns the rung and the allowed actions. At the ends, the action beyond is not allowed; in the middle, only
+// up is.
 func (l *ladder) observe() *Observation {
 	o := &Observation{Features: make([]float32, ladderRungs), Allowed: [Actions]bool{l.rung > 0, l.rung != 3, l.rung < ladderRungs-1}}
 	o.Features[l.rung] = 1
@@ -59,7 +60,7 @@ func ladderStep(rung, action int) (to int, reward float64) {
 	return to, 0
 }
 
-// ladderOptimum is the best action on each rung, by value iteration.
+// ladderOptimum returns the best action on each rung, by value iteration.
 func ladderOptimum(discount float64) (best [ladderRungs]int) {
 	var values [ladderRungs]float64
 	for range 2000 {
@@ -83,8 +84,8 @@ func small(algorithm Algorithm, seed uint64) Settings {
 	return s
 }
 
-// Both algorithms find the optimum of a small problem, from several seeds, and never take an action that is not
-// allowed.
+// TestFindsTheOptimum checks that both algorithms find the optimum of a small problem from several seeds, and never
+// take an action that is not allowed.
 func TestFindsTheOptimum(t *testing.T) {
 	want := ladderOptimum(0.9)
 	for _, algorithm := range Algorithms {
@@ -111,7 +112,7 @@ func TestFindsTheOptimum(t *testing.T) {
 	}
 }
 
-// The same seed learns the same to the bit, and another one something else.
+// TestDeterminism checks that the same seed gives bit-identical weights, and another seed different ones.
 func TestDeterminism(t *testing.T) {
 	learn := func(algorithm Algorithm, seed uint64) []float32 {
 		trainer := New(small(algorithm, seed), &ladder{})
@@ -160,7 +161,7 @@ func TestBest(t *testing.T) {
 	}
 }
 
-// The oldest transitions are forgotten, and those that stay are not changed.
+// TestReplay checks that the oldest transitions are dropped, and the others do not change.
 func TestReplay(t *testing.T) {
 	r := newReplay(3, 2)
 	for i := range 5 {
@@ -181,7 +182,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// An update of two layers of 64 with batches of 32, which is to be done 50,000 times in less than 3 minutes.
+// BenchmarkUpdate measures an update of two layers of 64 with batches of 32. 50,000 of them have to take less than 3
+// minutes.
 func BenchmarkUpdate(b *testing.B) {
 	for _, algorithm := range Algorithms {
 		b.Run(string(algorithm), func(b *testing.B) {

@@ -10,27 +10,27 @@ import (
 // Point is a point of a learning curve.
 type Point struct {
 	Updates int
-	// Cost is what the policy costs an hour by then over the whole trace, without random actions, and Error the mean
-	// error of the values, in intervals with too few members.
+	// Cost is the hourly cost of the policy at that point over the whole trace, without random actions. Error is the
+	// mean error of the values, in intervals with too few members.
 	Cost, Error float64
 }
 
-// Learned is what came of a training.
+// Learned is the result of a training.
 type Learned struct {
-	// Model is that of the best point of the curve, and Text the model as a file.
+	// Model is that of the best point of the curve, and Text the same model as a file.
 	Model *qmodel.Model
 	Text  string
 	Best  Point
 	Curve []Point
-	// Decisions is the number of decisions that were simulated for it, those for the curve among them.
+	// Decisions is the number of simulated decisions, including those for the curve.
 	Decisions int
 }
 
-// points is how many points a curve has, without the one before the first update.
+// points is the number of points of a curve, without the one before the first update.
 const points = 25
 
-// Learn learns a problem. It tells of each point of the curve as soon as it is known, and of progress in between. The
-// seed is all that is random.
+// Learn trains a model for a problem. It calls tell for each point of the curve as soon as it is known, and for
+// progress in between. All randomness comes from the seed.
 func Learn(ctx context.Context, p Problem, s Settings, digest string, tell func(done int, newest Point)) (Learned, error) {
 	normal, err := measure(p, s.Seed)
 	if err != nil {

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Network is a multilayer perceptron: ReLU after each layer but the last one. All products are rounded before they are
-// added, so that it computes the same on every architecture.
+// Network is a multilayer perceptron with ReLU after each layer except the last. All products are rounded before they
+// are added, so that it computes the same on every architecture.
 type Network struct {
 	// Sizes are the numbers of units, from the inputs to the outputs.
 	Sizes []int
-	// Weights are all parameters: of each layer a row of weights for each input, and then the biases.
+	// Weights are all parameters: for each layer, a row of weights for each input, followed by the biases.
 	Weights []float32
 }
 
-// NewNetwork returns a network with random weights as of K. He et al. (2015), for ReLU, and biases of 0.
+// NewNetwork returns a network with random weights after K. He et al. (2015), for ReLU, and biases of 0.
 func NewNetwork(random *rand.Rand, sizes ...int) *Network {
 	n := &Network{Sizes: sizes}
 	for l := range len(sizes) - 1 {
@@ -25,7 +25,7 @@ func NewNetwork(random *rand.Rand, sizes ...int) *Network {
 		weights, _ := n.Layer(l)
 		scale := math.Sqrt(2 / float64(sizes[l]))
 		if l == n.Layers()-1 {
-			scale *= 0.1 // outputs begin near 0, so that none is preferred for what it was drawn
+			scale *= 0.1 // outputs begin near 0, so that initially no action is preferred by chance
 		}
 		for i := range weights {
 			weights[i] = float32(random.NormFloat64() * scale)
@@ -36,10 +36,10 @@ func NewNetwork(random *rand.Rand, sizes ...int) *Network {
 
 func (n *Network) clone() *Network { return &Network{Sizes: n.Sizes, Weights: slices.Clone(n.Weights)} }
 
-// Layers is the number of layers of weights.
+// Layers returns the number of layers of weights.
 func (n *Network) Layers() int { return len(n.Sizes) - 1 }
 
-// Layer returns the weights of a layer, a row an input, and its biases, which share memory with the network's.
+// Layer returns the weights of a layer, one row per input, and its biases. They share memory with the network's.
 func (n *Network) Layer(l int) (weights, biases []float32) {
 	at := 0
 	for i := range l {
@@ -49,11 +49,11 @@ func (n *Network) Layer(l int) (weights, biases []float32) {
 	return n.Weights[at : at+in*out], n.Weights[at+in*out : at+(in+1)*out]
 }
 
-// pass is what one evaluation of a network leaves behind for the way back, and the memory that both take.
+// pass holds what one evaluation of a network leaves for backpropagation, and the memory that both use.
 type pass struct {
 	values [][]float32 // of each layer, the inputs first
 	active [][]int     // the units of each layer that are not 0
-	deltas [][]float32 // the loss's derivatives by the values
+	deltas [][]float32 // the derivatives of the loss by the values
 	hot    []int       // those of a layer that are not 0
 }
 
@@ -67,7 +67,7 @@ func (n *Network) newPass() *pass {
 	return p
 }
 
-// forward returns the outputs for inputs. They are of use until the next evaluation.
+// forward returns the outputs for the inputs. They are valid until the next evaluation.
 func (n *Network) forward(p *pass, inputs []float32) []float32 {
 	copy(p.values[0], inputs)
 	at := 0
@@ -88,7 +88,8 @@ func (n *Network) forward(p *pass, inputs []float32) []float32 {
 	return p.values[len(p.values)-1]
 }
 
-// nonzero adds the indexes of the values that are not 0: after ReLU, half of them are, and all work on them is saved.
+// nonzero appends the indexes of the values that are not 0. After ReLU half of them are 0, which saves half of the
+// work.
 func nonzero(indexes []int, values []float32) []int {
 	for i, v := range values {
 		if v != 0 {
@@ -98,8 +99,7 @@ func nonzero(indexes []int, values []float32) []int {
 	return indexes
 }
 
-// addRows adds to y the rows of a matrix, each as many times as x says, four at a time so that y is read and written
-// less often.
+// addRows adds to y the rows of a matrix, weighted by x, four at a time so that y is read and written less often.
 func addRows(y, x, rows []float32, active []int) {
 	n := len(y)
 	for len(active) >= 4 {
@@ -120,8 +120,8 @@ func addRows(y, x, rows []float32, active []int) {
 	}
 }
 
-// backward adds to the gradients, which are laid out as the weights, those of a loss whose derivatives by the outputs
-// of the last evaluation are in p.deltas.
+// backward adds the gradients of a loss to gradients, which is laid out like the weights. p.deltas has the derivatives
+// of the loss by the outputs of the last evaluation.
 func (n *Network) backward(p *pass, gradients []float32) {
 	end := len(n.Weights)
 	for l := n.Layers() - 1; l >= 0; l-- {
@@ -156,15 +156,15 @@ func (n *Network) backward(p *pass, gradients []float32) {
 	}
 }
 
-// huber is the derivative of the Huber loss with a threshold of 1: that of the squared error near 0, and of the
-// absolute one beyond.
+// huber returns the derivative of the Huber loss with a threshold of 1: that of the squared error near 0, and of the
+// absolute error beyond.
 func huber(off float32) float32 { return min(max(off, -1), 1) }
 
-// adam changes weights by their gradients, after D. Kingma and J. Ba (2015).
+// adam updates weights by their gradients, after D. Kingma and J. Ba (2015).
 type adam struct {
 	rate           float32
 	mean, variance []float32
-	// meanLeft and varianceLeft are how much of the zeros that it began with is still in the means.
+	// meanLeft and varianceLeft are how much the means still contain of their initial zeros.
 	meanLeft, varianceLeft float64
 }
 
@@ -174,7 +174,7 @@ func newAdam(weights int, rate float32) *adam {
 	return &adam{rate: rate, mean: make([]float32, weights), variance: make([]float32, weights), meanLeft: 1, varianceLeft: 1}
 }
 
-// step changes the weights by gradients, of which it takes a share, and sets the gradients to 0.
+// step updates the weights by the gradients times share, and sets the gradients to 0.
 func (a *adam) step(weights, gradients []float32, share float32) {
 	a.meanLeft *= adamMean
 	a.varianceLeft *= adamVariance

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The gradients are the differences of the loss quotients over small steps of each weight.
+// TestGradients checks that the gradients match difference quotients of the loss over small steps of each weight.
 func TestGradients(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 1))
 	n := NewNetwork(random, 5, 7, 6, 3)
@@ -22,8 +22,8 @@ func TestGradients(t *testing.T) {
 		for i := range goals {
 			goals[i] = float32(3 * random.NormFloat64())
 		}
-		// Half of the errors are beyond the threshold of the Huber loss. The last output has no say, as actions that
-		// were not taken.
+		// Half of the errors are beyond the threshold of the Huber loss. The last output does not count, like actions
+		// that were not taken.
 		loss := func() (sum float64) {
 			for i, y := range exactly(n, inputs)[:2] {
 				if off := math.Abs(y - float64(goals[i])); off > 1 {
@@ -60,7 +60,7 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// exactly computes what a network does, in float64 and in the plainest way.
+// exactly computes the network in float64, in the simplest way.
 func exactly(n *Network, inputs []float32) []float64 {
 	x := make([]float64, len(inputs))
 	for i, v := range inputs {
@@ -83,7 +83,7 @@ func exactly(n *Network, inputs []float32) []float64 {
 	return x
 }
 
-// Adam finds the least of a function whose slopes differ by far.
+// TestAdam checks that Adam finds the minimum of a function with very different slopes.
 func TestAdam(t *testing.T) {
 	weights, gradients := []float32{5, -3}, make([]float32, 2)
 	a := newAdam(2, 0.05)

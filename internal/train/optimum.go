@@ -8,9 +8,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// Optimum is the least that a problem costs for whoever knows its load beforehand and changes the count by one at a
-// time, from [Problem.Initial] on. It is found by dynamic programming, backwards over all moments and counts: while a
-// change is under way there is nothing to decide, so that what is known of a moment is its count.
+// Optimum returns the lowest cost of a problem for someone who knows its load beforehand and changes the count by one
+// at a time, beginning with [Problem.Initial]. It uses dynamic programming, backwards over all times and counts. While
+// a change is in progress there is nothing to decide, so the state at a time is only its count.
 func Optimum(p Problem) (float64, error) {
 	if p.Change.Takes == 0 && p.Startup > 0 {
 		return 0, errors.New("the optimum is known only where nothing may change while members start: a change has to take a time")
@@ -22,7 +22,7 @@ func Optimum(p Problem) (float64, error) {
 	counts := p.Max - p.Min + 1
 	length := time.Duration(len(p.Trace.Load)) * p.Trace.Step
 	decisions := int((length + p.Interval - 1) / p.Interval)
-	least := make([]float64, (decisions+1)*counts) // by moment and count; nothing is left to pay at the end
+	least := make([]float64, (decisions+1)*counts) // by time and count; nothing is left to pay at the end
 	for t := decisions - 1; t >= 0; t-- {
 		for count := p.Min; count <= p.Max; count++ {
 			best := -1.0
@@ -43,8 +43,7 @@ func Optimum(p Problem) (float64, error) {
 	return least[p.Initial()-p.Min], nil
 }
 
-// pursue takes an action, and returns what the time costs until the next one can be taken, and how many decisions that
-// is.
+// pursue takes an action, and returns the cost until the next one can be taken, and how many decisions that is.
 func (p Problem) pursue(r *autoscale.Rehearsal, action int) (cost float64, took int) {
 	for {
 		spent := r.Next(func(qmodel.State, [qmodel.NumActions]bool) int { return action })

@@ -12,32 +12,32 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// Prices say what things cost, in one unit of your choice. The reward of a decision is what the time up to the next one
-// costs, below 0:
+// Prices are costs in one unit of your choice. The reward of a decision is the negative cost up to the next one:
 //
 //	reward = −(member-hours × Member) − (hours with more load than the members carry × Under) − (changes of the count × Change)
 type Prices struct {
-	// Member is the price of a member-hour, Under of an hour in which there are too few members, and Change of one
-	// change of the count.
+	// Member is the price of a member-hour, Under of an hour with too few members, and Change of one change of the
+	// count.
 	Member, Under, Change float64
 }
 
-// DefaultPrices have a member-hour for their unit: an hour with too few members is as bad as 100 of them, and a change
-// as bad as 36 seconds of one.
+// DefaultPrices are in member-hours: an hour with too few members costs as much as 100, and a change as much as 36
+// seconds of one.
 var DefaultPrices = Prices{Member: 1, Under: 100, Change: 0.01}
 
-// Cost is what all of it costs.
+// Cost returns the total cost.
 func (p Prices) Cost(memberHours float64, under time.Duration, changes int) float64 {
 	return memberHours*p.Member + under.Hours()*p.Under + float64(changes)*p.Change
 }
 
-// Of is what a course costs.
+// Of returns the cost of a course.
 func (p Prices) Of(c autoscale.Course) float64 { return p.Cost(c.MemberHours, c.Under, c.Changes) }
 
-// Problem is what is to be learned: to carry a load at the least cost.
+// Problem is what to learn: to carry a load at the lowest cost.
 type Problem struct {
 	Trace autoscale.Trace
-	// Capacity is the load that a member carries, and Bound the share of it beyond which there are too few members.
+	// Capacity is the load that a member can carry, and Bound the fraction of it beyond which there are too few
+	// members.
 	Capacity, Bound float64
 	// Startup and Change are as in [autoscale.Model].
 	Startup  time.Duration
@@ -46,15 +46,16 @@ type Problem struct {
 	// Interval is the time between two decisions.
 	Interval time.Duration
 	Prices   Prices
-	// Observes are the features of other metrics that the model takes, and LatencyBound what a latency is a share of.
+	// Observes are the features that the model uses from other metrics. LatencyBound is the bound that latencies are
+	// measured against.
 	Observes     []string
 	LatencyBound time.Duration
 }
 
-// metric is the name of the metric that is learned.
+// metric is the name of the learned metric.
 const metric = "load"
 
-// Model is that of members which backtests of the problem take. The metrics of features are called as these are.
+// Model returns the model of members for backtests of the problem. Metrics of features are named after them.
 func (p Problem) Model() autoscale.Model {
 	signals := map[string]autoscale.Signal{metric: autoscale.SignalLoad}
 	for _, feature := range p.Observes {
@@ -63,10 +64,10 @@ func (p Problem) Model() autoscale.Model {
 	return autoscale.Model{Capacity: p.Capacity * p.Bound, Startup: p.Startup, Change: p.Change, Signals: signals}
 }
 
-// metricOf is the name of the metric of a feature.
+// metricOf returns the name of a feature's metric.
 func metricOf(feature string) string { return strings.ReplaceAll(feature, "_", "-") }
 
-// Policy is the policy of a model. Nothing but the model and the bounds holds it back.
+// Policy returns the policy with a model. Only the model and the bounds limit it.
 func (p Problem) Policy(model string) domain.AutoscalingPolicy {
 	none, every, initial := domain.Duration(0), domain.Duration(p.Interval), p.Initial()
 	learned := &domain.LearnedAlgorithm{
@@ -83,7 +84,7 @@ func (p Problem) Policy(model string) domain.AutoscalingPolicy {
 	}
 }
 
-// Initial is the count that judgements begin with: what the load needs then.
+// Initial returns the initial count of evaluations: what the load needs then.
 func (p Problem) Initial() int {
 	if len(p.Trace.Load) == 0 {
 		return p.Min
@@ -91,12 +92,12 @@ func (p Problem) Initial() int {
 	return p.needs(p.Trace.Load[0])
 }
 
-// needs is the count that a load needs, as far as the bounds allow it.
+// needs returns the count that a load needs, within the bounds.
 func (p Problem) needs(load float64) int {
 	return max(int(math.Ceil(min(load/(p.Capacity*p.Bound), float64(p.Max)))), p.Min)
 }
 
-// towards is the action that brings a count nearer to another one, if that is allowed.
+// towards returns the action that moves a count towards another one, if it is allowed.
 func towards(count, to int, allowed [qmodel.NumActions]bool) int {
 	switch {
 	case to > count && allowed[qmodel.Up]:
@@ -107,12 +108,12 @@ func towards(count, to int, allowed [qmodel.NumActions]bool) int {
 	return qmodel.Stay
 }
 
-// Decisions is how many a judgement of the trace takes.
+// Decisions returns how many decisions an evaluation over the trace takes.
 func (p Problem) Decisions() int {
 	return int(time.Duration(len(p.Trace.Load)) * p.Trace.Step / p.Interval)
 }
 
-// rehearsal returns what actions are tried in.
+// rehearsal returns the simulation in which actions are tried.
 func (p Problem) rehearsal() (*autoscale.Rehearsal, error) {
 	blank, err := qmodel.New(qmodel.DQN, append([]string{qmodel.Features[qmodel.Load].Name}, p.Observes...)).Encode()
 	if err != nil {
@@ -121,11 +122,11 @@ func (p Problem) rehearsal() (*autoscale.Rehearsal, error) {
 	return autoscale.NewRehearsal(p.Policy(string(blank)), p.Trace, p.Model())
 }
 
-// episode is how many decisions an episode has at most.
+// episode is the maximum number of decisions in an episode.
 const episode = 500
 
-// scaling is the environment of a problem: episodes that begin anywhere in the trace, with any count, so that nothing
-// but what is seen can be learned by heart.
+// scaling is the environment of a problem. Episodes begin anywhere in the trace, with any count, so that only
+// observations can be learned, not the trace by heart.
 type scaling struct {
 	problem   Problem
 	rehearsal *autoscale.Rehearsal
@@ -133,7 +134,7 @@ type scaling struct {
 	left      int
 	seen      Observation
 	discount  float64
-	// unit is the reward of an interval at its worst, by which rewards are divided.
+	// unit is the cost of an interval at its worst, by which rewards are divided.
 	unit float64
 }
 
@@ -143,16 +144,16 @@ func newScaling(p Problem, n normal, discount float64) (*scaling, error) {
 	return &scaling{problem: p, rehearsal: r, normal: n, discount: discount, unit: unit, seen: Observation{Features: make([]float32, len(n.places))}}, err
 }
 
-// Features is the number of features that tell anything.
+// Features returns the number of informative features.
 func (s *scaling) Features() int { return len(s.normal.places) }
 
-// Begin begins an episode at a random time with a random count.
+// Begin starts an episode at a random time with a random count.
 func (s *scaling) Begin(random *rand.Rand) {
 	s.left = episode
 	s.rehearsal.Begin(s.problem.Interval*time.Duration(random.IntN(s.problem.Decisions())), s.problem.Min+random.IntN(s.problem.Max-s.problem.Min+1))
 }
 
-// Next has one decision be made.
+// Next makes one decision.
 func (s *scaling) Next(act func(*Observation) int) (reward float64, more bool) {
 	before := s.potential()
 	spent := s.rehearsal.Next(func(state qmodel.State, allowed [qmodel.NumActions]bool) int {
@@ -165,9 +166,9 @@ func (s *scaling) Next(act func(*Observation) int) (reward float64, more bool) {
 	return (-cost + s.discount*s.potential() - before) / s.unit, s.left > 0 && !s.rehearsal.Ended()
 }
 
-// potential is what members that are missing cost, below 0: too few members for as long as it takes to add them one by
-// one. Rewards are shaped by its differences, which leaves the best policy what it is (A. Ng et al., 1999): each member
-// that is ordered pays at once, and not once the last one is there.
+// potential returns the negative cost of missing members: being short for as long as it takes to add them one by one.
+// Rewards are shaped by its differences, which does not change the best policy (A. Ng et al., 1999): each ordered
+// member pays at once, not only when the last one is there.
 func (s *scaling) potential() float64 {
 	p := &s.problem
 	load, count := s.rehearsal.Now()
@@ -175,11 +176,11 @@ func (s *scaling) potential() float64 {
 	return -missing * p.Prices.Cost(0, max(p.Startup+p.Change.Takes, p.Interval), 0)
 }
 
-// normal is which features tell anything, and how they are normalised: (value − mean) / scale.
+// normal is which features are informative, and how they are normalised: (value − mean) / scale.
 type normal struct {
 	places      []int
 	mean, scale []float64
-	// varies is false of those that are taken though they are always the same where there is a choice.
+	// varies is false for features that are used although they are constant wherever there is a choice.
 	varies []bool
 }
 
@@ -189,12 +190,12 @@ func (n normal) apply(features []float32, state qmodel.State) {
 	}
 }
 
-// measureDecisions is the number of decisions at random by which features are normalised.
+// measureDecisions is the number of random decisions for measuring features.
 const measureDecisions = 5000
 
-// measure decides half at random and half for the count that the load needs, and returns how the features of the states
-// are distributed that had a choice: most are such as a good policy sees. Those that never change are left out, and so
-// are those which need another metric.
+// measure takes half of its decisions at random and half towards the count that the load needs, and returns the
+// distribution of features in states with a choice, most of which a good policy would see, too. Features that never
+// change, and those that need another metric, are left out.
 func measure(p Problem, seed uint64) (normal, error) {
 	s, err := newScaling(p, normal{}, 0)
 	if err != nil {

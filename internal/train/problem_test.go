@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// waves is a problem whose load goes up and down between one and three members.
+// waves returns a problem whose load goes up and down between one and three members.
 func waves(values int) Problem {
 	load := make([]float64, values)
 	for i := range load {
@@ -25,7 +25,7 @@ func waves(values int) Problem {
 	}
 }
 
-// The optimum is what the best of all sequences of actions costs.
+// TestOptimumByBruteForce checks that the optimum is the cost of the best of all sequences of actions.
 func TestOptimumByBruteForce(t *testing.T) {
 	for name, change := range map[string]func(*Problem){
 		"as it is":                func(*Problem) {},
@@ -69,7 +69,8 @@ func TestOptimumByBruteForce(t *testing.T) {
 	}
 }
 
-// A backtest of a model costs what its rehearsal does, and no action is taken that is not allowed.
+// TestRehearsalIsTheBacktest checks that a backtest of a model costs the same as its rehearsal, and takes no action
+// that is not allowed.
 func TestRehearsalIsTheBacktest(t *testing.T) {
 	p := waves(400)
 	l, err := Learn(t.Context(), p, quick(DQN, 3), "", nil)
@@ -113,7 +114,7 @@ func quick(algorithm Algorithm, seed uint64) Settings {
 	return s
 }
 
-// The same seed makes the same file, for both algorithms.
+// TestLearnIsDeterministic checks that the same seed gives the same file, for both algorithms.
 func TestLearnIsDeterministic(t *testing.T) {
 	texts := map[string]bool{}
 	for _, algorithm := range Algorithms {
@@ -139,7 +140,8 @@ func TestLearnIsDeterministic(t *testing.T) {
 	}
 }
 
-// Learning brings the cost of a demand that is known near to its optimum: nearer than any constant count.
+// TestLearns checks that learning brings the cost of a known demand close to its optimum, closer than any constant
+// count.
 func TestLearns(t *testing.T) {
 	p := waves(1200)
 	for i := range p.Trace.Load {
@@ -174,7 +176,8 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// What is shaped pays the same in the end: the potential's differences add up to what it was, and is.
+// TestShaping checks that shaping does not change the total reward: the differences of the potential add up to its
+// change.
 func TestShaping(t *testing.T) {
 	p := waves(300)
 	s, err := newScaling(p, normal{}, 1)

@@ -1,14 +1,14 @@
 package train
 
-// transition is an action, and what came of it until the next decision that there was a choice for.
+// transition is an action, and its result up to the next decision with a choice.
 type transition struct {
 	features []float32
 	action   int
-	// reward is discounted, and discount what the next state's value counts.
+	// reward is discounted. discount is the weight of the next state's value.
 	reward, discount float32
 }
 
-// remembered is a transition with the state that it led to.
+// remembered is a transition with its next state.
 type remembered struct {
 	transition
 
@@ -16,7 +16,7 @@ type remembered struct {
 	allowed [Actions]bool
 }
 
-// replay remembers the last transitions.
+// replay holds the last transitions.
 type replay struct {
 	features int
 	kept     []remembered // without their features, which are in states
@@ -28,7 +28,7 @@ func newReplay(capacity, features int) *replay {
 	return &replay{features: features, kept: make([]remembered, capacity), states: make([]float32, 2*capacity*features)}
 }
 
-// add remembers a transition, and forgets the oldest where there is no more room.
+// add stores a transition, replacing the oldest one if there is no room.
 func (r *replay) add(t *transition, next *Observation) {
 	at := r.states[2*r.to*r.features:][:2*r.features]
 	kept := remembered{transition: *t, next: at[r.features:], allowed: next.Allowed}
@@ -40,5 +40,5 @@ func (r *replay) add(t *transition, next *Observation) {
 	r.size = min(r.size+1, len(r.kept))
 }
 
-// at returns one of those that are remembered.
+// at returns a stored transition.
 func (r *replay) at(i int) remembered { return r.kept[i] }
