@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/train"
 )
 
-// options are what the arguments say.
+// options are the parsed arguments.
 type options struct {
 	trace, output, curve string
 	settings             train.Settings
@@ -34,7 +34,7 @@ and of a change of the count. The same arguments make the same file.
 
 `
 
-// maxUpdates bounds how long a training takes.
+// maxUpdates limits how long a training takes.
 const maxUpdates = 10_000_000
 
 func parse(args []string) (options, error) {
@@ -81,7 +81,7 @@ func parse(args []string) (options, error) {
 	return o, o.validate(lost)
 }
 
-// observable are the features that are made of other metrics.
+// observable returns the features that are computed from other metrics.
 func observable() []string { return slices.Sorted(maps.Keys(autoscale.FeatureSignals)) }
 
 func allowedAlgorithms() string {
@@ -92,7 +92,7 @@ func allowedAlgorithms() string {
 	return strings.Join(names, " or ")
 }
 
-// validate returns what is wrong with the options, the first thing first.
+// validate returns the first thing that is wrong with the options.
 func (o options) validate(lost float64) error {
 	p := o.problem
 	refuse := func(flag string, value any, allowed string) error {

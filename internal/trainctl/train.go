@@ -24,7 +24,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/train"
 )
 
-// Run trains what the arguments ask for, and writes the model. A training that is interrupted writes nothing.
+// Run trains as the arguments say, and writes the model. An interrupted training writes nothing.
 func Run(ctx context.Context, args []string, out io.Writer) error {
 	o, err := parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -37,7 +37,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	for _, file := range []string{o.output, o.curve} { // found before the training, and not after it
+	for _, file := range []string{o.output, o.curve} { // fail before the training, not after it
 		if folder := filepath.Dir(file); file != "" {
 			if info, err := os.Stat(folder); err != nil || !info.IsDir() {
 				return fmt.Errorf("%s: there is no folder %s to write it to", file, folder)
@@ -96,10 +96,10 @@ func (o *options) read() (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// leastDecisions is how many a trace has to take for anything to be learned.
+// leastDecisions is the minimum number of decisions in a trace to learn from.
 const leastDecisions = 100
 
-// warn says what is allowed and hardly meant.
+// warn reports what is allowed but probably not intended.
 func (o options) warn(out io.Writer) {
 	p := o.problem
 	if needed := math.Ceil(slices.Max(p.Trace.Load) / (p.Capacity * p.Bound)); needed > float64(p.Max) {
@@ -107,7 +107,8 @@ func (o options) warn(out io.Writer) {
 	}
 }
 
-// tell returns what tells of progress: a bar on a terminal, and a line for each point of the learning curve elsewhere.
+// tell returns a function that reports progress: a bar on a terminal, and a line for each point of the learning curve
+// elsewhere.
 func tell(out io.Writer, updates int) func(int, train.Point) {
 	if file, is := out.(*os.File); is && term.IsTerminal(int(file.Fd())) {
 		bar := progressbar.NewOptions(updates, progressbar.OptionSetWriter(out), progressbar.OptionShowIts(), progressbar.OptionSetItsString("updates"),
@@ -126,7 +127,7 @@ func tell(out io.Writer, updates int) func(int, train.Point) {
 	}
 }
 
-// chart draws the learning curve.
+// chart returns the learning curve as a chart.
 func (o options) chart(l train.Learned) autoscale.Chart {
 	cost, errs := autoscale.Curve{Name: "cost of the policy", Colour: "#0072b2"}, autoscale.Curve{Name: "error of the values", Colour: "#d55e00"}
 	for _, point := range l.Curve {

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// trace writes a load that comes and goes, and returns its path.
+// trace writes a load to a file, and returns its path.
 func trace(t *testing.T, load func(i int) float64) string {
 	t.Helper()
 	var rows strings.Builder
@@ -31,8 +31,8 @@ func trace(t *testing.T, load func(i int) float64) string {
 
 func waves(i int) float64 { return 20 - 9*math.Cos(float64(i)/20) }
 
-// The command writes a model that can be read, a learning curve, and lines of progress where there is no terminal;
-// twice the same.
+// TestTrain checks that the command writes a model that can be read, a learning curve, and progress lines if there is
+// no terminal, and the same files twice.
 func TestTrain(t *testing.T) {
 	load, folder := trace(t, waves), t.TempDir()
 	var files [2][]byte
@@ -67,7 +67,7 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// A training that is interrupted leaves a model that is there already as it is, and nothing else.
+// TestInterrupted checks that an interrupted training leaves an existing model as it is, and writes nothing else.
 func TestInterrupted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
