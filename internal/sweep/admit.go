@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
-// startedAtOnce is how many runs of a sweep are started by one decision at most.
+// startedAtOnce is the maximum number of runs of a sweep that one decision starts.
 const startedAtOnce = 64
 
 // Cluster is what there is to run on, at one moment.
@@ -28,65 +28,66 @@ type Cluster struct {
 	// Groups are the documents of the cluster's groups, and Pools those of its GPU pools.
 	Groups map[string]domain.GroupDocument
 	Pools  map[string]domain.GPUPoolDocument
-	// Devices is what there is to say of the devices of pools, by UUID, and FreeGPUMiB what the driver tells to be free
-	// of them; one of which that is not known is left out.
+	// Devices is the state of the pools' devices, by UUID. FreeGPUMiB is how much of their memory the driver reports as
+	// free; devices for which that is unknown are left out.
 	Devices    map[string]placement.DeviceState
 	FreeGPUMiB map[string]int64
-	// FreeMiB is how much memory is measured to be free, by host; one of which that is not known is left out.
+	// FreeMiB is how much memory was measured as free, by host; hosts for which that is unknown are left out.
 	FreeMiB map[string]int64
-	// Claims are what groups are to get that wait for room, and sweeps, in their turn.
+	// Claims are what waiting groups and sweeps are to get, in their turn.
 	Claims []Claim
 }
 
-// Claim is the room that somebody is to get who waits for it.
+// Claim is the room that a waiting group or sweep is to get.
 type Claim struct {
 	Request  domain.RoomRequest
 	Document domain.GroupDocument
 }
 
-// precedes reports whether the group comes before a sweep: it is more important, or as important and has waited for
-// longer.
+// precedes reports whether the claim comes before a sweep: it has a higher priority, or the same and has waited longer.
 func (c Claim) precedes(q Queue) bool {
 	return cmp.Or(cmp.Compare(q.Spec.Priority, c.Request.Spec.Priority), c.Request.Since.Compare(q.Document.Since)) < 0
 }
 
-// Queue is a sweep whose runs wait.
+// Queue is a sweep with waiting runs.
 type Queue struct {
 	Document domain.SweepDocument
-	// Spec has the runs, Keys are theirs in order, and Runs is what is remembered of them.
+	// Spec has the runs, Keys are their keys in order, and Runs is their stored state.
 	Spec domain.Sweep
 	Keys []string
 	Runs map[string]domain.Run
-	// Leaving are the keys of runs whose former members are still there, with what those take up. They can't start yet.
+	// Leaving are the keys of runs whose former members still exist, with what those occupy. These runs can't start
+	// yet.
 	Leaving map[string]domain.Assignment
-	// Parallelism is what is stored of how many of its runs side by side finish most; the zero one where nothing is.
+	// Parallelism is the stored result of how many of its runs side by side give the highest throughput; zero if there
+	// is none.
 	Parallelism domain.SweepParallelism
-	// Held says why no run of it can be started now, such as that an apply changes it; "" where one can.
+	// Held says why none of its runs can be started now, for example because an apply is changing it; "" if they can.
 	Held string
 }
 
-// Admission is what is decided about runs that wait.
+// Admission is what was decided about waiting runs.
 type Admission struct {
-	// Starts are the runs to be started, in their order.
+	// Starts are the runs to start, in order.
 	Starts []Admitted
-	// Waits say by sweep why those of its runs wait that are not started.
+	// Waits says why the other runs of a sweep wait, by sweep.
 	Waits map[string]string
-	// Requests are those of sweeps that have no room for runs that could start, by name.
+	// Requests are the requests of sweeps without room for runs that could start, by name.
 	Requests map[string]domain.RoomRequest
-	// Next is when to decide again though nothing changes; the zero time where there is nothing to wait for.
+	// Next is when to decide again even if nothing changes; zero if there is nothing to wait for.
 	Next time.Time
-	// Measured reports that runs wait for what is measured: for memory to be free.
+	// Measured reports whether runs wait for a measurement: for memory to become free.
 	Measured bool
 }
 
-// Admitted is a run to be started, and where.
+// Admitted is a run to start, and where.
 type Admitted struct {
 	Sweep, Key string
 	At         domain.Assignment
 }
 
-// Admit decides which runs start. Sweeps have their turn by priority, then by age, and their runs by key. One that has
-// no room keeps those behind it from taking what it waits for, so that nobody starves.
+// Admit decides which runs start. Sweeps take turns by priority, then by age, and their runs by key. A sweep without
+// room keeps those behind it from taking what it waits for, so that none starves.
 func Admit(c Cluster, queues []Queue, now time.Time) Admission {
 	queues = slices.SortedFunc(slices.Values(queues), func(a, b Queue) int {
 		return cmp.Or(cmp.Compare(b.Spec.Priority, a.Spec.Priority), a.Document.Since.Compare(b.Document.Since), cmp.Compare(a.Spec.Name, b.Spec.Name))
@@ -104,7 +105,7 @@ func Admit(c Cluster, queues []Queue, now time.Time) Admission {
 	waiting := c.Claims
 	for _, q := range queues {
 		for len(waiting) > 0 && waiting[0].precedes(q) {
-			if !waiting[0].Request.Sweep { // those have their turn here
+			if !waiting[0].Request.Sweep { // sweeps have their turn in this loop
 				d.occupied[waiting[0].Request.Spec.Name] = waiting[0].Document
 			}
 			waiting = waiting[1:]
@@ -120,20 +121,20 @@ type decision struct {
 	cluster   Cluster
 	now       time.Time
 	admission Admission
-	// occupied is what groups and sweeps take up, those among them that are started by this decision.
+	// occupied is what groups and sweeps occupy, including runs started by this decision.
 	occupied map[string]domain.GroupDocument
-	// levels are how many runs of a sweep a GPU or host takes, where that is bounded.
+	// levels are how many runs of a sweep a GPU or host takes, if that is limited.
 	levels map[string]int
 	cards  map[string]*card
 	// starts are those of runs whose memory counts.
 	starts []start
-	// short are the sweeps that had no room so far, but for the last one: what that waits for is found out by
-	// unresolved, once somebody wants to know.
+	// short are the sweeps without room so far, except the last one: unresolved finds out what that one waits for, if
+	// it is needed.
 	short      []shortage
 	unresolved func()
 }
 
-// admit starts runs of a sweep, and says why those wait that are left.
+// admit starts runs of a sweep, and says why the remaining ones wait.
 func (d *decision) admit(q Queue) (why string) {
 	s := q.Spec
 	bound, bounded := d.limit(s)
@@ -162,7 +163,7 @@ func (d *decision) admit(q Queue) (why string) {
 	}
 	next := d.admission.Next
 	placed, short := placement.Fill(d.input(s, candidates))
-	var first string // of those that have no room
+	var first string // of those without room
 	for _, key := range candidates {
 		if at, found := placed[domain.RunName(s.Name, key)]; found {
 			d.start(s, key, at)
@@ -196,7 +197,7 @@ func (d *decision) admit(q Queue) (why string) {
 	return why
 }
 
-// start notes that a run starts.
+// start records that a run starts.
 func (d *decision) start(s domain.Sweep, key string, at domain.Assignment) {
 	d.admission.Starts = append(d.admission.Starts, Admitted{s.Name, key, at})
 	d.occupied[s.Name].Assignments[domain.RunName(s.Name, key)] = at
@@ -205,17 +206,17 @@ func (d *decision) start(s domain.Sweep, key string, at domain.Assignment) {
 	d.starts = append(d.starts, start{at.Host, d.now, s.Resources.MemoryMiB, true})
 }
 
-// withRoles returns the document of what a sweep takes up, which knows some more of its runs.
+// withRoles returns the document of what a sweep occupies, with the roles of some more runs.
 func withRoles(doc domain.GroupDocument, s domain.Sweep, keys []string) domain.GroupDocument {
 	maps.Copy(doc.Spec.Roles, GroupOf(s, keys...).Roles)
 	return doc
 }
 
-// cpuTolerance absorbs the rounding of sums of fractions of processors.
+// cpuTolerance absorbs the rounding of sums of fractional CPUs.
 const cpuTolerance = 1e-6
 
-// limit returns how many runs of a sweep may run at a time, and says so. One whose runs ask for nothing is bounded by
-// the processors that there are, unless it is measured how many finish most.
+// limit returns how many runs of a sweep may be active at a time, and describes that limit. Runs that request nothing
+// are limited by the number of CPUs, unless the best number is being measured.
 func (d *decision) limit(s domain.Sweep) (most int, why string) {
 	if s.MaxParallel != nil {
 		return *s.MaxParallel, fmt.Sprintf("max_parallel is %d, and %[1]d are running", *s.MaxParallel)
@@ -231,8 +232,8 @@ func (d *decision) limit(s domain.Sweep) (most int, why string) {
 	return most, fmt.Sprintf("as many run as the hosts have processors, %d: set max_parallel or resources for another number", most)
 }
 
-// waiting returns the first of a sweep's runs that can start now, as many as are asked for, how many wait in all, and
-// why those do that can't start whatever room there is. One that is due later is noted.
+// waiting returns up to most of a sweep's runs that can start now, how many wait in total, and why those that can't
+// start wait regardless of room. It schedules another decision for runs that are due later.
 func (d *decision) waiting(q Queue, most int) (keys []string, waiting int, late string) {
 	for _, key := range q.Keys {
 		run := q.Runs[key]
@@ -241,7 +242,7 @@ func (d *decision) waiting(q Queue, most int) (keys []string, waiting int, late 
 		}
 		waiting++
 		if _, leaving := q.Leaving[key]; leaving {
-			late = cmp.Or(late, fmt.Sprintf("run %q has yet to end before it starts anew", key)) // that it has ended is an event
+			late = cmp.Or(late, fmt.Sprintf("run %q has yet to end before it starts anew", key)) // its end is an event
 			continue
 		}
 		if due := dueAt(q.Spec.Retry, run, d.now); due.After(d.now) {
@@ -261,7 +262,7 @@ func (d *decision) waiting(q Queue, most int) (keys []string, waiting int, late 
 	return keys, waiting, late
 }
 
-// owner returns the group or sweep that has a member of the name that a run's would have; "" where none does.
+// owner returns the group or sweep that already has a member with the name that a run's would get; "" if none does.
 func (d *decision) owner(sweep, key string) string {
 	name, owner := domain.RunName(sweep, key), ""
 	for group, doc := range d.occupied {
@@ -272,8 +273,8 @@ func (d *decision) owner(sweep, key string) string {
 	return owner
 }
 
-// dueAt returns the earliest time of a run's next attempt. One that is further away than any is told of a clock that
-// was put back, or is no longer wanted so late.
+// dueAt returns the earliest time of a run's next attempt. A time further away than any delay is ignored: the clock was
+// set back, or the delay has been shortened.
 func dueAt(r domain.Retry, run domain.Run, now time.Time) time.Time {
 	if run.NotBefore == nil || run.NotBefore.After(now.Add(max(r.Delay.Or(0), longestBackOff))) {
 		return time.Time{}
@@ -281,17 +282,17 @@ func dueAt(r domain.Retry, run domain.Run, now time.Time) time.Time {
 	return *run.NotBefore
 }
 
-// wake notes that there may be something to decide at a moment.
+// wake schedules another decision at a time.
 func (d *decision) wake(at time.Time) { d.admission.Wake(at) }
 
-// Wake has it be decided again at a moment, or before.
+// Wake schedules another decision at a time, or earlier.
 func (a *Admission) Wake(at time.Time) {
 	if a.Next.IsZero() || at.Before(a.Next) {
 		a.Next = at
 	}
 }
 
-// request has a sweep ask for room for so many of its runs, as far as its level has places for them.
+// request makes a sweep ask for room for this number of its runs, limited by the places that its level leaves.
 func (d *decision) request(q Queue, runs int) {
 	most := d.vacancies(q.Spec)
 	places := 0
@@ -308,7 +309,7 @@ func (d *decision) request(q Queue, runs int) {
 	d.admission.Requests[q.Spec.Name] = r.WithRuns(runs)
 }
 
-// input returns what placement is asked about some runs of a sweep, beside all that runs already.
+// input returns the placement input for some runs of a sweep, alongside everything that already runs.
 func (d *decision) input(s domain.Sweep, candidates []string) (in placement.Input, gentle bool) {
 	members := make([]domain.Member, 0, len(candidates))
 	for _, key := range candidates {
@@ -327,7 +328,8 @@ func (d *decision) input(s domain.Sweep, candidates []string) (in placement.Inpu
 	return in, s.Admission.FreeGPUMemory || d.limited(s)
 }
 
-// Fits returns what keeps a sweep's runs from ever starting: what one needs on a cluster on which nothing else runs.
+// Fits returns what prevents a sweep's runs from ever starting: what one would lack on a cluster where nothing else
+// runs.
 func Fits(s domain.Sweep, c Cluster) domain.Problems {
 	in := alone(s, c)
 	in.Devices = tooSmall(s, c.Pools, nil)

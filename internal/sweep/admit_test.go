@@ -14,12 +14,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
-// scene is what is decided about, and what comes of it.
+// scene is a decision's input, and the expected result.
 type scene struct {
 	cluster Cluster
 	queues  []Queue
 	starts  []string
-	// waits are words of why sweeps wait; those left out do not.
+	// waits are words of why sweeps wait. Sweeps not listed do not wait.
 	waits    map[string][]string
 	next     time.Time
 	measured bool
@@ -60,7 +60,7 @@ func run(t *testing.T, scenes map[string]scene) {
 	}
 }
 
-// aged is a queue that was made some seconds after noon, with a priority.
+// aged returns a queue created some seconds after noon, with a priority.
 func aged(s domain.Sweep, seconds float64, priority int) Queue {
 	s.Priority = priority
 	q := queueOf(s)
@@ -68,7 +68,8 @@ func aged(s domain.Sweep, seconds float64, priority int) Queue {
 	return q
 }
 
-// claimOf is the room for one processor that a group of a priority has waited for since some seconds after noon.
+// claimOf returns a claim on room for one CPU by a group with a priority, which has waited since some seconds after
+// noon.
 func claimOf(priority int, seconds float64) Claim {
 	group := domain.Group{Name: "g", Priority: priority, Roles: map[string]domain.Role{"w": {Resources: domain.ResourceRequirements{CPUs: 1}}}}
 	return Claim{
@@ -77,7 +78,7 @@ func claimOf(priority int, seconds float64) Claim {
 	}
 }
 
-// atMost is a sweep that runs some at a time.
+// atMost returns a sweep that runs some at a time.
 func atMost(n int, s domain.Sweep) domain.Sweep {
 	s.MaxParallel = &n
 	return s
@@ -208,7 +209,7 @@ func TestAdmitInOrder(t *testing.T) {
 			}()).with(map[string]domain.Run{"r3": running("b", noon), "r4": running("b", noon)})},
 			starts: []string{"a/r0 on a", "a/r1 on a", "a/r2 on a"},
 		},
-		// Runs that are in the queue already don't wait for a label that hosts have lost.
+		// Runs that are already queued don't wait for a label that hosts have lost.
 		"spread by a label that no host has": {
 			cluster: small, queues: []Queue{queueOf(func() domain.Sweep {
 				s := sweepOf("a", 2)
@@ -277,7 +278,8 @@ func TestAdmitInOrder(t *testing.T) {
 	})
 }
 
-// Of many runs some are started at a time, and nobody behind them takes their places meanwhile.
+// TestAdmitSomeAtATime checks that of many runs only some are started at a time, and that nobody behind them takes
+// their places meanwhile.
 func TestAdmitSomeAtATime(t *testing.T) {
 	cluster := Cluster{Hosts: hostsOf(startedAtOnce+6, "a")}
 	first, second := queueOf(sweepOf("a", 100)), aged(sweepOf("b", 100), 5, 0)
@@ -326,7 +328,7 @@ func TestAdmitLater(t *testing.T) {
 			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 1)).with(map[string]domain.Run{"r0": waits(9)}), queueOf(sweepOf("b", 2))},
 			starts: []string{"b/r0 on a", "b/r1 on a"}, waits: map[string][]string{"a": {"due"}}, next: at(9),
 		},
-		// The clock was put back by a day: no attempt waits for that.
+		// The clock was set back by a day: no attempt waits for that.
 		"further away than any": {
 			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(86_400), "r1": waits(301)})},
 			starts: []string{"a/r0 on a", "a/r1 on a"},
@@ -334,7 +336,7 @@ func TestAdmitLater(t *testing.T) {
 		"as far as there can be": {
 			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 1)).with(map[string]domain.Run{"r0": waits(300)})}, waits: map[string][]string{"a": {"due"}}, next: at(300),
 		},
-		// A host whose clock is ahead says when a run ended: that is no clock put back.
+		// A host whose clock is ahead reports when a run ended. That does not mean that the clock was set back.
 		"a long delay": {
 			cluster: cluster, queues: []Queue{queueOf(delayed).with(map[string]domain.Run{"r0": func() domain.Run {
 				run := waits(3600)
@@ -345,7 +347,7 @@ func TestAdmitLater(t *testing.T) {
 	})
 }
 
-// TestAdmitKeepsOthers has a sweep that has no room, and others behind it.
+// TestAdmitKeepsOthers has a sweep without room, and others behind it.
 func TestAdmitKeepsOthers(t *testing.T) {
 	devices := map[string][]domain.Device{"gpu1": a40("GPU-a"), "gpu2": a40("GPU-b")}
 	pools := exclusive(devices)
@@ -365,8 +367,7 @@ func TestAdmitKeepsOthers(t *testing.T) {
 		s.Resources.CPUs = n
 		return s
 	}
-	// holder is a group that has members in places such as "gpu1 GPU-a", which take some processors and devices of the
-	// pool p.
+	// holder returns a group with members in places such as "gpu1 GPU-a", which occupy some CPUs and devices of pool p.
 	holder := func(n float64, places ...string) map[string]domain.GroupDocument {
 		doc := domain.GroupDocument{Spec: domain.Group{Name: "g", Roles: map[string]domain.Role{}}, Assignments: map[string]domain.Assignment{}}
 		for i, place := range places {
@@ -397,7 +398,7 @@ func TestAdmitKeepsOthers(t *testing.T) {
 			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full}, queues: []Queue{queueOf(gpus("a", "p", 1)), queueOf(gpus("b", "q", 1))},
 			starts: []string{"b/r0 on gpu3 GPU-c"}, waits: map[string][]string{"a": {"held by"}},
 		},
-		// What is free of the other pool is a device that it does not wait for, but those of that pool may take the one
+		// The free device of the other pool is not one that it waits for, but a run of that pool might take the one
 		// that it does.
 		"of another pool with the same device": {
 			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: full}, queues: []Queue{queueOf(gpus("a", "p", 1)), queueOf(gpus("b", "both", 1))},
@@ -416,8 +417,8 @@ func TestAdmitKeepsOthers(t *testing.T) {
 			cluster: Cluster{Hosts: hosts, Groups: holder(1, "gpu1")}, queues: []Queue{queueOf(on(cpus("a", 4), "gpu1")), queueOf(on(cpus("b", 4), "gpu2"))},
 			starts: []string{"b/r0 on gpu2"}, waits: map[string][]string{"a": {"CPUs free"}},
 		},
-		// Its devices are free on one host, and its processors on the other: those without GPUs must not have the
-		// processors of the first.
+		// Its devices are free on one host, and its CPUs on the other: runs without GPUs must not take the CPUs of the
+		// first.
 		"processors where there are devices": {
 			cluster: Cluster{Hosts: hostsOf(4, "gpu1", "gpu2"), Pools: pools, Groups: func() map[string]domain.GroupDocument {
 				groups := holder(0, "gpu1 GPU-a")
@@ -450,7 +451,8 @@ func TestAdmitKeepsOthers(t *testing.T) {
 	})
 }
 
-// A card that all slots are made of takes as many as the publication's: 37 on an A40, where the 38th died.
+// TestAdmitSlots checks that a GPU fully divided into slots takes as many runs as in the publication: 37 on an A40,
+// where the 38th died.
 func TestAdmitSlots(t *testing.T) {
 	cluster := Cluster{Hosts: hostsOf(8, "gpu1"), Pools: slots(1199, map[string][]domain.Device{"gpu1": a40("GPU-a")})}
 	q := queueOf(onGPUs(sweepOf("lr", 50), 1199))

@@ -7,7 +7,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// oneCard has 10,000 runs, of which 37 are on a card, a number has succeeded, and the others wait. One has just ended.
+// oneCard returns a sweep of 10,000 runs, of which 37 are on a GPU, some have succeeded, and the others wait. One has
+// just ended.
 func oneCard(ended int) (Cluster, []Queue) {
 	cluster := Cluster{Hosts: hostsOf(64, "gpu1"), Pools: slots(1199, map[string][]domain.Device{"gpu1": a40("GPU-a")}), FreeGPUMiB: map[string]int64{"GPU-a": 4000}}
 	q := queueOf(measuring("lr", domain.MaxRuns))
@@ -21,7 +22,8 @@ func oneCard(ended int) (Cluster, []Queue) {
 	return cluster, []Queue{q.with(runs)}
 }
 
-// manyCards has 10,000 runs on 100 hosts with 8 cards each, which take one run each: all are taken, but for some.
+// manyCards returns a sweep of 10,000 runs on 100 hosts with 8 GPUs each, which take one run each. Only some GPUs are
+// free.
 func manyCards(b *testing.B, free int) (Cluster, []Queue) {
 	b.Helper()
 	var names []string

@@ -12,20 +12,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
-// card is what runs have made of a device.
+// card is the usage of a device by runs.
 type card struct {
-	// active is the number of runs that are on it, started when the last of them was, and ended when the last one did
-	// that is no more.
+	// active is the number of runs on it. started is when the last of them started, and ended when the last former one
+	// ended.
 	active         int
 	started, ended time.Time
-	// given is true once this very decision has given it to a run.
+	// given is true once this decision has given it to a run.
 	given bool
-	// beside is how many runs were on it besides the one that ran out of memory at the time of ranOut.
+	// beside is how many other runs were on it when one ran out of memory, at ranOut.
 	beside int
 	ranOut time.Time
 }
 
-// cardsOf returns what the runs of all sweeps have made of their devices.
+// cardsOf returns the usage of devices by the runs of all sweeps.
 func cardsOf(queues []Queue) map[string]*card {
 	cards := map[string]*card{}
 	for _, q := range queues {
@@ -45,8 +45,7 @@ func cardsOf(queues []Queue) map[string]*card {
 	return cards
 }
 
-// cardsIn yields those of some devices, new ones where there are none yet. It is asked for each run that ever was on
-// one.
+// cardsIn yields the cards of some devices, and creates missing ones. It is called for each run that ever had one.
 func cardsIn(cards map[string]*card, devices domain.DeviceSet) iter.Seq[*card] {
 	return func(yield func(*card) bool) {
 		if devices == "" {
@@ -70,7 +69,7 @@ func (c *card) note(run domain.Run) {
 		if run.StartedAt != nil && run.StartedAt.After(c.started) {
 			c.started = *run.StartedAt
 		}
-	case run.FinishedAt == nil || run.RanOut != nil && run.RanOut.At.Equal(*run.FinishedAt): // the attempt that ran out makes no room for more
+	case run.FinishedAt == nil || run.RanOut != nil && run.RanOut.At.Equal(*run.FinishedAt): // which makes no room for more
 	case run.FinishedAt.After(c.ended):
 		c.ended = *run.FinishedAt
 	}
@@ -82,16 +81,16 @@ func (c *card) noteRanOut(out domain.RanOut) {
 	}
 }
 
-// limits reports whether a device takes no more runs than were on it when one ran out of memory there: until another
-// one ends.
+// limits reports whether a device takes no more runs than it had when one ran out of memory there. That ends when
+// another run ends.
 func (c *card) limits() bool { return !c.ranOut.IsZero() && !c.ended.After(c.ranOut) }
 
-// full reports whether a device takes no further run because of its limit. Where no run is on it, nothing is gained by
-// waiting.
+// full reports whether a device takes no further run because of its limit. If no run is on it, there is nothing to wait
+// for.
 func (c *card) full() bool { return c != nil && c.limits() && c.active > 0 && c.active >= c.beside }
 
-// settling returns until when what was started counts as such; false where it no longer does. A start that is further
-// in the future than that is told of a clock that was put back.
+// settling returns until when a start counts as recent; false if it no longer does. A start further than that in the
+// future comes from a clock that was set back, and is ignored.
 func settling(started time.Time, settle time.Duration, now time.Time) (until time.Time, is bool) {
 	until = started.Add(settle)
 	return until, until.After(now) && !until.After(now.Add(2*settle))
@@ -101,7 +100,7 @@ func settleOf(s domain.Sweep) time.Duration {
 	return s.Admission.Settle.Or(time.Duration(domain.DefaultSettle))
 }
 
-// limited reports whether some device of a sweep's pool takes only so many runs.
+// limited reports whether a device of a sweep's pool is limited to a number of runs.
 func (d *decision) limited(s domain.Sweep) bool {
 	if s.GPUs == nil {
 		return false
@@ -114,7 +113,7 @@ func (d *decision) limited(s domain.Sweep) bool {
 	return false
 }
 
-// take notes that a run starts on devices.
+// take records that a run starts on devices.
 func (d *decision) take(at domain.Assignment) {
 	for c := range cardsIn(d.cards, at.GPUs) {
 		c.active++
@@ -122,7 +121,7 @@ func (d *decision) take(at domain.Assignment) {
 	}
 }
 
-// closedDevices returns what there is to say of devices, and why some of them take no run of a sweep at present.
+// closedDevices returns the state of the devices, including why some take no run of a sweep at present.
 func (d *decision) closedDevices(s domain.Sweep) map[string]placement.DeviceState {
 	if s.GPUs == nil {
 		return d.cluster.Devices
@@ -145,7 +144,7 @@ func (d *decision) closedDevices(s domain.Sweep) map[string]placement.DeviceStat
 	return states
 }
 
-// closed says why a device takes no run of a sweep at present; "" where it does.
+// closed says why a device takes no run of a sweep at present; "" if it does.
 func (d *decision) closed(s domain.Sweep, device domain.Device) string {
 	c := d.cards[device.UUID]
 	if c.full() {
@@ -174,13 +173,13 @@ func (d *decision) closed(s domain.Sweep, device domain.Device) string {
 	return ""
 }
 
-// needed is how much memory of a device has to be free for a run to start, in MiB.
+// needed returns how much memory of a device has to be free for a run to start, in MiB.
 func needed(s domain.Sweep, device domain.Device) int64 {
 	return s.GPUs.MemoryMiB + int64(math.Ceil(s.Admission.Reserve()*float64(device.MemoryMiB)))
 }
 
-// tooSmall returns what there is to say of devices, and of those that can't ever have as much memory free as a sweep
-// waits for.
+// tooSmall returns the state of the devices, with those closed that can never have as much free memory as a sweep waits
+// for.
 func tooSmall(s domain.Sweep, pools map[string]domain.GPUPoolDocument, known map[string]placement.DeviceState) map[string]placement.DeviceState {
 	if s.GPUs == nil || !s.Admission.FreeGPUMemory {
 		return known

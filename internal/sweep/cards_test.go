@@ -12,15 +12,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
-// measuring is a sweep of runs that need 1,199 MiB of a card, and start where so much is measured to be free beside 3
-// %: 1,382.04 MiB of an A40.
+// measuring returns a sweep of runs that need 1,199 MiB of a GPU, and start if that much is measured as free in
+// addition to 3 %, which is 1,382.04 MiB of an A40.
 func measuring(name string, n int) domain.Sweep {
 	s := onGPUs(sweepOf(name, n), 1199)
 	s.Admission.FreeGPUMemory = true
 	return s
 }
 
-// cardsFree is a cluster of two cards with slots, of which so much is measured to be free.
+// cardsFree returns a cluster of two GPUs with slots, with this much measured as free.
 func cardsFree(mib map[string]int64) Cluster {
 	return Cluster{
 		Hosts: hostsOf(64, "gpu1"), Pools: slots(1199, map[string][]domain.Device{"gpu1": a40("GPU-a", "GPU-b")}), FreeGPUMiB: mib,
@@ -46,7 +46,7 @@ func TestAdmitByFreeGPUMemory(t *testing.T) {
 			cluster: cardsFree(map[string]int64{"GPU-a": 2582, "GPU-b": 2581}), queues: []Queue{queueOf(measuring("a", 2))}, starts: []string{"a/r0 on gpu1 GPU-a"},
 			waits: map[string][]string{"a": {"2581 MiB of its memory are free, and a run needs 2582 with the reserve"}}, next: at(20), measured: true,
 		},
-		// Whoever uses it: what counts is what is free.
+		// Whoever uses it, only what is free counts.
 		"a foreign process": {
 			cluster: cardsFree(map[string]int64{"GPU-a": 0, "GPU-b": 100}), queues: []Queue{queueOf(measuring("a", 2))},
 			waits: map[string][]string{"a": {"100 MiB of its memory are free", "needs 2582"}}, measured: true,
@@ -94,7 +94,7 @@ func TestAdmitByFreeGPUMemory(t *testing.T) {
 			cluster: cardsFree(plenty), queues: on(settle(measuring("a", 5), 0), map[string]domain.Run{"r0": running("gpu1 GPU-a", noon)}),
 			starts: []string{"a/r1 on gpu1 GPU-b", "a/r2 on gpu1 GPU-a"}, waits: map[string][]string{"a": {"it has just been given to another run"}}, measured: true,
 		},
-		// What was measured was so before the start: two of one decision must not both count on it.
+		// The measurement was before the start: two runs of one decision must not both count on it.
 		"one a card of all sweeps": {
 			cluster: cardsFree(plenty), queues: []Queue{queueOf(settle(measuring("a", 2), 0)), queueOf(settle(measuring("b", 1), 0))},
 			starts: []string{"a/r0 on gpu1 GPU-a", "a/r1 on gpu1 GPU-b"}, waits: map[string][]string{"b": {"it has just been given to another run"}}, measured: true,
@@ -136,7 +136,8 @@ func TestAdmitByFreeGPUMemory(t *testing.T) {
 	})
 }
 
-// Where memory is taken late, a card fills up by one a settle: the last one starts once the driver tells of enough.
+// TestAdmitOneASettle checks that if memory is allocated late, a GPU fills up by one run per settle time, and the last
+// one starts once the driver reports enough.
 func TestAdmitOneASettle(t *testing.T) {
 	cluster := cardsFree(map[string]int64{})
 	q, now := queueOf(measuring("lr", 50)), noon
@@ -164,9 +165,9 @@ func TestAdmitOneASettle(t *testing.T) {
 	}
 }
 
-// TestAdmitAfterOutOfMemory has a card on which a run ran out of memory.
+// TestAdmitAfterOutOfMemory has a GPU on which a run ran out of memory.
 func TestAdmitAfterOutOfMemory(t *testing.T) {
-	// The card has 37 slots, and only as many runs fit as were on it.
+	// The GPU has 37 slots, but only as many runs fit as were on it.
 	one := Cluster{Hosts: hostsOf(64, "gpu1"), Pools: slots(1199, map[string][]domain.Device{"gpu1": a40("GPU-a")})}
 	two := cardsFree(nil)
 	const limit = "ran out of its memory beside 2 others"
@@ -179,7 +180,7 @@ func TestAdmitAfterOutOfMemory(t *testing.T) {
 	inPlace := func(place string, finished float64) domain.Run {
 		return endedRun(domain.RunSucceeded, place, at(finished))
 	}
-	again := func(place string) domain.Run { // the one that ran out is on again
+	again := func(place string) domain.Run { // the one that ran out is active again
 		run := running(place, at(-1))
 		run.RanOut = ranOut(at(-5), 2).RanOut
 		return run
@@ -212,8 +213,8 @@ func TestAdmitAfterOutOfMemory(t *testing.T) {
 				return run
 			}()}), starts: three,
 		},
-		// The other card takes it, and the limit of the first one stays. One at a time goes there, while there is a
-		// limit somewhere in the pool.
+		// The other GPU takes it, and the limit of the first one stays. While any device in the pool is limited, the
+		// other GPU gets one run at a time.
 		"another card": {
 			cluster: two, queues: runs(nil), starts: []string{"a/r0 on gpu1 GPU-b"}, waits: map[string][]string{"a": {limit, "just been given"}},
 		},
@@ -241,7 +242,7 @@ func TestAdmitAfterOutOfMemory(t *testing.T) {
 	})
 }
 
-// A run that needs several devices waits for all of them.
+// TestAdmitSeveralDevices checks that a run that needs several devices waits for all of them.
 func TestAdmitSeveralDevices(t *testing.T) {
 	pair := func(name string) domain.Sweep {
 		s := measuring(name, 3)
@@ -298,7 +299,7 @@ func TestAdmitByFreeMemory(t *testing.T) {
 			cluster: cluster(map[string]int64{"h1": 5999}, "h1"), queues: []Queue{queueOf(sized("a", 1)), queueOf(sized("b", 2))}, starts: []string{"a/r0 on h1", "b/r0 on h1"},
 			waits: map[string][]string{"b": {"Not enough memory"}}, next: at(20), measured: true,
 		},
-		// What was started 5 s ago has not taken its memory yet, and what was 30 s ago has.
+		// What was started 5 s ago has not taken its memory yet, and what was started 30 s ago has.
 		"those just started": {
 			cluster: cluster(map[string]int64{"h1": 4500}, "h1"), queues: []Queue{queueOf(sized("a", 5)).with(map[string]domain.Run{"r0": grown, "r1": running("h1", at(-30))})},
 			starts: []string{"a/r2 on h1", "a/r3 on h1"}, waits: map[string][]string{"a": {"Not enough memory"}}, next: at(15), measured: true,
@@ -324,7 +325,7 @@ func TestAdmitByFreeMemory(t *testing.T) {
 	})
 }
 
-// What is given is not changed: it is the controller's.
+// TestAdmitChangesNothing checks that the input is not changed, as it is the controller's.
 func TestAdmitChangesNothing(t *testing.T) {
 	scene := func() (Cluster, []Queue) {
 		c := cardsFree(map[string]int64{"GPU-a": 40_000, "GPU-b": 40_000})

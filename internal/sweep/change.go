@@ -18,7 +18,7 @@ func Seal(own domain.RunSpec) string {
 	return string(s[:])
 }
 
-// sealed is [Seal] without a string of its own: all runs that have ended are sealed at each decision.
+// sealed is [Seal] without allocating a string, as each decision seals all ended runs.
 func sealed(own domain.RunSpec) (seal [2 * digestBytes]byte) {
 	names := slices.AppendSeq(make([]string, 0, 16), maps.Keys(own.Env))
 	slices.Sort(names)
@@ -44,8 +44,8 @@ func sealOf(value any) string {
 	return digest(data)
 }
 
-// Change notes in a sweep's next document which of its runs start anew, given the one that is stored; the zero one
-// where there is none. A run whose own part changed starts anew in any case, see [Stale].
+// Change sets in a sweep's next document which runs start over, given the stored document, which is zero for a new
+// sweep. A run whose own part changed always starts over, see [Stale].
 func Change(stored, next domain.SweepDocument) domain.SweepDocument {
 	next.Header, next.ID, next.By, next.Since = stored.Header, stored.ID, stored.By, stored.Since
 	next.MinRun, next.MinFailed, next.Anew = stored.MinRun, stored.MinFailed, stored.Anew
@@ -74,7 +74,7 @@ func Change(stored, next domain.SweepDocument) domain.SweepDocument {
 	return next
 }
 
-// Again notes in a sweep's next document that some of its runs start anew whatever else is changed.
+// Again sets in a sweep's next document that some runs start over whatever else changes.
 func Again(stored, next domain.SweepDocument, keys []string) domain.SweepDocument {
 	if len(keys) > 0 {
 		next.Anew = maps.Clone(next.Anew)
@@ -88,11 +88,11 @@ func Again(stored, next domain.SweepDocument, keys []string) domain.SweepDocumen
 	return next
 }
 
-// Stale reports whether a run starts anew by what its sweep's document says: given its own part of what it runs, and
-// what is remembered of it.
+// Stale reports whether a run starts over according to its sweep's document, given its own part of what it runs, and
+// its stored state.
 func Stale(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) bool {
 	if run.State == domain.RunPaused && !run.Active() {
-		return false // it starts anew in any case, once it is resumed
+		return false // it starts over in any case once it is resumed
 	}
 	if run.Revision < doc.MinRun || run.Revision < doc.Anew[own.Key] || run.State.Ended() && run.State != domain.RunSucceeded && run.Revision < doc.MinFailed {
 		return true
@@ -101,7 +101,7 @@ func Stale(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) bool {
 	return run.Seal != string(seal[:])
 }
 
-// Reruns counts the runs that start anew with the next document of a sweep though they were started before.
+// Reruns counts the runs that start over with the next document of a sweep although they were started before.
 func Reruns(next domain.SweepDocument, s domain.Sweep, runs map[string]domain.Run) int {
 	n := 0
 	for key, run := range runs {

@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestChange changes a sweep one of whose runs has succeeded, one has failed, one ran out of memory for good, one was
-// cancelled, one is on, and one waits, and tells which start anew by each rule.
+// TestChange changes a sweep with one run in each of these states: succeeded, failed, out of memory for good,
+// cancelled, running and waiting, and checks which start over by each rule.
 func TestChange(t *testing.T) {
 	const all, unsuccessful = "cancelled failed on oom succeeded waits", "cancelled failed oom"
 	states := map[string]domain.RunState{
@@ -80,7 +80,7 @@ func TestChange(t *testing.T) {
 				if n := Reruns(doc, next, runs); n != len(anew) {
 					t.Errorf("%d are told of, and %d start anew", n, len(anew))
 				}
-				// What was there of the document is kept, and what is started once the next one is stored is not stale.
+				// The rest of the document is kept, and what is started once the next one is stored is not stale.
 				if doc.Revision != 3 || !doc.Since.Equal(noon) {
 					t.Errorf("the next document is %+v", doc)
 				}
@@ -96,7 +96,8 @@ func TestChange(t *testing.T) {
 	}
 }
 
-// A new sweep is one of which nothing was stored. All its runs wait, also those that one of its name had.
+// TestChangeOfNone checks a new sweep, of which nothing was stored. All of its runs wait, including those of an earlier
+// sweep with its name.
 func TestChangeOfNone(t *testing.T) {
 	doc := Change(domain.SweepDocument{}, domain.SweepDocument{Spec: domain.Sweep{Name: "lr", Rerun: domain.RerunFailed}})
 	if doc.MinRun != 1 || doc.MinFailed != 0 {
@@ -110,8 +111,8 @@ func TestChangeOfNone(t *testing.T) {
 	}
 }
 
-// A run that is on is not stopped to be tried again: it may yet succeed. Where it does not, it was queued before the
-// change.
+// TestFailingAfterAChange checks that an active run is not stopped to be retried, as it may still succeed. If it fails,
+// it starts over, as it was queued before the change.
 func TestFailingAfterAChange(t *testing.T) {
 	s := sweepOf("lr", 1)
 	s.Rerun = domain.RerunFailed
@@ -132,7 +133,7 @@ func TestFailingAfterAChange(t *testing.T) {
 	}
 }
 
-// Later changes take nothing back of what earlier ones have asked for.
+// TestChangesAddUp checks that later changes undo nothing that earlier ones asked for.
 func TestChangesAddUp(t *testing.T) {
 	s := sweepOf("lr", 1)
 	first := documentOf(s)
@@ -181,7 +182,7 @@ func TestSeal(t *testing.T) {
 
 func sealOfEnv(env map[string]string) string { return Seal(domain.RunSpec{Env: env}) }
 
-// One whose results are gone starts anew, and no other; and not again once it was started.
+// TestAgain checks that only runs whose results are gone start over, and only once.
 func TestAgain(t *testing.T) {
 	s := sweepOf("lr", 3)
 	stored := documentOf(s)

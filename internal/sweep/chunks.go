@@ -10,12 +10,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// chunkBytes is about how much of runs is stored as one document: well below what any engine stores, and so much that a
-// few will do.
+// chunkBytes is roughly how much of the runs one document holds: well below the limit of any engine, but large enough
+// that a few suffice.
 const chunkBytes = 200_000
 
-// Split returns the sweep without its runs, and those in chunks that are named by what they hold: another sweep has
-// others, and the same runs are the same chunks.
+// Split returns the sweep without its runs, and the runs in chunks named by their content: the same runs give the same
+// chunks.
 func Split(s domain.Sweep) (domain.Sweep, []domain.SweepRuns, error) {
 	var chunks []domain.SweepRuns
 	var size int
@@ -47,7 +47,7 @@ func Split(s domain.Sweep) (domain.Sweep, []domain.SweepRuns, error) {
 	return WithoutRuns(s), chunks, nil
 }
 
-// Join returns the sweep with the runs of its chunks, and the names of those that are missing.
+// Join returns the sweep with the runs of its chunks, and the names of missing chunks.
 func Join(doc domain.SweepDocument, chunks map[string]domain.SweepRuns) (domain.Sweep, []string) {
 	s := doc.Spec
 	s.Runs = make(map[string]map[string]string, doc.Count)
@@ -72,7 +72,7 @@ func WithoutRuns(s domain.Sweep) domain.Sweep {
 	return s
 }
 
-// digestBytes are few enough for a name, and enough to be no other's.
+// digestBytes is short enough for a name, and long enough to be unique.
 const digestBytes = 16
 
 func digest(data []byte) string {

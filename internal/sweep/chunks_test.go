@@ -64,7 +64,8 @@ func TestSplitManyRuns(t *testing.T) {
 	}
 }
 
-// The same runs are the same chunks, whatever else was changed; other runs are others, also those of one key.
+// TestChunksAreNamedByWhatTheyHold checks that the same runs give the same chunks, whatever else has changed, and other
+// runs others, even under the same key.
 func TestChunksAreNamedByWhatTheyHold(t *testing.T) {
 	s := sweepOf("lr", 100)
 	s.Runs["r07"] = nil
@@ -89,7 +90,7 @@ func TestJoinTellsWhatIsMissing(t *testing.T) {
 	if len(doc.Chunks) != 2 {
 		t.Fatalf("there are %d chunks", len(doc.Chunks))
 	}
-	// Those of a sweep of another name count for nothing.
+	// Chunks of a sweep with another name are ignored.
 	foreign := maps.Clone(chunks)
 	gone := (&domain.SweepRuns{Sweep: "lr", Name: doc.Chunks[1]}).Key()
 	foreign["other/"+doc.Chunks[1]] = foreign[gone]

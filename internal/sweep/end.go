@@ -12,10 +12,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// LogTail is how many lines from the end of a run's log are looked through once it has ended.
+// LogTail is how many lines at the end of an ended run's log are searched.
 const LogTail = 200
 
-// outOfMemory are what CUDA, PyTorch, TensorFlow, JAX and CuPy write when a GPU's memory runs out.
+// outOfMemory matches what CUDA, PyTorch, TensorFlow, JAX and CuPy write when a GPU runs out of memory.
 var outOfMemory = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\bcuda.*\bout of memory\b`),
 	regexp.MustCompile(`CUDA_ERROR_OUT_OF_MEMORY`),
@@ -26,13 +26,13 @@ var outOfMemory = []*regexp.Regexp{
 	regexp.MustCompile(`RESOURCE_EXHAUSTED: .*([Oo]ut of memory|[Ff]ailed to allocate)`),
 }
 
-// harmless are lines that tell of the host's memory, and TensorFlow's of what it can do without.
+// harmless matches lines about the host's memory, and TensorFlow's about memory that it can do without.
 var harmless = regexp.MustCompile(`device:CPU|allocator (mkl)?cpu|not a failure`)
 
-// longestReason bounds what is remembered of a line, in bytes.
+// longestReason limits how much of a line is stored, in bytes.
 const longestReason = 300
 
-// outOfMemoryLine returns the last line that tells that GPU memory ran out, be it by a pattern of the sweep's own.
+// outOfMemoryLine returns the last line that reports exhausted GPU memory, by the built-in patterns or the sweep's own.
 func outOfMemoryLine(s domain.Sweep, log []string) (string, bool) {
 	var own []*regexp.Regexp
 	for _, text := range s.Retry.Patterns {
@@ -52,7 +52,7 @@ func outOfMemoryLine(s domain.Sweep, log []string) (string, bool) {
 	return "", false
 }
 
-// valueIn returns the number that the last matching line of a log tells; nil where none does.
+// valueIn returns the number in the last matching line of a log; nil if there is none.
 func valueIn(o *domain.Objective, log []string) *float64 {
 	if o == nil {
 		return nil
@@ -64,7 +64,7 @@ func valueIn(o *domain.Objective, log []string) *float64 {
 	for _, line := range slices.Backward(log) {
 		if match := pattern.FindStringSubmatch(line); match != nil {
 			value, err := strconv.ParseFloat(match[1], 64)
-			if err != nil || value-value != 0 { // infinite, or no number: a run that diverged has none
+			if err != nil || value-value != 0 { // infinite or NaN: a run that diverged has no value
 				return nil
 			}
 			return &value
@@ -85,13 +85,13 @@ func Start(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, at doma
 	}
 }
 
-// Lost returns a run whose attempt is gone through no fault of its own: it is queued again, and nothing is used up.
+// Lost returns a run whose attempt was lost through no fault of its own. It is queued again, and no attempt is used up.
 func Lost(run domain.Run, why string, now time.Time) domain.Run {
 	run.State, run.Reason, run.FinishedAt, run.NotBefore, run.Needs = domain.RunQueued, why, &now, nil, nil
 	return run
 }
 
-// Cancelled returns a run that is not to be started, or not to go on.
+// Cancelled returns a run that is not to start, or not to continue.
 func Cancelled(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, why string, now time.Time) domain.Run {
 	if run.State == "" || Stale(doc, own, run) {
 		run = domain.Run{Reports: run.Reports}
@@ -99,14 +99,14 @@ func Cancelled(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, why
 	if run.Active() {
 		run.FinishedAt = &now
 	}
-	// It was cancelled as what it is by now, and does not start anew for what was asked for before.
+	// It was cancelled in its present form, and does not start over for earlier requests.
 	run.Revision, run.Seal = doc.Revision, Seal(own)
 	run.State, run.Reason, run.NotBefore, run.Needs = domain.RunCancelled, why, nil, nil
 	return run
 }
 
-// Ended returns what becomes of a run whose attempt was observed to have ended, by the end of its log. Beside is how
-// many other runs were on its devices.
+// Ended returns the run after its attempt was observed to have ended, given the end of its log. beside is how many
+// other runs were on its devices.
 func Ended(s domain.Sweep, run domain.Run, o domain.Observed, log []string, beside int, now time.Time) domain.Run {
 	run.ExitCode, run.Reason, run.NotBefore, run.Needs = o.ExitCode, "", nil, nil
 	if o.StartedAt != nil {
@@ -141,7 +141,7 @@ func Ended(s domain.Sweep, run domain.Run, o domain.Observed, log []string, besi
 	return run
 }
 
-// ranOutOfMemory returns what becomes of a run whose attempt ran out of GPU memory.
+// ranOutOfMemory returns the run after its attempt ran out of GPU memory.
 func ranOutOfMemory(s domain.Sweep, run domain.Run, line string, beside int) domain.Run {
 	run.OutOfMemory++
 	run.RanOut = &domain.RanOut{At: *run.FinishedAt, Beside: beside}
@@ -157,7 +157,7 @@ func ranOutOfMemory(s domain.Sweep, run domain.Run, line string, beside int) dom
 	return run
 }
 
-// killed is the exit code of a program that was killed, as the kernel does to one that uses more memory than it may.
+// killed is the exit code of a killed program, such as one that the kernel killed for exceeding its memory limit.
 const killed = 128 + 9
 
 // failure says why an attempt failed, and what can be done about it.
@@ -169,10 +169,10 @@ func failure(s domain.Sweep, o domain.Observed) string {
 	return reason
 }
 
-// longestBackOff bounds the time between two attempts.
+// longestBackOff limits the time between two attempts.
 const longestBackOff = 5 * time.Minute
 
-// backOff returns the time before the attempt that follows a number of failed ones: it doubles with each.
+// backOff returns the time before the attempt after this number of failures. It doubles with each.
 func backOff(r domain.Retry, failures int) time.Duration {
 	delay := r.Delay.Or(time.Duration(domain.DefaultRestartDelay))
 	longest := max(delay, longestBackOff)
@@ -190,8 +190,8 @@ func later(now time.Time, d time.Duration) *time.Time {
 	return &then
 }
 
-// Failing returns why a sweep has its runs cancelled, "" where it has not, and whether those that run are, too.
-// Those that start anew count no longer.
+// Failing returns why the runs of a sweep are cancelled, "" if they are not, and whether that includes running ones.
+// Runs that start over no longer count.
 func Failing(doc domain.SweepDocument, s domain.Sweep, runs map[string]domain.Run) (why string, all bool) {
 	if s.OnFailure == nil {
 		return "", false

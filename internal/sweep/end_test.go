@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// failedWith is an attempt that ended with an exit code.
+// failedWith returns an attempt that ended with an exit code.
 func failedWith(code int, why string) domain.Observed {
 	return domain.Observed{State: domain.StateFailed, ExitCode: &code, LastError: why, StartedAt: new(at(-60)), FinishedAt: new(at(-1))}
 }
@@ -24,7 +24,7 @@ func TestEnded(t *testing.T) {
 	retrying := func(most int) domain.Retry { return domain.Retry{MaxAttempts: &most, Delay: seconds(10)} }
 	for name, test := range map[string]struct {
 		change   func(s *domain.Sweep)
-		run      domain.Run // as it was before, beside its attempt
+		run      domain.Run // before this attempt
 		observed domain.Observed
 		log      []string
 		want     domain.Run
@@ -167,7 +167,7 @@ func TestEnded(t *testing.T) {
 // TestOutOfMemory has lines as programs write them, in full where that matters.
 func TestOutOfMemory(t *testing.T) {
 	for line, want := range map[string]bool{
-		// PyTorch up to 1.12, from 1.13, from 2.5, and what its libraries say.
+		// PyTorch up to 1.12, from 1.13, from 2.5, and its libraries.
 		"RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB (GPU 0; 44.48 GiB total capacity; 41.30 GiB already allocated; 1.02 GiB free; 42.00 GiB reserved in total by PyTorch)":                                      true,
 		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacty of 44.48 GiB of which 19.06 MiB is free. Including non-PyTorch memory, this process has 1.12 GiB memory in use.": true,
 		"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 0 has a total capacity of 44.48 GiB of which 19.06 MiB is free. Process 4711 has 43.30 GiB memory in use.":                                  true,
@@ -196,7 +196,7 @@ func TestOutOfMemory(t *testing.T) {
 		"ggml_backend_cuda_buffer_type_alloc_buffer: allocating 4096.00 MiB on device 0: cudaMalloc failed: out of memory":                                                            true,
 		"terminate called after throwing an instance of 'thrust::THRUST_200302_860_NS::system::system_error'\twhat():  parallel_for failed: cudaErrorMemoryAllocation: out of memory": true,
 
-		// The host's memory, other errors, and what is none.
+		// The host's memory, other errors, and lines that are not errors.
 		"RuntimeError: [enforce fail at alloc_cpu.cpp:114] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000000000 bytes. Error code 12": false,
 		"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 7.45 GiB for an array with shape (1000000000,) and data type float64":                             false,
 		"MemoryError": false,
@@ -216,7 +216,7 @@ func TestOutOfMemory(t *testing.T) {
 	}
 }
 
-// A line may be long, and is remembered with each run.
+// TestLongLines checks that a long line is shortened, as it is stored with each run.
 func TestLongLines(t *testing.T) {
 	for _, line := range []string{"CUDA out of memory" + strings.Repeat("ä", 10_000), "CUDA out of memory." + strings.Repeat("ä", 10_000)} {
 		got, found := outOfMemoryLine(domain.Sweep{}, []string{line})
@@ -297,7 +297,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// What is lost is queued again with all that it has: nothing was its fault.
+// TestLost checks that a lost run is queued again with everything it has, as it was not at fault.
 func TestLost(t *testing.T) {
 	s := sweepOf("lr", 1)
 	run := Start(documentOf(s), s.Run("r0"), domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
@@ -317,7 +317,7 @@ func TestCancelled(t *testing.T) {
 	doc := documentOf(s)
 	doc.Revision, doc.MinRun, doc.MinFailed = 3, 2, 3
 	on := Start(doc, own, domain.Run{}, domain.Assignment{Host: "a"}, 1, noon)
-	before := on // it was started before a trigger had those that fail be tried again
+	before := on // started before a trigger asked to retry failed runs
 	before.Revision = 2
 	waits := domain.Run{State: domain.RunQueued, Revision: 2, Seal: Seal(own), Attempts: 1, Failures: 1, FinishedAt: new(at(-9)), NotBefore: new(at(9))}
 	for name, test := range map[string]struct {

@@ -10,11 +10,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// framework is that of the groups that sweeps are: their members know nothing of each other.
+// framework is the framework of sweeps as groups: their members know nothing of each other.
 const framework = "none"
 
-// GroupOf returns the group that some runs of a sweep are, each the only member of the role of its key. An attempt is
-// never restarted by itself: what becomes of a run that ended is decided here.
+// GroupOf returns runs of a sweep as a group, each the only member of the role named by its key. An attempt is never
+// restarted by the engine, as this package decides what happens after it ended.
 func GroupOf(s domain.Sweep, keys ...string) domain.Group {
 	one := 1
 	g := domain.Group{
@@ -30,7 +30,7 @@ func GroupOf(s domain.Sweep, keys ...string) domain.Group {
 	return g
 }
 
-// Occupancy returns what the active runs of a sweep take up, as the document of a group.
+// Occupancy returns what the active runs of a sweep occupy, as the document of a group.
 func Occupancy(s domain.Sweep, runs map[string]domain.Run) domain.GroupDocument {
 	assignments, counts := map[string]domain.Assignment{}, map[string]int{}
 	for key, run := range runs {
@@ -48,7 +48,7 @@ func Occupancy(s domain.Sweep, runs map[string]domain.Run) domain.GroupDocument 
 	return doc
 }
 
-// Variables that runs are told beside those of all members.
+// Variables that runs get in addition to those of all members.
 const (
 	runVariable     = domain.ReservedPrefix + "RUN"
 	attemptVariable = domain.ReservedPrefix + "ATTEMPT"
@@ -56,18 +56,18 @@ const (
 	resultsVariable = domain.ReservedPrefix + "RESULTS"
 )
 
-// Site is where a member of a cluster is reached, and where it finds its files.
+// Site is how members of a cluster are reached, and where they find their files.
 type Site struct {
-	// Address is that of the member's host, or of the member itself where it has one of its own.
+	// Address is that of the member's host, or of the member itself if it has its own.
 	Address  func(member, host string) string
 	FilesDir func(member, image string) string
-	// WorkDir is a member's own folder, which outlives it; nil where it has none.
+	// WorkDir returns a member's own folder, which outlives it; nil if members have none.
 	WorkDir func(member string) string
-	// InContainer reports whether members with an image run in containers; nil where none does.
+	// InContainer reports whether members with this image run in containers; nil if none does.
 	InContainer func(image string) bool
 }
 
-// asTheHost reports whether a member with this image sees the files of its host where they are, and has a folder there.
+// asTheHost reports whether a member with this image sees its host's files at the same paths, and has a folder there.
 func (s Site) asTheHost(image string) bool {
 	return s.WorkDir != nil && (s.InContainer == nil || !s.InContainer(image))
 }

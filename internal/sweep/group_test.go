@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// site is one where members are reached at the addresses of their hosts.
+// site returns a site where members are reached at their hosts' addresses.
 func site() Site {
 	return Site{Address: func(_, host string) string { return host + ".lab" }, FilesDir: func(member, _ string) string { return "/files/" + member }}
 }

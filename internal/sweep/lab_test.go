@@ -21,7 +21,7 @@ func seconds(n float64) *domain.Duration {
 	return new(domain.Duration(n * float64(time.Second)))
 }
 
-// sweepOf returns a sweep with a number of runs, r0, r1, …, which ask for one processor each.
+// sweepOf returns a sweep with a number of runs, r0, r1, …, which request one CPU each.
 func sweepOf(name string, n int) domain.Sweep {
 	s := domain.Sweep{
 		Cluster: "lab", Name: name, Template: domain.Template{Command: []string{"train"}}, Runs: make(map[string]map[string]string, n),
@@ -34,7 +34,7 @@ func sweepOf(name string, n int) domain.Sweep {
 	return s
 }
 
-// onGPUs makes runs ask for memory of one device of the pool p.
+// onGPUs makes runs ask for memory of one device of pool p.
 func onGPUs(s domain.Sweep, mib int64) domain.Sweep {
 	s.Resources, s.GPUs = domain.ResourceRequirements{}, &domain.GPURequest{Pool: "p", MemoryMiB: mib}
 	return s
@@ -47,13 +47,12 @@ func documentOf(s domain.Sweep) domain.SweepDocument {
 	return doc
 }
 
-// queueOf returns a sweep of which nothing is remembered.
+// queueOf returns a sweep without any stored state.
 func queueOf(s domain.Sweep) Queue {
 	return Queue{Document: documentOf(s), Spec: s, Keys: s.Keys(), Runs: map[string]domain.Run{}}
 }
 
-// with returns the queue with some runs as they are remembered. What is left out of revision and seal is as they were
-// queued.
+// with returns the queue with the stored state of some runs. An omitted revision and seal are those of the queue.
 func (q Queue) with(runs map[string]domain.Run) Queue {
 	q.Runs = maps.Clone(q.Runs)
 	for key, run := range runs {
@@ -68,26 +67,26 @@ func (q Queue) with(runs map[string]domain.Run) Queue {
 	return q
 }
 
-// running is a run that was started at some time, in a place such as "gpu1 GPU-a".
+// running returns a run that was started at some time, in a place such as "gpu1 GPU-a".
 func running(place string, started time.Time) domain.Run {
 	return domain.Run{State: domain.RunRunning, Attempts: 1, Batch: 1, Assignment: new(domain.ParsePlace(place)), StartedAt: &started}
 }
 
-// endedRun is a run that was in a place, and ended at some time.
+// endedRun returns a run that was in a place, and ended at some time.
 func endedRun(state domain.RunState, place string, finished time.Time) domain.Run {
 	run := running(place, finished.Add(-time.Minute))
 	run.State, run.FinishedAt = state, &finished
 	return run
 }
 
-// ranOut is a run that waits, as it ran out of memory on a device beside a number of others.
+// ranOut returns a waiting run that ran out of memory on a device alongside a number of others.
 func ranOut(at time.Time, beside int) domain.Run {
 	run := endedRun(domain.RunQueued, "gpu1 GPU-a", at)
 	run.OutOfMemory, run.RanOut = 1, &domain.RanOut{At: at, GPUs: run.Assignment.GPUs, Beside: beside}
 	return run
 }
 
-// hostsOf returns hosts with a number of processors and 64,000 MiB each.
+// hostsOf returns hosts with a number of CPUs and 64,000 MiB each.
 func hostsOf(cpus float64, names ...string) map[string]domain.Host {
 	hosts := map[string]domain.Host{}
 	for _, name := range names {
@@ -96,7 +95,7 @@ func hostsOf(cpus float64, names ...string) map[string]domain.Host {
 	return hosts
 }
 
-// a40 are devices of 46,068 MiB.
+// a40 returns devices of 46,068 MiB.
 func a40(uuids ...string) []domain.Device {
 	var devices []domain.Device
 	for _, uuid := range uuids {
@@ -105,18 +104,18 @@ func a40(uuids ...string) []domain.Device {
 	return devices
 }
 
-// slots is the pool p, whose devices by host have slots of a size.
+// slots returns pool p, whose devices have slots of a size.
 func slots(mib int64, devices map[string][]domain.Device) map[string]domain.GPUPoolDocument {
 	spec := domain.GPUPool{Cluster: "lab", Name: "p", Sharing: domain.Slots, MemoryMiBPerSlot: mib}
 	return map[string]domain.GPUPoolDocument{"p": {Spec: spec, Devices: devices}}
 }
 
-// exclusive is the pool p, whose devices have one owner each.
+// exclusive returns pool p, whose devices have one owner each.
 func exclusive(devices map[string][]domain.Device) map[string]domain.GPUPoolDocument {
 	return map[string]domain.GPUPoolDocument{"p": {Spec: domain.GPUPool{Cluster: "lab", Name: "p"}, Devices: devices}}
 }
 
-// told writes what is started, such as "a/r0 on gpu1 GPU-a".
+// told formats what is started, such as "a/r0 on gpu1 GPU-a".
 func told(starts []Admitted) []string {
 	texts := []string{}
 	for _, start := range starts {

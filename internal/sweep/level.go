@@ -9,13 +9,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// level returns how many runs of a sweep a place takes, and false where that is left to what there is room for.
+// level returns how many runs of a sweep a place takes; false if only the available room limits that.
 func (q Queue) level() (most int, bounded bool) {
 	found := Parallelism(q.Document, q.Parallelism)
 	return found.Level, found.Of != "" && found.Unknown == ""
 }
 
-// vacancies returns how many more runs of a sweep each place takes by its level; nil where that sets no bound.
+// vacancies returns how many more runs of a sweep each place takes by its level; nil if that is not limited.
 func (d *decision) vacancies(s domain.Sweep) map[string]int {
 	most, bounded := d.levels[s.Name]
 	if !bounded {
@@ -48,8 +48,7 @@ func full(vacancies map[string]int) bool {
 	return len(vacancies) > 0 && slices.Max(slices.Collect(maps.Values(vacancies))) <= 0
 }
 
-// withoutFull removes from what a sweep lacks the places that take none of its runs by its level: it does not wait for
-// those.
+// withoutFull removes the places that are full by the sweep's level from what it lacks, as it does not wait for those.
 func (d *decision) withoutFull(s domain.Sweep, lacks shortage) shortage {
 	left := d.vacancies(s)
 	isFull := func(place string, _ bool) bool {
@@ -95,5 +94,5 @@ func ParallelismReason(doc domain.SweepDocument, stored domain.SweepParallelism)
 	return fmt.Sprintf("trying %d at a time on a %s: %s", f.Level, place, makes)
 }
 
-// shortNumber writes a number with four digits.
+// shortNumber formats a number with four digits.
 func shortNumber(n float64) string { return strconv.FormatFloat(n, 'g', 4, 64) }

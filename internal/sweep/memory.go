@@ -8,16 +8,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// start is that of a run, which takes the memory that it asks for late.
+// start is the start of a run, which allocates its memory later.
 type start struct {
 	host string
 	at   time.Time
 	mib  int64
-	// isNew is true of a start of this very decision: whatever is measured was so before it.
+	// isNew is true for a start of this decision, which is later than any measurement.
 	isNew bool
 }
 
-// startsOf returns the starts of the runs that are on, where the memory counts that is free on hosts.
+// startsOf returns the starts of the active runs, if free host memory matters to any sweep.
 func startsOf(queues []Queue) []start {
 	counts := false
 	for _, q := range queues {
@@ -42,8 +42,7 @@ func startsOf(queues []Queue) []start {
 	return starts
 }
 
-// freeMiB returns how much memory is free on each host of which that is known, less what runs that were just started
-// will take.
+// freeMiB returns how much memory is free on each host where that is known, less what recently started runs will take.
 func (d *decision) freeMiB(s domain.Sweep) map[string]int64 {
 	free := make(map[string]int64, len(d.cluster.FreeMiB))
 	maps.Copy(free, d.cluster.FreeMiB)
@@ -60,7 +59,7 @@ func (d *decision) freeMiB(s domain.Sweep) map[string]int64 {
 	return free
 }
 
-// closedHosts returns the hosts that take no run of a sweep, those among them that have too little memory free.
+// closedHosts returns the hosts that take no run of a sweep, including those with too little free memory.
 func (d *decision) closedHosts(s domain.Sweep, freeMiB map[string]int64) map[string]string {
 	closed := maps.Clone(d.cluster.Closed)
 	if closed == nil {

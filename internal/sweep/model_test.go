@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestModel plays a cluster with a controller that dies now and then, sweeps that are changed while they run, cards
-// that others use, and programs that end in all ways. Each case is its seed.
+// TestModel simulates a cluster with a controller that dies now and then, sweeps that change while they run, GPUs that
+// others use, and programs that end in all possible ways. Each case is identified by its seed.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	cases := uint64(10_000)
@@ -70,16 +70,16 @@ type lab struct {
 	t    *testing.T
 	seed uint64
 	rnd  *rand.Rand
-	// age is the true time, and offset what the controller's clock is beside it.
+	// age is the true time, and offset the deviation of the controller's clock.
 	age, offset time.Duration
 	cluster     Cluster
-	// foreign is what processes take that are no members, by device or host.
+	// foreign is what processes that are not members use, by device or host.
 	foreign map[string]int64
 	sweeps  []*labSweep
 	members map[string]*labMember
-	// calm comes after a while: nobody changes anything, and nothing breaks.
+	// calm begins after a while: nobody changes anything, and nothing breaks.
 	calm bool
-	// event has the controller look; else it does so at the time of next, and often while it measures.
+	// event makes the controller look. Otherwise it looks at next, and often while measured.
 	event, measured bool
 	next            time.Time
 	// wished is true once somebody has cancelled a run.
@@ -93,14 +93,14 @@ type labSweep struct {
 	record  *Record
 	batch   int
 	leaving map[string]domain.Assignment
-	// greed is what its runs take of a card beside what they ask for, in percent of that.
+	// greed is what its runs take of a GPU beyond what they ask for, in percent of that.
 	greed int64
 	ids   int
-	// level is how many of its runs a place takes, where it has progress.
+	// level is how many of its runs a place takes, if it has progress.
 	level int
 }
 
-// disk keeps the parts of a record as they are written, by their names.
+// disk keeps the parts of a record as they are written, by name.
 type disk map[string]written
 
 type written struct {
@@ -140,8 +140,8 @@ type labMember struct {
 	batch      int
 	at         domain.Assignment
 	env, image string
-	// takes is when it takes its memory, and ends when it ends; goes is when it is removed, 0 while nobody asked for
-	// that.
+	// takes is when it allocates its memory, ends when it ends, and goes when it is removed; 0 means that nobody has
+	// asked for that.
 	takes, ends, goes time.Duration
 	gpuMiB, mib       int64
 	took              bool
@@ -161,12 +161,12 @@ func (l *lab) fail(format string, args ...any) {
 
 func (l *lab) now() time.Time { return noon.Add(l.age + l.offset) }
 
-// chance is true in so many percent of cases.
+// chance is true in this percentage of cases.
 func (l *lab) chance(percent int) bool { return l.rnd.IntN(100) < percent }
 
 func pick[T any](l *lab, from ...T) T { return from[l.rnd.IntN(len(from))] }
 
-// play has a cluster go on until all runs have ended, and reports whether all was well.
+// play runs a cluster until all runs have ended, and reports whether nothing went wrong.
 func play(t *testing.T, seed uint64, all *tally) bool {
 	l := &lab{tally: all, t: t, seed: seed, rnd: rand.New(rand.NewPCG(seed, 7)), foreign: map[string]int64{}, members: map[string]*labMember{}, event: true}
 	l.build()
@@ -195,7 +195,7 @@ func play(t *testing.T, seed uint64, all *tally) bool {
 	return false
 }
 
-// build draws a cluster, and sweeps of which each could run there.
+// build draws a cluster, and sweeps that could each run there.
 func (l *lab) build() {
 	names := []string{"h1", "h2", "h3"}[:1+l.rnd.IntN(2)]
 	l.cluster.Hosts = hostsOf(float64(pick(l, 1, 2, 4)), names...)
@@ -256,7 +256,7 @@ func (l *lab) drawSweep(name string) domain.Sweep {
 	return s
 }
 
-// create stores a sweep as a new one, whatever is left of one that had its name.
+// create stores a sweep as a new one, whatever is left of an earlier one with its name.
 func (s *labSweep) create(l *lab) {
 	s.ids++
 	next := documentOf(s.spec)
@@ -265,7 +265,7 @@ func (s *labSweep) create(l *lab) {
 	s.open(l)
 }
 
-// open is what a controller does that starts.
+// open is what a controller does on start.
 func (s *labSweep) open(l *lab) {
 	s.record, s.batch = OpenRecord(s.doc, s.disk.read(l.t)), 0
 	for _, run := range s.record.Runs() {
@@ -273,14 +273,14 @@ func (s *labSweep) open(l *lab) {
 	}
 }
 
-// parallelism is what is stored of how many of its runs finish most.
+// parallelism returns the stored number of runs with the highest throughput.
 func (s *labSweep) parallelism() domain.SweepParallelism {
 	p := Parallelism(s.doc, domain.SweepParallelism{})
 	p.Level = s.level
 	return p
 }
 
-// settleDown ends all unrest: what others use is free, and all hosts are there.
+// settleDown ends all disturbances: what others use is freed, and all hosts are there.
 func (l *lab) settleDown() {
 	l.calm, l.event = true, true
 	l.cluster.Closed, l.cluster.Groups, l.foreign = nil, nil, map[string]int64{}
@@ -293,7 +293,7 @@ func (l *lab) settleDown() {
 	}
 }
 
-// wish has somebody want something of a run.
+// wish makes somebody ask for something for a run.
 func (l *lab) wish(s *labSweep, key string, wish domain.RunWish) {
 	if _, found := s.spec.Runs[key]; found {
 		l.wishes++
@@ -302,7 +302,7 @@ func (l *lab) wish(s *labSweep, key string, wish domain.RunWish) {
 	}
 }
 
-// patience is how many steps all runs may take once it is calm.
+// patience returns how many steps all runs may take once it is calm.
 func (l *lab) patience() int {
 	steps := 200
 	for _, s := range l.sweeps {
@@ -321,7 +321,7 @@ func (l *lab) isOver() bool {
 	return true
 }
 
-// String says how the sweeps stand.
+// String describes the state of the sweeps.
 func (l *lab) String() string {
 	var all []string
 	for _, s := range l.sweeps {
@@ -330,12 +330,12 @@ func (l *lab) String() string {
 	return strings.Join(all, "; ")
 }
 
-// disturb has somebody do something, or nobody.
+// disturb makes somebody do something, or nobody.
 func (l *lab) disturb() {
 	switch l.rnd.IntN(14) {
 	case 0, 1:
 		l.apply(l.sweeps[l.rnd.IntN(len(l.sweeps))])
-	case 2: // a process that is no member
+	case 2: // a process that is not a member
 		for _, host := range slices.Sorted(maps.Keys(l.cluster.Hosts)) {
 			for _, device := range l.cluster.Pools["p"].Devices[host] {
 				l.foreign[device.UUID] = pick(l, int64(0), 0, 500, 9500)
@@ -384,7 +384,7 @@ func (l *lab) apply(s *labSweep) {
 		next.Resources, next.GPUs, next.Admission, next.Progress = drawn.Resources, drawn.GPUs, drawn.Admission, drawn.Progress
 		s.level = 1 + l.rnd.IntN(3)
 	case 7:
-		if l.chance(30) { // destroyed and made anew; a part of it is left
+		if l.chance(30) { // destroyed and created again, with a part of it left
 			s.create(l)
 			l.event = true
 			return
@@ -402,7 +402,7 @@ func (l *lab) apply(s *labSweep) {
 	l.event = true
 }
 
-// pass has time pass: a little, or until something happens.
+// pass lets time pass: a little, or until something happens.
 func (l *lab) pass() {
 	step := time.Duration(l.rnd.IntN(3000)) * time.Millisecond
 	if l.chance(80) && !l.event {
@@ -451,7 +451,7 @@ func (l *lab) pass() {
 	}
 }
 
-// taken is how much memory is in use of a device, or of a host.
+// taken returns how much memory of a device or host is in use.
 func (l *lab) taken(what string) int64 {
 	taken := l.foreign[what]
 	for _, m := range l.members {
@@ -479,7 +479,7 @@ func (l *lab) end(name string, m *labMember) {
 	}
 }
 
-// dies is true where the controller dies just now. Another one reads what is stored.
+// dies reports whether the controller dies just now. Another one reads what is stored.
 func (l *lab) dies() bool {
 	if l.calm || !l.chance(3) {
 		return false
@@ -492,7 +492,7 @@ func (l *lab) dies() bool {
 	return true
 }
 
-// look is what the controller does: it settles what has become of runs, and starts others.
+// look is what the controller does: it updates ended runs, and starts others.
 func (l *lab) look() {
 	l.looks++
 	l.event, l.measured, l.next = false, false, time.Time{}
@@ -520,7 +520,7 @@ func (l *lab) look() {
 	l.start(l.admit(queues))
 }
 
-// settle notes what has become of the runs of a sweep, as package controller does.
+// settle updates the runs of a sweep, as package controller does.
 func (l *lab) settle(s *labSweep) {
 	now, runs := l.now(), s.record.Runs()
 	for _, key := range slices.Sorted(maps.Keys(runs)) {
@@ -559,7 +559,7 @@ func (l *lab) settle(s *labSweep) {
 	}
 }
 
-// beside is how many other runs are on the devices of a run.
+// beside returns how many other runs are on the devices of a run.
 func (l *lab) beside(run domain.Run) int {
 	n := -1
 	for _, s := range l.sweeps {
@@ -572,7 +572,7 @@ func (l *lab) beside(run domain.Run) int {
 	return max(n, 0)
 }
 
-// store stores what has changed; false where the controller dies meanwhile.
+// store stores what has changed; false if the controller dies meanwhile.
 func (l *lab) store() bool {
 	for _, s := range l.sweeps {
 		for _, record := range s.record.Changed() {
@@ -585,7 +585,7 @@ func (l *lab) store() bool {
 	return true
 }
 
-// removeOthers has those members leave that are no run that goes on.
+// removeOthers removes members that do not belong to an active run.
 func (l *lab) removeOthers(s *labSweep) {
 	s.leaving = map[string]domain.Assignment{}
 	for _, name := range slices.Sorted(maps.Keys(l.members)) {
@@ -639,7 +639,7 @@ func (l *lab) admit(queues []Queue) []Admitted {
 	return got.Starts
 }
 
-// start starts runs: it remembers that first.
+// start starts runs, after storing that it will.
 func (l *lab) start(starts []Admitted) {
 	for _, a := range starts {
 		s := l.sweep(a.Sweep)
@@ -683,14 +683,14 @@ func (l *lab) start(starts []Admitted) {
 	}
 }
 
-// hopelessRun is true of a run that needs more than a card has.
+// hopelessRun reports whether a run needs more than a GPU has.
 func (l *lab) hopelessRun(m *labMember) bool { return l.seed%10 == 3 && m.key == "r1" }
 
 func (l *lab) sweep(name string) *labSweep {
 	return l.sweeps[slices.IndexFunc(l.sweeps, func(s *labSweep) bool { return s.spec.Name == name })]
 }
 
-// checkEnded checks what becomes of a run whose member has ended.
+// checkEnded checks a run whose member has ended.
 func (l *lab) checkEnded(s *labSweep, m *labMember, run domain.Run) {
 	oom := len(m.log) > 0 && s.spec.GPUs != nil
 	switch {
@@ -717,7 +717,7 @@ func (l *lab) checkEnded(s *labSweep, m *labMember, run domain.Run) {
 	}
 }
 
-// checkStarts compares what is to be started with the rules, counted anew by what is remembered.
+// checkStarts checks the decided starts against the rules, counting independently from the stored state.
 func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 	onHost, onDevice, users, given := map[string]domain.Resources{}, map[string]int{}, map[string]int{}, map[string]int{}
 	lastStart := map[string]time.Time{}
@@ -806,7 +806,7 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 			}
 			settle := settleOf(s)
 			since := l.now().Sub(lastStart[uuid])
-			// A clock that is put back by more than it takes to settle makes that unknown.
+			// If the clock was set back by more than the settle time, this is unknown.
 			if since >= 0 && since < settle || since < 0 && -since <= settle {
 				l.fail("%s is started on %s, %s after another one", name, uuid, since)
 			}
@@ -820,7 +820,7 @@ func (l *lab) checkStarts(c Cluster, queues []Queue, starts []Admitted) {
 	}
 }
 
-// checkLevels checks that no place has more runs of a sweep for some starts than its level says.
+// checkLevels checks that after some starts no place has more runs of a sweep than its level.
 func (l *lab) checkLevels(queues []Queue, starts []Admitted) {
 	for _, q := range queues {
 		if q.Spec.Progress == nil {

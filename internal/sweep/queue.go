@@ -2,7 +2,7 @@ package sweep
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 
-// occupancy returns what the sweep's runs take up, those among them that are about to end.
+// occupancy returns what the sweep's runs occupy, including those that are about to end.
 func (q Queue) occupancy() domain.GroupDocument {
 	doc := Occupancy(q.Spec, q.Runs)
 	for key, at := range q.Leaving {
@@ -24,7 +24,7 @@ func (q Queue) Waits() bool {
 	return false
 }
 
-// queued reports whether a run waits to be started, be it anew.
+// queued reports whether a run waits to be started, even if that means starting over.
 func (q Queue) queued(key string, run domain.Run) bool {
 	switch run.State {
 	case "", domain.RunQueued:

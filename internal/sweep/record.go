@@ -8,10 +8,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// partRuns is how many runs a part of a record holds at most: a change of one run writes its part anew.
+// partRuns is the maximum number of runs in a part of a record. A change of one run rewrites its part.
 const partRuns = 250
 
-// Remembered returns what records tell of a sweep's runs, by their keys.
+// Remembered returns the runs of a sweep in its records, by key.
 func Remembered(doc domain.SweepDocument, records map[string]domain.SweepRecord) map[string]domain.Run {
 	runs := make(map[string]domain.Run, doc.Count)
 	for _, record := range records {
@@ -22,26 +22,26 @@ func Remembered(doc domain.SweepDocument, records map[string]domain.SweepRecord)
 	return runs
 }
 
-// Record is what is remembered of a sweep's runs, in parts. A run stays in the part in which it was remembered first,
-// so that a change of it is a write of that part alone.
+// Record is the stored state of a sweep's runs, in parts. A run stays in the part where it was first stored, so that a
+// change of it rewrites only that part.
 type Record struct {
 	doc    domain.SweepDocument
 	runs   map[string]domain.Run
 	partOf map[string]string
 	parts  map[string]*part
-	// open is the part that takes runs of which nothing was remembered yet.
+	// open is the part for runs that have no state yet.
 	open string
 }
 
 type part struct {
-	record  domain.SweepRecord // as it was read or written last, but for its runs
+	record  domain.SweepRecord // as last read or written, without its runs
 	keys    map[string]bool
 	changed bool
 	// gone are keys that were forgotten since it was stored.
 	gone []string
 }
 
-// OpenRecord returns what records tell of a sweep.
+// OpenRecord returns the record of a sweep from what is stored.
 func OpenRecord(doc domain.SweepDocument, records map[string]domain.SweepRecord) *Record {
 	r := &Record{doc: doc, runs: map[string]domain.Run{}, partOf: map[string]string{}, parts: map[string]*part{}}
 	for _, name := range slices.Sorted(maps.Keys(records)) {
@@ -53,7 +53,7 @@ func OpenRecord(doc domain.SweepDocument, records map[string]domain.SweepRecord)
 		p.record.Runs = nil
 		r.parts[record.Part] = p
 		if record.ID != doc.ID {
-			continue // of one that had the name: to be written over
+			continue // of an earlier sweep with this name: to be overwritten
 		}
 		for key, run := range record.Runs {
 			p.keys[key], r.partOf[key], r.runs[key] = true, record.Part, run
@@ -65,10 +65,10 @@ func OpenRecord(doc domain.SweepDocument, records map[string]domain.SweepRecord)
 	return r
 }
 
-// Runs returns what is remembered, by key. It is the record's own: only Set changes it.
+// Runs returns the stored state of the runs, by key. The map belongs to the record, and only Set changes it.
 func (r *Record) Runs() map[string]domain.Run { return r.runs }
 
-// Set remembers a run.
+// Set sets the state of a run.
 func (r *Record) Set(key string, run domain.Run) {
 	name, known := r.partOf[key]
 	if !known {
@@ -80,7 +80,7 @@ func (r *Record) Set(key string, run domain.Run) {
 	r.parts[name].changed = true
 }
 
-// Forget forgets a run. Until its part is stored without it, no other part may have it.
+// Forget removes a run. Until its part is stored without it, no other part may have it.
 func (r *Record) Forget(key string) {
 	if _, remembered := r.runs[key]; remembered {
 		name := r.partOf[key]
@@ -108,7 +108,7 @@ func (r *Record) room() string {
 	}
 }
 
-// Changed returns the parts to be stored; [Record.Stored] is told of each that was.
+// Changed returns the parts that have to be stored. [Record.Stored] has to be called for each that was.
 func (r *Record) Changed() []domain.SweepRecord {
 	var changed []domain.SweepRecord
 	for _, name := range slices.Sorted(maps.Keys(r.parts)) {
@@ -126,7 +126,7 @@ func (r *Record) Changed() []domain.SweepRecord {
 	return changed
 }
 
-// Stored notes that a part was stored.
+// Stored records that a part was stored.
 func (r *Record) Stored(record domain.SweepRecord) {
 	p := r.parts[record.Part]
 	for _, key := range p.gone {

@@ -12,10 +12,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// shelf is a store of records, which it keeps as JSON.
+// shelf is a store of records, kept as JSON.
 type shelf map[string]domain.SweepRecord
 
-// put stores a part as an engine does: as JSON, and with the next revision beside it.
+// put stores a part as an engine does: as JSON, with the next revision alongside.
 func (s shelf) put(t rapid.TB, r *Record, record domain.SweepRecord) {
 	t.Helper()
 	if stored := s[record.Key()].Revision; stored != record.Revision {
@@ -34,7 +34,7 @@ func (s shelf) put(t rapid.TB, r *Record, record domain.SweepRecord) {
 	r.Stored(stored)
 }
 
-// store stores all that changed, and returns the names of those parts.
+// store stores everything that changed, and returns the names of those parts.
 func (s shelf) store(t rapid.TB, r *Record) []string {
 	t.Helper()
 	var parts []string
@@ -64,7 +64,7 @@ func TestRecordInParts(t *testing.T) {
 		t.Errorf("there are %d in the first part, and %d in the last one", len(stored["lr/0"].Runs), len(stored["lr/2"].Runs))
 	}
 
-	// One that changes stays in its part, whoever has opened the record.
+	// A changed run stays in its part, whoever has opened the record.
 	r = OpenRecord(doc, stored)
 	if len(r.Runs()) != 2*partRuns+1 || r.Runs()["r7"].Attempts != 7 {
 		t.Fatalf("%d runs are remembered", len(r.Runs()))
@@ -73,12 +73,12 @@ func TestRecordInParts(t *testing.T) {
 	if diff := cmp.Diff([]string{"1"}, stored.store(t, r)); diff != "" {
 		t.Errorf("of a change in part 1 it writes (-want +got):\n%s", diff)
 	}
-	// New ones go where there is room.
+	// New runs go where there is room.
 	r.Set("new", domain.Run{State: domain.RunRunning})
 	if diff := cmp.Diff([]string{"2"}, stored.store(t, r)); diff != "" {
 		t.Errorf("of a new run it writes (-want +got):\n%s", diff)
 	}
-	// One that is forgotten is gone from its part, and leaves room there for others once the record is opened again.
+	// A forgotten run is gone from its part, and leaves room there for others once the record is opened again.
 	r.Forget("r0")
 	r.Forget("r0")
 	r.Forget("never there")
@@ -90,7 +90,8 @@ func TestRecordInParts(t *testing.T) {
 	}
 }
 
-// A controller that dies between two writes must not leave a run in two parts, of which one tells what is no longer so.
+// TestRecordOfOneThatComesBack checks that a controller that dies between two writes does not leave a run in two parts,
+// one of which is outdated.
 func TestRecordOfOneThatComesBack(t *testing.T) {
 	doc, stored := documentOf(sweepOf("lr", 0)), shelf{}
 	r := OpenRecord(doc, stored)
@@ -107,7 +108,8 @@ func TestRecordOfOneThatComesBack(t *testing.T) {
 	}
 }
 
-// Records of a sweep that had the name count for nothing, and are written over; those of others are left alone.
+// TestRecordsOfOthers checks that records of an earlier sweep with the same name are ignored and overwritten, and those
+// of other sweeps left alone.
 func TestRecordsOfOthers(t *testing.T) {
 	before := documentOf(sweepOf("lr", 0))
 	before.ID = "before"
@@ -142,7 +144,8 @@ func TestRecordsOfOthers(t *testing.T) {
 	}
 }
 
-// A run keeps all that is remembered of it, and a part that could not be stored is stored with the next write.
+// TestRecordKeepsAll checks that all state of a run is kept, and that a part that could not be stored is stored with
+// the next write.
 func TestRecordKeepsAll(t *testing.T) {
 	doc, stored := documentOf(onGPUs(sweepOf("lr", 1), 1199)), shelf{}
 	run := Start(doc, domain.RunSpec{Key: "r0", Env: map[string]string{"LR": "0"}}, domain.Run{}, domain.Assignment{Host: "gpu1", Port: 20000, GPUs: "GPU-a,GPU-b"}, 3, noon)
@@ -161,7 +164,7 @@ func TestRecordKeepsAll(t *testing.T) {
 	}
 }
 
-// Whatever is done, and whenever it is opened anew, a record tells what was stored last.
+// TestRecordProperties checks that, whatever is done and whenever it is reopened, a record has what was stored last.
 func TestRecordProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		doc, stored := documentOf(sweepOf("lr", 0)), shelf{}
@@ -185,13 +188,13 @@ func TestRecordProperties(t *testing.T) {
 				}
 			case 2:
 				for _, part := range stored.store(t, r) {
-					// More than that come of runs that come back to a part that has been filled meanwhile.
+					// More than that come from runs that return to a part that has been filled meanwhile.
 					if n := len(stored["lr/"+part].Runs); n > 2*partRuns {
 						t.Fatalf("part %s has %d runs", part, n)
 					}
 				}
 				kept = maps.Clone(want)
-			default: // it dies, and what it had not stored is forgotten
+			default: // it dies, and what it had not stored is lost
 				r, want = OpenRecord(doc, stored), maps.Clone(kept)
 			}
 			same := func(a, b domain.Run) bool { return a.State == b.State && a.Attempts == b.Attempts }

@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// A sweep asks for room for those of its runs that would start if there was any, and for no others.
+// TestAdmitRequests checks that a sweep asks for room only for those of its runs that would start if there was any.
 func TestAdmitRequests(t *testing.T) {
 	small := Cluster{Hosts: hostsOf(2, "a")}
 	late := endedRun(domain.RunQueued, "a", at(-1))
@@ -57,7 +57,8 @@ func ofSweep(c Claim) Claim {
 	return c
 }
 
-// One whose progress is measured asks for no more than its level leaves places for, on those that have any.
+// TestAdmitRequestsByLevel checks that a sweep with measured progress asks only for as many runs as its level leaves
+// places for, and only on those places.
 func TestAdmitRequestsByLevel(t *testing.T) {
 	s := sweepOf("a", 9)
 	s.Progress, s.Resources.CPUs = &domain.SweepProgress{Pattern: "step"}, 2
@@ -72,7 +73,7 @@ func TestAdmitRequestsByLevel(t *testing.T) {
 	}
 }
 
-// on is a group with a number of members in the place of the claimed one.
+// on returns the group with a number of members instead of the claimed one.
 func (c Claim) on(host string, members int) domain.GroupDocument {
 	doc := c.Document
 	doc.Assignments = map[string]domain.Assignment{}

@@ -7,9 +7,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// ResultsOf returns where an attempt of a run leaves files; nil where its sweep keeps none. A relative path is below
-// the run's own folder, if the engine gives it one. What several runs share, a mount or a folder of the host, has a
-// folder for each of them.
+// ResultsOf returns where an attempt of a run leaves files; nil if its sweep keeps none. A relative path is below the
+// run's own folder, if the engine gives it one. In a place shared by several runs, a mount or a host folder, each run
+// gets its own folder.
 func ResultsOf(s domain.Sweep, key string, at Site) *domain.RunResults {
 	if s.Results == nil {
 		return nil
@@ -17,7 +17,7 @@ func ResultsOf(s domain.Sweep, key string, at Site) *domain.RunResults {
 	where, member := s.Results.Path, domain.RunName(s.Name, key)
 	if !path.IsAbs(where) {
 		if at.WorkDir == nil {
-			return &domain.RunResults{Path: where} // which is refused at plan
+			return &domain.RunResults{Path: where} // rejected by the plan
 		}
 		return &domain.RunResults{Path: path.Join(at.WorkDir(member), where)}
 	}
@@ -28,7 +28,7 @@ func ResultsOf(s domain.Sweep, key string, at Site) *domain.RunResults {
 	return &domain.RunResults{Path: path.Join(where, s.Name, key), Mount: mount}
 }
 
-// Folder returns the folder of what the last attempt of a run left, and false where it was to leave nothing.
+// Folder returns the folder with what the last attempt of a run left; false if it keeps nothing.
 func Folder(sweep, key string, run domain.Run) (domain.KeptFolder, bool) {
 	if run.Results == nil || run.Assignment == nil {
 		return domain.KeptFolder{}, false
@@ -36,7 +36,7 @@ func Folder(sweep, key string, run domain.Run) (domain.KeptFolder, bool) {
 	return domain.KeptFolder{Member: domain.RunName(sweep, key), Host: run.Assignment.Host, Path: run.Results.Path, Mount: run.Results.Mount}, true
 }
 
-// pathOf returns the path of results, empty where none are kept.
+// pathOf returns the path of results; "" if none are kept.
 func pathOf(r *domain.Results) string {
 	if r == nil {
 		return ""
@@ -44,8 +44,8 @@ func pathOf(r *domain.Results) string {
 	return r.Path
 }
 
-// CheckResults checks where runs leave files against what an engine can keep of them: folders of members' own, or,
-// where at.WorkDir is nil, volumes and mounts.
+// CheckResults checks where runs leave files against what an engine can keep: members' own folders or, if at.WorkDir is
+// nil, volumes and mounts.
 func CheckResults(s domain.Sweep, at Site, engine string) (ps domain.Problems) {
 	if s.Results == nil {
 		return nil
@@ -79,7 +79,7 @@ func CheckResults(s domain.Sweep, at Site, engine string) (ps domain.Problems) {
 	return ps
 }
 
-// ConfigFile returns the name of the file that a run's config is: by its extension it is told to be JSON.
+// ConfigFile returns the name of the file with a run's config. Its extension shows whether it is JSON.
 func ConfigFile(config string) string {
 	if json.Valid([]byte(config)) {
 		return "config.json"
@@ -87,7 +87,7 @@ func ConfigFile(config string) string {
 	return "config"
 }
 
-// give adds to a specification what the attempt of a run gets besides what all members do.
+// give adds to a specification what the attempt of a run gets in addition to other members.
 func give(spec *domain.MemberSpec, own domain.RunSpec, run domain.Run, at Site) {
 	if own.Config != "" {
 		file := domain.File{Name: ConfigFile(own.Config), Content: own.Config}

@@ -10,8 +10,7 @@ import (
 )
 
 var (
-	// onHosts is where members are processes of their hosts, each with a folder of its own, and inContainers where they
-	// have none.
+	// onHosts has members as processes of their hosts, each with its own folder; inContainers has members without one.
 	onHosts = Site{
 		Address: func(_, host string) string { return host }, FilesDir: func(member, _ string) string { return "/state/files/" + member },
 		WorkDir: func(member string) string { return "/state/own/" + member },
@@ -19,11 +18,11 @@ var (
 	inContainers = Site{
 		Address: func(member, _ string) string { return member }, FilesDir: func(_, _ string) string { return domain.FilesDir },
 	}
-	// bare is where members are in containers of their hosts, which have a folder for each.
+	// bare has members in containers of their hosts, with a folder for each.
 	bare = Site{Address: onHosts.Address, FilesDir: inContainers.FilesDir, WorkDir: onHosts.WorkDir, InContainer: func(string) bool { return true }}
 )
 
-// What a run is told of where its results go, and what the engine has to keep for it.
+// TestResults checks what a run learns about where its results go, and what the engine has to keep for it.
 func TestResults(t *testing.T) {
 	volume := domain.Mount{Type: domain.MountVolume, Source: "lr", Target: "/data"}
 	inner := domain.Mount{Type: domain.MountBind, Source: "/mnt/nas", Target: "/data/nas/"}
@@ -123,7 +122,7 @@ func TestCheckResults(t *testing.T) {
 	}
 }
 
-// A run finds its own file, and no other has it.
+// TestConfig checks that a run finds its own file, and no other run does.
 func TestConfig(t *testing.T) {
 	s := sweepOf("lr", 3)
 	s.Config = map[string]string{"r0": `{"episodes": 3}`, "r1": "episodes: 3\n"}

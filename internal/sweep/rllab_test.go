@@ -8,22 +8,22 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// rlLab are the seconds that an experiment took beside how many there were, from 1 to 37 in all, on one A40: median
-// times of the publication that reference system rl-lab is from. The 38th died of CUDA out of memory.
+// rlLab are the seconds that an experiment took on one A40, by how many there were, from 1 to 37: median times of the
+// publication that reference system rl-lab is from. The 38th died of CUDA out of memory.
 var rlLab = []float64{
 	508.5, 576, 671, 778, 899, 1021, 1147, 1277, 1450, 1645, 1803, 1973, 2136, 2308, 2484, 2638, 2814, 2983, 3146, 3318, 3472.5, 3624, 3785, 3933, 4152, 4301, 4462,
 	4645, 4813, 4980, 5166, 5280, 5435, 5601, 5849, 5950, 6094,
 }
 
-// course is how a sweep went.
+// course is the result of a sweep.
 type course struct {
 	succeeded, outOfMemory int
 	makespan, mean         time.Duration
 	most                   int
 }
 
-// lab50 has 50 experiments of 1,199 MiB on that card, each of which progresses as fast as the table says for as many as
-// there are.
+// lab50 runs 50 experiments of 1,199 MiB on that GPU, each of which progresses as fast as the table says for the
+// present number.
 func lab50(t *testing.T, s domain.Sweep, pools map[string]domain.GPUPoolDocument) course {
 	t.Helper()
 	const need = 1199
@@ -79,15 +79,15 @@ func lab50(t *testing.T, s domain.Sweep, pools map[string]domain.GPUPoolDocument
 	}
 }
 
-// TestRLLab asks for 50 experiments: all give a result, and with as many side by side as finish most an hour, results
-// come earlier.
+// TestRLLab runs 50 experiments, which all give a result. Results come earlier with the number side by side that
+// finishes most per hour.
 func TestRLLab(t *testing.T) {
 	card := map[string][]domain.Device{"vm": a40("GPU-a")}
 	pool := slots(1199, card)
 	asked := onGPUs(sweepOf("lr", 50), 1199)
 	measured := asked
 	measured.Admission = domain.Admission{FreeGPUMemory: true, ReservePercent: new(3.0), Settle: seconds(20)}
-	// naive is a pool whose slots are made of all the memory there is: floor(46,068 / 1,199) is 38.
+	// naive is a pool with all memory divided into slots: floor(46,068 / 1,199) is 38.
 	naive := slots(1199, card)
 	doc := naive["p"]
 	doc.Spec.ReservePercent = new(0.0)
@@ -100,7 +100,7 @@ func TestRLLab(t *testing.T) {
 		sweep    domain.Sweep
 		pools    map[string]domain.GPUPoolDocument
 		most     int
-		makespan float64 // in seconds, and 0 where that is not of interest
+		makespan float64 // in seconds; 0 if it does not matter
 		mean     float64
 	}{
 		{"as many as there are slots", asked, pool, 37, 8230, 6649},
@@ -133,7 +133,7 @@ func TestRLLab(t *testing.T) {
 			t.Errorf("8 at a time %s: results come %.1f %% earlier, and all of them %.1f %% later", name, 100*earlier, 100*longer)
 		}
 	}
-	// Without retries, the 38th dies: that is how it was.
+	// Without retries, the 38th dies, as it did in reality.
 	if got := lab50(t, once, naive); got.outOfMemory == 0 || got.succeeded+got.outOfMemory != 50 {
 		t.Errorf("without retries it went %+v", got)
 	}

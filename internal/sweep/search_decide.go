@@ -10,23 +10,23 @@ import (
 )
 
 const (
-	// runNoise is by how much the rate of a run is expected to vary, as a share.
+	// runNoise is the expected relative variation of a run's rate.
 	runNoise = 0.03
-	// nearlyAll is the gain from which on runs are said to hardly slow one another.
+	// nearlyAll is the gain from which runs count as hardly slowing each other down.
 	nearlyAll = 0.9
-	// finest is the part of a level that the search need not tell apart.
+	// finest divides the best level: the search need not resolve smaller differences.
 	finest = 8
-	// longer and longest are how many times as long it is measured at most until it is clear that a level brings too
-	// little, and until it is decided though it is not clear.
+	// longer is how many times the minimum time a level has to be measured before it can count as clearly too little.
+	// After longest times, it is decided even if it is not clear.
 	longer, longest = 6, 20
-	// ratesKept bounds the rates that are stored.
+	// ratesKept limits the rates that are stored.
 	ratesKept = 200
-	// patienceInSettles is how long no run has to write of its progress until that is given up, and shortPatience that
-	// where some have ended that did not.
+	// patienceInSettles is after how long without reported progress the search gives up, in settle times, and
+	// shortPatience the same once endedSilent runs have ended without any.
 	patienceInSettles, shortPatience, endedSilent = 10, 2, 3
 )
 
-// Decide decides by what was measured whether another level is tried, and reports whether it is.
+// Decide decides whether to try another level, from what was measured, and reports whether it does.
 func (s *Search) Decide(now time.Time) bool {
 	if !s.Goes() {
 		return false
@@ -62,8 +62,8 @@ func (s *Search) Decide(now time.Time) bool {
 	return true
 }
 
-// gain returns what the higher one of the present and the best level brings over the other, given what all runs make
-// together at the present one, and by how much that is off where the logarithm of that is.
+// gain returns the gain of the higher one of the present and the best level over the other, given the total throughput
+// at the present one, and the derivative of the gain by the logarithm of that throughput.
 func (s *Search) gain(makes float64) (gain, slope float64) {
 	f := s.found
 	switch best := f.Throughput[f.Best]; {
@@ -72,22 +72,21 @@ func (s *Search) gain(makes float64) (gain, slope float64) {
 	case f.Level < f.Best:
 		return gainOver(f.Level, f.Best, best/makes)
 	}
-	// The best one was measured once more, after one above it: both measurements count.
+	// The best level was measured once more, after one above it. Both measurements count.
 	first, _ := gainOver(f.Best, f.Over, f.Throughput[f.Over]/f.Throughput[f.Best])
 	second, slope := gainOver(f.Best, f.Over, f.Throughput[f.Over]/makes)
 	return (first + second) / 2, slope / 2
 }
 
-// gainOver returns what each further run of a higher level brings, as a share of what one brings at a lower level,
-// where all runs together make so many times as much, and the slope of that over the logarithm of the times. See
-// [Search].
+// gainOver returns the gain of a higher level over a lower one, if the total throughput is times as high, and the
+// derivative of the gain by the logarithm of times. See [Search].
 func gainOver(lower, higher int, times float64) (gain, slope float64) {
 	each := float64(lower) / float64(higher-lower)
 	return (times - 1) * each, times * each
 }
 
-// move chooses the next level, given what all runs make together at the present one, and whether the higher one of that
-// and the best one pays.
+// move chooses the next level, given the total throughput at the present one, and whether the higher one of that and
+// the best level pays.
 func (s *Search) move(makes float64, pays bool, rates map[string]float64) {
 	f := &s.found
 	level := f.Level
@@ -137,7 +136,7 @@ func (s *Search) move(makes float64, pays bool, rates map[string]float64) {
 	}
 }
 
-// silent reports whether no progress can be measured, and notes why.
+// silent reports whether no progress can be measured, and records why.
 func (s *Search) silent(now time.Time) bool {
 	waited := now.Sub(s.since)
 	long, some := waited >= patienceInSettles*s.settle(), s.ended >= endedSilent
@@ -154,9 +153,8 @@ func (s *Search) silent(now time.Time) bool {
 	return true
 }
 
-// rates returns how many steps a second the runs make that were measured at the present level, by key, for how long
-// each of those was in the mean that are on, and by which share times are off as it is seen late that a run has gone
-// on.
+// rates returns the steps per second of the runs measured at the present level, by key, how long they were measured per
+// active run, on average, and the relative error in time, as progress is only seen at the next read.
 func (s *Search) rates() (rates map[string]float64, each time.Duration, late float64) {
 	all := maps.Clone(s.measured)
 	for a, w := range s.attempts {
@@ -175,7 +173,7 @@ func (s *Search) rates() (rates map[string]float64, each time.Duration, late flo
 	return rates, sum / time.Duration(max(1, min(len(s.attempts), readAtMost))), late
 }
 
-// few returns the rates that are kept: those of runs that are on come first.
+// few returns the rates to keep, those of active runs first.
 func (s *Search) few(rates map[string]float64) map[string]float64 {
 	if len(rates) <= ratesKept {
 		return rates
@@ -200,8 +198,8 @@ func (s *Search) few(rates map[string]float64) map[string]float64 {
 	return some
 }
 
-// compare returns the logarithm of how much faster runs are at the present level than at the best one, and by how much
-// that may be off: its standard deviation, given the least one of a single run.
+// compare returns the logarithm of how much faster runs are at the present level than at the best one, and its standard
+// deviation. least is the smallest deviation of a single run.
 func (s *Search) compare(rates map[string]float64, least float64) (faster, deviation float64) {
 	var same, before, now []float64
 	for key, rate := range rates {
@@ -219,14 +217,14 @@ func (s *Search) compare(rates map[string]float64, least float64) (faster, devia
 	return middle(now) - middle(before), math.Hypot(spread(now, least), spread(before, least))
 }
 
-// middle is the mean without the quarter of the values at each end.
+// middle returns the mean without the lowest and the highest quarter of the values.
 func middle(values []float64) float64 {
 	slices.Sort(values)
 	cut := len(values) / 4
 	return mean(values[cut : len(values)-cut])
 }
 
-// spread is the standard deviation of the mean of some values, each of which varies by some at least.
+// spread returns the standard deviation of the mean of some values, each of which varies by at least least.
 func spread(values []float64, least float64) float64 {
 	var sum float64
 	m := mean(values)
@@ -239,7 +237,7 @@ func spread(values []float64, least float64) float64 {
 
 func mean(values []float64) float64 {
 	var sum float64
-	for _, v := range slices.Sorted(slices.Values(values)) { // in one order, or else sums differ
+	for _, v := range slices.Sorted(slices.Values(values)) { // in a fixed order, as sums depend on it
 		sum += v
 	}
 	return sum / float64(len(values))

@@ -15,52 +15,52 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// bed is a cluster on which the runs of a sweep slow one another, and report their progress.
+// bed is a cluster on which the runs of a sweep slow each other down, and report their progress.
 type bed struct {
 	sweep   domain.Sweep
 	cluster Cluster
-	// seconds is how long the n-th run takes beside others on its place, so many in all.
+	// seconds is how long a run takes with n runs on its place in total.
 	seconds func(run, n int) float64
-	// every is how many seconds of a run alone a line of its log stands for, 0 for none, and loads how long a run takes
-	// to its first.
+	// every is how many seconds of a run alone one line of its log stands for; 0 means no lines. loads is how long a
+	// run takes to its first line.
 	every, loads float64
-	// alike is true where all runs have the same steps, however long they take.
+	// alike is true if all runs have the same number of steps, however long they take.
 	alike bool
-	// noise is by which share a run is faster or slower at most, anew every half a minute.
+	// noise is the maximum relative change of a run's speed, drawn again every half minute.
 	noise float64
 	seed  uint64
-	// restart is every how many steps of time the controller dies.
+	// restart is after how many time steps the controller dies, each time.
 	restart int
 }
 
-// trip is a run on its way.
+// trip is a run in progress.
 type trip struct {
 	number, batch int
 	at            domain.Assignment
-	// done is how much of it is done, of 1.
+	// done is the completed fraction of it.
 	done    float64
 	started time.Time
-	// factor is how fast it is in half a minute.
+	// factor is its speed factor in the half minute slot.
 	slot   int64
 	factor float64
-	// lines are its log: when it wrote of which step.
+	// lines are its log: when it reported which step.
 	lines []mark
 }
 
-// raced is how all runs of a bed went.
+// raced is the result of all runs of a bed.
 type raced struct {
 	course
 
 	found domain.SweepParallelism
-	// reads is how many logs were read, and settledAt when the search ended; 0 where it did not.
+	// reads is how many logs were read. settledAt is when the search ended; 0 if it did not.
 	reads     int
 	settledAt time.Duration
-	// reason is why runs waited last, and crowded how many were on a place at most.
+	// reason is the last reason why runs waited, and crowded the maximum number of runs on a place.
 	reason  string
 	crowded int
 }
 
-// race has all runs of a bed end, one after another.
+// race runs all runs of a bed to their ends.
 func (b bed) race(t *testing.T) raced {
 	t.Helper()
 	const step = 1000 * time.Millisecond
@@ -165,7 +165,7 @@ func (b bed) race(t *testing.T) raced {
 	return was
 }
 
-// alone is how long the steps of a run would take one that was alone.
+// alone returns how long the steps of a run would take if it was alone.
 func (b bed) alone(run int) float64 {
 	if b.alike {
 		run = 1
@@ -180,8 +180,8 @@ func (b bed) placesOf(at domain.Assignment) []string {
 	return []string{at.Host}
 }
 
-// written returns what a run has written since a moment: by how many steps it has gone on since the first line, and how
-// many lines there are.
+// written returns what a run has logged since a moment: how many steps it has made since the first line, and how many
+// lines there are.
 func (b bed) written(trip *trip, since time.Time) (steps float64, lines int) {
 	first, _ := slices.BinarySearchFunc(trip.lines, since, func(m mark, since time.Time) int { return m.at.Compare(since) })
 	if recent := trip.lines[first:]; len(recent) > 0 {
@@ -190,7 +190,7 @@ func (b bed) written(trip *trip, since time.Time) (steps float64, lines int) {
 	return 0, 0
 }
 
-// rlBed are 50 experiments on the card of reference system rl-lab, which take as long as its table says, and write of
+// rlBed returns 50 experiments on the GPU of reference system rl-lab, which take as long as its table says, and log
 // each of their episodes.
 func rlBed() bed {
 	s := onGPUs(sweepOf("lr", 50), 1199)
@@ -201,7 +201,7 @@ func rlBed() bed {
 	}
 }
 
-// seeds is how many seeds are tried of so many: few in a short test.
+// seeds returns how many of the seeds to try: fewer in a short test.
 func seeds(n uint64) uint64 {
 	if testing.Short() {
 		return max(n/5, 1)
@@ -209,8 +209,8 @@ func seeds(n uint64) uint64 {
 	return n
 }
 
-// TestSearchRLLab has the sweep find by itself that 8 experiments side by side finish most an hour, with progress that
-// varies by 3 % too, and compares that with the best number, and with as many as there is memory for.
+// TestSearchRLLab checks that the sweep finds out by itself that 8 experiments side by side finish most per hour, also
+// with progress that varies by 3 %, and compares that with the best number, and with as many as there is memory for.
 func TestSearchRLLab(t *testing.T) {
 	t.Parallel()
 	pool := slots(1199, map[string][]domain.Device{"vm": a40("GPU-a")})
@@ -235,7 +235,7 @@ func TestSearchRLLab(t *testing.T) {
 	}
 }
 
-// The number is found whatever runs are like, and wherever they are.
+// TestSearchOfOthers checks that the number is found for all kinds of runs and places.
 func TestSearchOfOthers(t *testing.T) {
 	t.Parallel()
 	unlike := []float64{0.5, 1, 2, 1, 0.7, 1.3, 1}
@@ -295,7 +295,7 @@ func TestSearchOfOthers(t *testing.T) {
 	}
 }
 
-// Without progress to be seen, as many run as there is room for, after a while.
+// TestSearchOfTheSilent checks that without visible progress, after a while as many run as there is room for.
 func TestSearchOfTheSilent(t *testing.T) {
 	t.Parallel()
 	long := rlBed()

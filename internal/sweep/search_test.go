@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// searching is a sweep of nine runs on hosts that searches, and its search with what is stored.
+// searching returns a sweep of nine runs on hosts, and its search with what is stored.
 func searching(stored domain.SweepParallelism) (domain.Sweep, *Search) {
 	s := sweepOf("lr", 9)
 	s.Progress = &domain.SweepProgress{Pattern: "step", Settle: seconds(30)}
@@ -22,7 +22,7 @@ func searching(stored domain.SweepParallelism) (domain.Sweep, *Search) {
 	return s, NewSearch(documentOf(s), stored)
 }
 
-// gets has runs r0, r1, … on a host make so many steps a second each, for some time, and returns what is decided.
+// gets lets runs r0, r1, … on a host make this many steps per second each, for some time, and returns the decision.
 func gets(s *Search, took float64, rates ...float64) bool {
 	runs := map[string]domain.Run{}
 	for i := range rates {
@@ -52,7 +52,7 @@ func TestSearchDecides(t *testing.T) {
 		stored domain.SweepParallelism
 		took   float64
 		rates  []float64
-		// level is the next one, 0 where there is none yet, and best and over what is known then.
+		// level is the next one; 0 if there is none yet. best and over are what is known then.
 		level, best, over int
 		settled           bool
 	}{
@@ -85,7 +85,7 @@ func TestSearchDecides(t *testing.T) {
 	}
 }
 
-// Runs count while as many are on their place as the level says, and from when they have warmed up.
+// TestSearchWatches checks that runs count while their place has as many as the level, and after they have warmed up.
 func TestSearchWatches(t *testing.T) {
 	_, s := searching(domain.SweepParallelism{Level: 2, Best: 1, Base: 1, Throughput: map[int]float64{1: 1}, Rates: map[string]float64{"a": 1}})
 	paused := running("h1", noon)
@@ -107,7 +107,7 @@ func TestSearchWatches(t *testing.T) {
 	if rates, each, _ := s.rates(); len(rates) != 2 || rates["a"] != 1 || each != 9*time.Second {
 		t.Errorf("measured are %v, for %s each", rates, each)
 	}
-	// One ends: what was measured counts, and the other one no longer.
+	// One ends: its measurement counts, and the other one is no longer measured.
 	delete(runs, "b")
 	if next := s.Watch(runs, at(30)); !next.IsZero() || s.ended != 1 {
 		t.Errorf("alone on its host, one is to be read at %s; %d have ended", next, s.ended)
@@ -116,11 +116,11 @@ func TestSearchWatches(t *testing.T) {
 	if next := s.Watch(runs, at(31)); !next.Equal(at(46)) {
 		t.Errorf("the next is due at %s", next)
 	}
-	s.Note(Attempt{"a", 1}, at(15), at(47), 99, 99) // as it was asked for before
+	s.Note(Attempt{"a", 1}, at(15), at(47), 99, 99) // for a request from before
 	if rates, _, _ := s.rates(); len(rates) != 2 || rates["a"] != 1 {
 		t.Errorf("measured are %v", rates)
 	}
-	// A clock that is put back, and a log that is too long, have the measurement begin anew.
+	// After a clock was set back, or with a log that is too long, the measurement begins again.
 	if next := s.Watch(runs, at(-60)); !next.Equal(at(46)) && !next.Equal(at(-45)) {
 		t.Errorf("the next is due at %s", next)
 	}
@@ -130,7 +130,7 @@ func TestSearchWatches(t *testing.T) {
 	}
 }
 
-// What was found counts for the runs that it was found of.
+// TestSearchGoesOn checks that a result only counts for the runs that it was found for.
 func TestSearchGoesOn(t *testing.T) {
 	spec, s := searching(domain.SweepParallelism{})
 	gets(s, 12, 1)
@@ -160,7 +160,7 @@ func TestSearchGoesOn(t *testing.T) {
 	}
 }
 
-// What can't be measured is given up, and said.
+// TestSearchGivesUp checks that the search gives up, with a reason, if nothing can be measured.
 func TestSearchGivesUp(t *testing.T) {
 	for name, test := range map[string]struct {
 		after  float64
@@ -186,7 +186,7 @@ func TestSearchGivesUp(t *testing.T) {
 	}
 }
 
-// A few rates are kept, of runs that are on above all.
+// TestSearchKeepsAFew checks that only a few rates are kept, preferably of active runs.
 func TestSearchKeepsAFew(t *testing.T) {
 	_, s := searching(domain.SweepParallelism{})
 	rates := map[string]float64{"z": 1}
@@ -199,7 +199,7 @@ func TestSearchKeepsAFew(t *testing.T) {
 	}
 }
 
-// Whatever runs write, what was found can be stored, and the level is one that can be.
+// TestSearchProperties checks that, whatever runs log, the result can be stored, and the level is valid.
 func TestSearchProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		_, s := searching(domain.SweepParallelism{})
@@ -229,7 +229,8 @@ func TestSearchProperties(t *testing.T) {
 	})
 }
 
-// A sweep has as many runs on a place as its level says, waits for nothing that others need, and says so.
+// TestAdmitByLevel checks that a sweep has as many runs on a place as its level, does not reserve what others need, and
+// reports that.
 func TestAdmitByLevel(t *testing.T) {
 	progress := func(s domain.Sweep) domain.Sweep {
 		s.Progress = &domain.SweepProgress{Pattern: "step"}
@@ -289,7 +290,8 @@ func TestAdmitByLevel(t *testing.T) {
 	}
 }
 
-// A sweep with room on some of its places by its level, and none in fact, keeps others from those alone.
+// TestAdmitByLevelAndRoom checks that a sweep that may use some places by its level, but has no room there, keeps
+// others from only those places.
 func TestAdmitByLevelAndRoom(t *testing.T) {
 	cluster := cardsFree(nil)
 	cluster.Pools = exclusive(map[string][]domain.Device{"gpu1": a40("GPU-a", "GPU-b")})

@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// readAtMost bounds the logs that are read of a sweep at once.
+	// readAtMost limits how many logs of a sweep are read at a time.
 	readAtMost = 64
-	// looksPerSettle is how often progress is read while it settles.
+	// looksPerSettle is how often progress is read per settle time.
 	looksPerSettle   = 30
 	shortestInterval = 200 * time.Millisecond
-	// briefest is the part of that time for which a run has to be measured to count.
+	// briefest divides the settle time: a run has to be measured for at least that long to count.
 	briefest = 12
-	// linesAtMost is how many lines of a log are read again and again.
+	// linesAtMost is how many lines of a log are read repeatedly.
 	linesAtMost = 2000
-	// stepsAtMost are as many as can be told apart.
+	// stepsAtMost is the largest number of steps with full precision.
 	stepsAtMost = 1e15
 )
 
@@ -29,20 +29,20 @@ type crowding struct {
 	since time.Time
 }
 
-// Attempt tells an attempt of a run from all others.
+// Attempt identifies an attempt of a run.
 type Attempt struct {
 	Key   string
 	Batch int
 }
 
-// watched is an attempt whose progress is measured: the time between two moments at which it was seen to have gone on.
+// watched is an attempt whose progress is measured, between two moments at which it was seen to have progressed.
 type watched struct {
-	// from is since when its log counts.
+	// from is when its log begins to count.
 	from        time.Time
 	first, last mark
 }
 
-// mark is when an attempt was first seen to have come so far.
+// mark is when an attempt was first seen with this progress.
 type mark struct {
 	at    time.Time
 	steps float64
@@ -56,7 +56,7 @@ type measure struct {
 	lines int
 }
 
-// Watch notes which runs are on. It returns when one is to be read, the zero time where none is.
+// Watch records which runs are active. It returns when to read one next; zero if there is none.
 func (s *Search) Watch(runs map[string]domain.Run, now time.Time) (next time.Time) {
 	if !s.Goes() {
 		return next
@@ -148,7 +148,7 @@ func (m measure) add(o measure) measure {
 // Read returns the attempts whose logs are to be read, and since when.
 func (s *Search) Read(now time.Time) map[Attempt]time.Time {
 	due := slices.DeleteFunc(slices.Collect(maps.Keys(s.attempts)), func(a Attempt) bool { return s.attempts[a].from.After(now) })
-	// Those that were measured at the best level come first: they can be compared with themselves.
+	// Those measured at the best level come first, as they can be compared with themselves.
 	rank := func(a Attempt) int {
 		if _, known := s.found.Rates[a.Key]; known {
 			return 0
@@ -163,8 +163,7 @@ func (s *Search) Read(now time.Time) map[Attempt]time.Time {
 	return read
 }
 
-// Note notes by how many steps an attempt has gone on in so many lines that it wrote since a moment, as they were read
-// at another one.
+// Note records that an attempt has made this many steps in this many lines since a moment, as read at another one.
 func (s *Search) Note(a Attempt, since, at time.Time, steps float64, lines int) {
 	w := s.attempts[a]
 	_, known := s.found.Rates[a.Key]
@@ -183,7 +182,7 @@ func (s *Search) Note(a Attempt, since, at time.Time, steps float64, lines int) 
 	}
 }
 
-// Miss notes that the log of an attempt could not be read at a moment, and why.
+// Miss records that the log of an attempt could not be read at a moment, and why.
 func (s *Search) Miss(a Attempt, at time.Time, why string) {
 	s.trouble = why
 	if s.attempts[a] != nil {
@@ -191,7 +190,7 @@ func (s *Search) Miss(a Attempt, at time.Time, why string) {
 	}
 }
 
-// again has the log of an attempt be read from a moment on.
+// again restarts the reading of an attempt's log from a moment.
 func (s *Search) again(a Attempt, from time.Time) {
 	s.keep(a.Key, s.attempts[a])
 	s.attempts[a] = &watched{from: from}

@@ -8,16 +8,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
-// shortage is a sweep that has no room, and what it waits for.
+// shortage is a sweep without room, and what it waits for.
 type shortage struct {
 	sweep string
-	// devices are those that it could use, by UUID, where it is devices that it lacks; else it lacks something of
-	// hosts, which are those it could use.
+	// devices are those that it could use, by UUID, if it lacks devices; otherwise it lacks something else of hosts,
+	// the ones that it could use.
 	devices, hosts map[string]bool
 }
 
-// keep notes that a sweep has no room for a run, where that is because of what others take up: those behind it must not
-// take that, too. One that would not fit on the cluster if it had it for itself keeps nobody waiting.
+// keep records that a sweep has no room for a run because of what others occupy, so that those behind it do not take
+// that, too. A run that would not even fit on an empty cluster keeps nobody waiting.
 func (d *decision) keep(s domain.Sweep, key string) {
 	in := alone(s, d.cluster)
 	in.Closed, in.Reserved, in.Devices = d.cluster.Closed, d.cluster.Reserved, tooSmall(s, d.cluster.Pools, d.cluster.Devices)
@@ -31,7 +31,7 @@ func (d *decision) keep(s domain.Sweep, key string) {
 	d.short = append(d.short, d.withoutFull(s, lacks))
 }
 
-// alone is what placement is asked about a run of a sweep on a cluster on which nothing else runs.
+// alone returns the placement input for a run of a sweep on a cluster where nothing else runs.
 func alone(s domain.Sweep, c Cluster) placement.Input {
 	const key = "run"
 	g := GroupOf(s, key)
@@ -52,7 +52,7 @@ func (d *decision) hasDevices(s domain.Sweep, key string) bool {
 	return len(placed) > 0
 }
 
-// keeps reports whether a sweep that has no room keeps another one from starting runs: they would take what it waits
+// keeps reports whether a sweep without room prevents another one from starting runs, as they would take what it waits
 // for.
 func (d *decision) keeps(earlier shortage, s domain.Sweep) bool {
 	uses, waitsFor := HostsFor(s, d.cluster), earlier.hosts

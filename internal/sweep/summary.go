@@ -10,23 +10,22 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Summary is how a sweep stands.
+// Summary is the state of a sweep.
 type Summary struct {
 	Total  int
 	Counts map[domain.RunState]int
-	// Unsuccessful names runs that have ended and did not succeed, with their reasons, as far as there is room for
-	// some.
+	// Unsuccessful names some of the ended runs that did not succeed, with their reasons.
 	Unsuccessful string
-	// MeanRuntime is how long a run that succeeded took, in the mean; 0 where none did.
+	// MeanRuntime is how long a successful run took on average; 0 if none succeeded.
 	MeanRuntime time.Duration
 }
 
-// Ended reports whether no run is to come any more.
+// Ended reports whether all runs have ended.
 func (s Summary) Ended() bool {
 	return s.Counts[domain.RunQueued]+s.Counts[domain.RunRunning]+s.Counts[domain.RunPaused] == 0
 }
 
-// String counts the runs by their states, such as "2 running, 48 succeeded".
+// String counts the runs by state, such as "2 running, 48 succeeded".
 func (s Summary) String() string {
 	var parts []string
 	for _, state := range domain.RunStates {
@@ -37,8 +36,8 @@ func (s Summary) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// Now returns a run as it counts by what its sweep's document says: one of which nothing is remembered, or that starts
-// anew, is queued.
+// Now returns a run as it counts for its sweep's document: one without stored state, or one that starts over, is
+// queued.
 func Now(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) domain.Run {
 	if run.State == "" || Stale(doc, own, run) {
 		return domain.Run{State: domain.RunQueued}
@@ -46,7 +45,7 @@ func Now(doc domain.SweepDocument, own domain.RunSpec, run domain.Run) domain.Ru
 	return run
 }
 
-// Summarise returns how a sweep stands.
+// Summarise returns the state of a sweep.
 func Summarise(doc domain.SweepDocument, s domain.Sweep, runs map[string]domain.Run) Summary {
 	summary := Summary{Total: len(s.Runs), Counts: map[domain.RunState]int{}}
 	var bad []string
@@ -74,8 +73,8 @@ func Summarise(doc domain.SweepDocument, s domain.Sweep, runs map[string]domain.
 	return summary
 }
 
-// Left returns about how long the sweep takes from now on, and false where that can't be told: as many runs as now go
-// on side by side, each for as long as those took that succeeded.
+// Left estimates how long the sweep still takes; false if that is unknown. It assumes that as many runs as now stay
+// active, each for as long as successful ones took.
 func (s Summary) Left() (time.Duration, bool) {
 	running, waiting := s.Counts[domain.RunRunning], s.Counts[domain.RunQueued]
 	if s.Ended() {
@@ -84,11 +83,11 @@ func (s Summary) Left() (time.Duration, bool) {
 	if s.MeanRuntime == 0 || running == 0 || s.Counts[domain.RunPaused] > 0 {
 		return 0, false
 	}
-	// Those that run have half of their time before them, in the mean.
+	// Active runs are half done, on average.
 	return s.MeanRuntime/2 + time.Duration(float64(s.MeanRuntime)*float64(waiting)/float64(running)), true
 }
 
-// Ranked returns the keys of the runs that succeeded and have a value, the best first; of equals the first key.
+// Ranked returns the keys of the successful runs with a value, the best first; ties are ordered by key.
 func Ranked(o domain.Objective, runs map[string]domain.Run) []string {
 	var keys []string
 	for key, run := range runs {
@@ -123,8 +122,8 @@ func Order(s domain.Sweep, runs map[string]domain.Run) []string {
 	return append(keys, slices.DeleteFunc(s.Keys(), func(key string) bool { return ranked[key] })...)
 }
 
-// Reason says why a run is in its state; of one that waits also when its next attempt is due, or else why no run of its
-// sweep starts.
+// Reason says why a run is in its state. For a waiting one, it adds when its next attempt is due, or else why no run of
+// its sweep starts.
 func Reason(r domain.Retry, run domain.Run, waits string, now time.Time) string {
 	if run.State != domain.RunQueued {
 		return run.Reason

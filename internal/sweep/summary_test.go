@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// took is a run that succeeded, and took some seconds.
+// took returns a run that succeeded after some seconds.
 func took(s float64) domain.Run {
 	return domain.Run{State: domain.RunSucceeded, Attempts: 1, StartedAt: new(noon), FinishedAt: new(at(s))}
 }
@@ -37,7 +37,7 @@ func TestSummarise(t *testing.T) {
 			time.Minute, 0, false, false,
 		},
 		"none is on": {map[string]domain.Run{"r0": took(60)}, "9 queued, 1 succeeded", "", time.Minute, 0, false, false},
-		// Of two of them it is not known, or makes no sense, how long they took.
+		// The times of two of them are unknown, or make no sense.
 		"times that are not known": {
 			map[string]domain.Run{"r0": took(60), "r1": {State: domain.RunSucceeded}, "r2": took(-60), "r3": running("a", noon)},
 			"6 queued, 1 running, 3 succeeded", "", 30 * time.Second, 15*time.Second + 6*30*time.Second, true, false,

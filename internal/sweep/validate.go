@@ -7,18 +7,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// triedAtOnce is how many runs are tried as one group: what is said of templates lists all roles of theirs.
+// triedAtOnce is how many runs are checked as one group, as problems of templates list all of its roles.
 const triedAtOnce = 10
 
-// Validate returns everything wrong with a sweep that can be told from its specification alone. Templates are tried for
-// every run.
+// Validate returns everything wrong with a sweep that its specification alone shows. Templates are rendered for every
+// run.
 func Validate(s domain.Sweep) domain.Problems {
 	ps := s.Validate()
 	keys := s.Keys()
 	if ps.Err() != nil || len(keys) == 0 {
 		return ps
 	}
-	// What runs have in common is said once.
+	// What runs have in common is reported once.
 	if common := topology.Validate(GroupOf(s, keys[0])); common.Err() != nil {
 		return append(ps, OfRuns(common)...)
 	}
@@ -34,7 +34,7 @@ func Validate(s domain.Sweep) domain.Problems {
 	return ps
 }
 
-// OfRuns returns problems of the group that runs are as those of their sweep.
+// OfRuns converts problems of the group of runs to problems of their sweep.
 func OfRuns(ps domain.Problems) domain.Problems {
 	for i := range ps {
 		ps[i].Path = ofRun(ps[i].Path)
@@ -49,8 +49,8 @@ func OfRuns(ps domain.Problems) domain.Problems {
 	return ps
 }
 
-// ofRun returns the path of a sweep's attribute that a group's is made of: a role's own environment is that of its run,
-// and all else of it the sweep's.
+// ofRun converts the path of a group's attribute to that of the sweep's attribute it comes from: a role's own
+// environment comes from its run, and everything else from the sweep.
 func ofRun(at domain.Path) domain.Path {
 	if len(at) == 0 || at[0] != "roles" {
 		return at

@@ -33,7 +33,7 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
-// TestValidateRejects makes one thing wrong at a time that a group could have wrong, too, and expects exactly one
+// TestValidateRejects introduces one fault at a time that a group could have wrong, too, and expects exactly one
 // problem, at the sweep's own attribute.
 func TestValidateRejects(t *testing.T) {
 	env := func(key, name, value string) func(s *domain.Sweep) {
@@ -92,7 +92,7 @@ func TestValidateRejects(t *testing.T) {
 	}
 }
 
-// A variable that is missing may be one that is not known yet.
+// TestMissingVariablesMayBeUnknown checks that a missing variable may be one that is not known yet.
 func TestMissingVariablesMayBeUnknown(t *testing.T) {
 	s := rendering(3)
 	s.Runs["r2"] = nil
@@ -114,8 +114,8 @@ func TestMissingVariablesMayBeUnknown(t *testing.T) {
 	}
 }
 
-// What is wrong with many runs alike is said once for each place, and what is wrong with their own variables at each of
-// them.
+// TestValidateTellsOfEachRun checks that what is wrong with many runs alike is reported once, and what is wrong with
+// their own variables for each of them.
 func TestValidateTellsOfEachRun(t *testing.T) {
 	s := rendering(300)
 	for key, env := range s.Runs {

@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Wished returns a run as somebody wants it. What can't be any more, such as to cancel what has ended, changes nothing.
-// Whether its member is to be halted, or to go on, is told by the states before and after.
+// Wished returns a run changed as requested. What is no longer possible, such as cancelling an ended run, changes
+// nothing. The states before and after show whether its member has to be halted or continued.
 func Wished(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, wish domain.RunWish, by string, now time.Time) domain.Run {
 	state := Now(doc, own, run).State
 	if Now(doc, own, run).State != run.State {
@@ -29,7 +29,7 @@ func Wished(doc domain.SweepDocument, own domain.RunSpec, run domain.Run, wish d
 	return run
 }
 
-// Report returns what a hook is told of an attempt that has ended, and left files in a place.
+// Report returns what a hook receives about an attempt that has ended, with the place of its files.
 func Report(run domain.Run, results string) domain.RunReport {
 	report := domain.RunReport{
 		Attempt: run.Attempts, State: run.State, ExitCode: run.ExitCode, StartedAt: run.StartedAt, FinishedAt: run.FinishedAt, Value: run.Value, Results: results,

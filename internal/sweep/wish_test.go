@@ -18,7 +18,7 @@ func TestWished(t *testing.T) {
 	of := func(state domain.RunState) domain.Run {
 		return domain.Run{State: state, Revision: 4, Seal: Seal(own), Attempts: 2, Failures: 1, Reports: told, NotBefore: new(at(9)), FinishedAt: new(at(-9)), Assignment: new(domain.ParsePlace("a"))}
 	}
-	on := func(state domain.RunState) domain.Run { // under way, started under an earlier revision
+	on := func(state domain.RunState) domain.Run { // active, started under an earlier revision
 		run := running("a", at(-60))
 		run.State, run.Revision, run.Seal, run.Reports = state, 2, Seal(own), told
 		return run
@@ -30,7 +30,7 @@ func TestWished(t *testing.T) {
 		"succeeded": of(domain.RunSucceeded), "failed": of(domain.RunFailed), "out of memory": of(domain.RunOutOfMemory), "cancelled": of(domain.RunCancelled), "stale": old,
 		"stale while it runs": func() domain.Run { run := on(domain.RunRunning); run.Seal = "other"; return run }(),
 	}
-	// What is left out stays as it is.
+	// What is not listed stays as it is.
 	for wish, after := range map[domain.RunWish]map[string]domain.RunState{
 		domain.WishCancel: {
 			"nothing": domain.RunCancelled, "queued": domain.RunCancelled, "running": domain.RunCancelled, "paused while it ran": domain.RunCancelled,
@@ -65,7 +65,7 @@ func TestWished(t *testing.T) {
 			if by := got.State == domain.RunCancelled || got.State == domain.RunPaused; by != (got.Reason != "") {
 				t.Errorf("%s a run that is %s: its reason is %q", wish, name, got.Reason)
 			}
-			// One that is under way goes on to hold what it has while it is paused, and keeps what it is.
+			// An active run keeps what it has while it is paused, and does not change.
 			underWay := run.Active() && name != "stale while it runs" && want != domain.RunCancelled
 			if got.Active() != underWay || underWay && (got.Batch != run.Batch || got.Revision != run.Revision || got.StartedAt != run.StartedAt) {
 				t.Errorf("%s a run that is %s: it is %+v", wish, name, got)
@@ -77,8 +77,8 @@ func TestWished(t *testing.T) {
 	}
 }
 
-// A run that is started under one revision, paused, resumed, and fails under another one is tried again, as if it had
-// not been paused.
+// TestPauseKeepsTheRevision checks that a run that is started under one revision, paused, resumed, and fails under
+// another one is retried as if it had not been paused.
 func TestPauseKeepsTheRevision(t *testing.T) {
 	s := sweepOf("lr", 1)
 	own := s.Run("r0")
