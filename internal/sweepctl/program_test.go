@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// lab returns the state directory of a cluster in which nothing runs, with a sweep "lr" that somebody else created: a
-// run of it succeeded, one failed, and one waits.
+// lab returns the state directory of a cluster in which nothing runs, with a sweep "lr" created by somebody else: one
+// run succeeded, one failed, and one waits.
 func lab(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,7 +64,7 @@ func put[T any, P domain.Document[T]](t *testing.T, e engine.Engine, doc T) {
 	must(t, err)
 }
 
-// The program shows what is stored, the best run first, in what a terminal can print.
+// TestList checks that the program shows what is stored, the best run first, in printable characters.
 func TestList(t *testing.T) {
 	dir := lab(t)
 	out, complaint, err := run(t, "ls", "--endpoint", dir)
@@ -86,7 +86,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-// What can't be done is said, with what can.
+// TestRefused checks that impossible commands are rejected with what is possible.
 func TestRefused(t *testing.T) {
 	dir := lab(t)
 	for args, want := range map[string]string{
@@ -125,7 +125,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// run runs the program, and returns what it writes.
+// run runs the program, and returns its output.
 func run(t *testing.T, args ...string) (out, complaint string, err error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider), append([]string{"sweep"}, args...)...)

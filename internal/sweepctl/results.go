@@ -15,7 +15,7 @@ import (
 // resultsCommand is the command that fetches what runs left.
 const resultsCommand = "results"
 
-// results writes what the runs of a target left to a file, or to the standard output.
+// results writes what the runs of a target left to a file, or to standard output.
 func (o options) results(ctx context.Context, r reconcile.Reconciler, out io.Writer) (err error) {
 	t := o.targets[0]
 	found, err := read(ctx, r, t.sweep)
@@ -47,8 +47,8 @@ func (o options) results(ctx context.Context, r reconcile.Reconciler, out io.Wri
 	return err
 }
 
-// archive writes what runs left to an archive. It returns how many had left something, and the keys of the others; that
-// none had is an error.
+// archive writes what runs left to an archive. It returns how many left something, and the keys of the others; it is an
+// error if none did.
 func archive(ctx context.Context, r reconcile.Reconciler, found reconcile.Sweep, keys []string, to io.Writer) (with int, without []string, err error) {
 	if found.Spec.Results == nil {
 		return 0, nil, fmt.Errorf("sweep %q keeps no results: declare results, such as { path = \"results\" }", found.Spec.Name)

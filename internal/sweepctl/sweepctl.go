@@ -33,10 +33,10 @@ some, to SWEEP.tar or SWEEP-RUN.tar; --output - writes them to the standard outp
 
 `
 
-// wishes are the commands that ask for something.
+// wishes are the commands that request something.
 var wishes = map[string]domain.RunWish{"pause": domain.WishPause, "resume": domain.WishResume, "cancel": domain.WishCancel}
 
-// options are what the arguments say.
+// options are the parsed arguments.
 type options struct {
 	command string
 	cluster command.Cluster
@@ -49,10 +49,10 @@ type options struct {
 // target is a sweep, or one of its runs.
 type target struct{ sweep, run string }
 
-// defaultTimeout bounds how long a request may take.
+// defaultTimeout limits how long a request may take by default.
 const defaultTimeout = time.Minute
 
-// Run does what the arguments ask for.
+// Run executes the command in the arguments.
 func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
 	o, err := parse(args, engines)
 	if errors.Is(err, flag.ErrHelp) {
@@ -118,7 +118,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	return o, nil
 }
 
-// do does what the options ask for.
+// do executes the command in the options.
 func (o options) do(ctx context.Context, r reconcile.Reconciler, out io.Writer) error {
 	switch {
 	case o.command == "ls" && len(o.targets) == 0:
@@ -136,7 +136,7 @@ func (o options) do(ctx context.Context, r reconcile.Reconciler, out io.Writer) 
 	return nil
 }
 
-// ask asks for something for the runs of a target, and says what has come of it.
+// ask sends a request for the runs of a target, and reports the result.
 func (o options) ask(ctx context.Context, r reconcile.Reconciler, t target, out io.Writer) error {
 	found, err := read(ctx, r, t.sweep)
 	if err != nil {
@@ -162,7 +162,7 @@ func (o options) ask(ctx context.Context, r reconcile.Reconciler, t target, out 
 	return nil
 }
 
-// concerned returns the runs of a sweep for which something can be asked, of an engine that can halt members or not.
+// concerned returns the runs of a sweep that a request can apply to. halts is whether the engine can halt members.
 func concerned(found reconcile.Sweep, wish domain.RunWish, halts bool) []string {
 	return slices.DeleteFunc(found.Spec.Keys(), func(key string) bool {
 		state := sweep.Now(found.Document, found.Spec.Run(key), found.Runs[key]).State
@@ -173,7 +173,7 @@ func concerned(found reconcile.Sweep, wish domain.RunWish, halts bool) []string 
 	})
 }
 
-// read returns a sweep, or says which there are.
+// read returns a sweep, or an error that lists the existing ones.
 func read(ctx context.Context, r reconcile.Reconciler, name string) (reconcile.Sweep, error) {
 	found, err := r.SweepRuns(ctx, name)
 	if !errors.Is(err, engine.ErrNotFound) {

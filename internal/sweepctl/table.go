@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// unknown stands for what is not known.
+// unknown stands for unknown values.
 const unknown = "–"
 
 // list writes a line for each sweep of a cluster.
@@ -43,7 +43,7 @@ func list(ctx context.Context, r reconcile.Reconciler, out io.Writer) error {
 	return w.Flush()
 }
 
-// leftOf says about how long a sweep goes on.
+// leftOf estimates how long a sweep still takes.
 func leftOf(s sweep.Summary) string {
 	left, known := s.Left()
 	if !known {
@@ -52,8 +52,7 @@ func leftOf(s sweep.Summary) string {
 	return left.Round(time.Second).String()
 }
 
-// show writes a line for each run of a sweep: those with a value first, the best at the top, and then the others by
-// their keys.
+// show writes a line for each run of a sweep: first those with a value, best first, then the others by key.
 func show(ctx context.Context, r reconcile.Reconciler, name string, out io.Writer) error {
 	found, err := read(ctx, r, name)
 	if err != nil {
