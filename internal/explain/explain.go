@@ -16,7 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// Run writes what the arguments ask for. What can't be read of the history is an error, after all that can was written.
+// Run writes what the arguments ask for. If some of the history can't be read, it writes the rest before returning an
+// error.
 func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
 	options, err := parse(args, engines)
 	if errors.Is(err, flag.ErrHelp) {
@@ -31,7 +32,7 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	}
 	var told strings.Builder
 	err = tell(ctx, name, e, options, &told)
-	_, failed := io.WriteString(out, printable.Text(told.String())) // there are texts of others in it, in JSON as well
+	_, failed := io.WriteString(out, printable.Text(told.String())) // it contains texts of others, even as JSON
 	return errors.Join(failed, err)
 }
 
@@ -47,7 +48,7 @@ func Text(ctx context.Context, cluster string, e engine.Store, group, role strin
 	return text.String(), err
 }
 
-// tell writes what the options ask for, as it is.
+// tell writes what the options ask for, unfiltered.
 func tell(ctx context.Context, cluster string, e engine.Store, o options, out io.Writer) error {
 	if o.json {
 		return writeJSON(ctx, e, o, out)
@@ -59,7 +60,7 @@ func tell(ctx context.Context, cluster string, e engine.Store, o options, out io
 	return errors.Join(found.write(out), found.unread)
 }
 
-// writeJSON writes the entries that the options choose, one a line.
+// writeJSON writes the entries that the options select, one per line.
 func writeJSON(ctx context.Context, e engine.Store, o options, out io.Writer) error {
 	stored, err := engine.Contents(ctx, e, autoscale.HistoryKind)
 	if err != nil {

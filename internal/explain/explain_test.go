@@ -17,18 +17,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// told is an engine that tells what is stored of a cluster, and nothing else.
+// told is an engine that returns what is stored of a cluster, and nothing else.
 type told struct {
 	rest
 	storetest.Memory
 }
 
-// rest is a field of its own for the store to go before that of the engine.
+// rest embeds the engine one level deeper, so that the store's methods take precedence.
 type rest struct{ engine.Engine }
 
 var errDown = errors.New("the engine is down")
 
-// newTold returns the engine of a cluster, and of the chunks of a history.
+// newTold returns the engine of a cluster with the chunks of a history.
 func newTold(t *testing.T, chunks ...autoscale.Chunk) *told {
 	t.Helper()
 	e := &told{}
@@ -46,7 +46,7 @@ func put[T any, P domain.Document[T]](t *testing.T, e *told, document T) {
 	}
 }
 
-// lab is a cluster with a policy for one of two roles, and a history of that and of another one.
+// lab returns a cluster with a policy for one of two roles, and a history of that and of another policy.
 func lab(t *testing.T) *told {
 	t.Helper()
 	archive, err := autoscale.OpenArchive(nil, time.Now())
@@ -104,7 +104,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Whatever members, agents and servers wrote into a history, it is told as lines that can be printed.
+// TestRunIsPrintable checks that the output is printable, whatever members, agents and servers wrote into a history.
 func TestRunIsPrintable(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := acctest.Hostile().Draw(r, "text")
@@ -158,7 +158,7 @@ func TestRunFails(t *testing.T) {
 			t.Errorf("%s fails: %v, and it wrote %q", call, err, out)
 		}
 	}
-	// What can't be read of the history is told after what can.
+	// Unreadable parts of the history are reported after the rest was written.
 	for _, args := range []string{"job/worker -n 0", "job/worker --json"} {
 		e := lab(t)
 		e.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: "9"}, Revision: 1, Data: []byte("x")})

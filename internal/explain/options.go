@@ -13,15 +13,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// defaultEntries is how many entries are shown where nothing else is asked for.
+// defaultEntries is how many entries are shown by default.
 const defaultEntries = 10
 
-// options are what the arguments say.
+// options are the parsed arguments.
 type options struct {
 	cluster command.Cluster
 	// group and role are those of the policy; both are empty for all policies.
 	group, role string
-	// entries is how many are shown at most; 0 for all.
+	// entries is the maximum number to show; 0 means all.
 	entries int
 	since   time.Duration
 	json    bool
@@ -67,7 +67,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	return o, o.complete(flags, policy)
 }
 
-// complete takes from flags that were parsed what they say together.
+// complete checks the parsed flags and the policy together, and fills in what depends on both.
 func (o *options) complete(flags *flag.FlagSet, policy string) error {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -88,7 +88,7 @@ func (o *options) complete(flags *flag.FlagSet, policy string) error {
 	return nil
 }
 
-// selection is what the options choose of the history.
+// selection returns what the options select from the history.
 func (o options) selection(now time.Time) autoscale.Selection {
 	s := autoscale.Selection{Group: o.group, Role: o.role, Limit: o.entries}
 	if o.since > 0 {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m) }
 
-// The program explains what is stored of a cluster, of which nothing runs.
+// TestProgram checks that the program explains what is stored of a cluster in which nothing runs.
 func TestProgram(t *testing.T) {
 	stateDir := t.TempDir()
 	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: stateDir}, process.Program{})

@@ -13,25 +13,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// reading is what was read of a policy at one moment.
+// reading is what was read about a policy at one moment.
 type reading struct {
 	cluster, key string
 	at           time.Time
-	// policy is nil where there is none.
+	// policy is nil if there is none.
 	policy *domain.AutoscalingPolicyDocument
-	// hooks are those that are at work, or are to be told something.
+	// hooks are those that are at work, or have yet to be called.
 	hooks []domain.HookCall
-	// count is the role's; nil where there is no such role.
+	// count is the role's; nil if there is no such role.
 	count *int
-	// entries are those that were asked for, the newest last, and last is the newest that there is; nil where there is
-	// none.
+	// entries are the selected ones, newest last. last is the newest of all; nil if there is none.
 	entries []autoscale.Entry
 	last    *autoscale.Entry
-	// unread is what can't be read of the history; nil where all can.
+	// unread is the error for unreadable parts of the history; nil if all could be read.
 	unread error
 }
 
-// read reads what there is of a policy.
+// read reads everything about a policy.
 func read(ctx context.Context, cluster string, e engine.Store, o options, now time.Time) (reading, error) {
 	r := reading{cluster: cluster, key: domain.PolicyKey(o.group, o.role), at: now}
 	policies, err := engine.List[domain.AutoscalingPolicyDocument](ctx, e)

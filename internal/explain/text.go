@@ -13,11 +13,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// unknown stands for what is not known.
+// unknown stands for unknown values.
 const unknown = "–"
 
-// write writes what was read as text: the decisions, the newest last, and then what there is now. Whoever looks at a
-// terminal sees the end.
+// write writes the reading as text: the decisions, newest last, followed by the present state, as the end stays visible
+// on a terminal.
 func (r reading) write(to io.Writer) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, e := range r.entries {
@@ -30,7 +30,7 @@ func (r reading) write(to io.Writer) error {
 	return w.Flush()
 }
 
-// entry writes a decision: when it was, what became of the count, and below what asked for that and what stood against
+// entry writes a decision: its time and what happened to the count, and below what asked for that and what prevented
 // it.
 func (r reading) entry(w io.Writer, e autoscale.Entry) {
 	when := r.clock(e.At)
@@ -73,7 +73,7 @@ func (r reading) entry(w io.Writer, e autoscale.Entry) {
 	_, _ = fmt.Fprintln(w)
 }
 
-// recommendation says what a member should request of a resource, and what may be right.
+// recommendation says what a member should request of a resource, and the acceptable range.
 func recommendation(v autoscale.EntryVertical) string {
 	if v.Target == nil {
 		return "recommends nothing"
@@ -81,7 +81,7 @@ func recommendation(v autoscale.EntryVertical) string {
 	return fmt.Sprintf("recommends %s (%s to %s)", amount(v.Target), amount(v.Lower), amount(v.Upper))
 }
 
-// amount is an amount that may not be known.
+// amount formats an amount that may be unknown.
 func amount(value *float64) string {
 	if value == nil {
 		return unknown
@@ -89,7 +89,7 @@ func amount(value *float64) string {
 	return autoscale.Number(*value)
 }
 
-// outcome says what became of the count.
+// outcome says what happened to the count.
 func outcome(e autoscale.Entry) string {
 	change := fmt.Sprintf("%d → %d", e.From, e.To)
 	if e.From == e.To {
@@ -118,7 +118,7 @@ func outcome(e autoscale.Entry) string {
 	return change
 }
 
-// recordedWithin is how soon a decision is recorded that changed nothing, at the latest.
+// recordedWithin is after how long, at the latest, a decision that changed nothing is recorded.
 const recordedWithin = 5 * time.Minute
 
 // now writes what the policy may do at the moment.
@@ -160,14 +160,14 @@ func (r reading) now(w io.Writer) {
 		line("next", "a decision is overdue, at %s intervals since %s: does the controller run?", p.Every(), r.clock(r.last.Until))
 	default:
 		next := r.last.Until.Add(p.Every())
-		if late := r.at.Sub(next); late > 0 { // decided meanwhile, and not recorded yet
+		if late := r.at.Sub(next); late > 0 { // decided meanwhile, but not recorded yet
 			next = next.Add(late.Truncate(p.Every()) + p.Every())
 		}
 		line("next", "a decision at %s, in %s, and then every %s", r.clockOn(next, r.at), max(next.Sub(r.at).Round(time.Second), 0), p.Every())
 	}
 }
 
-// hook says how a hook gets on, and until when it may.
+// hook describes the state of a hook, and its deadline.
 func (r reading) hook(call domain.HookCall) string {
 	said := strings.TrimPrefix(call.String(), "hook ")
 	if hook := r.policy.Spec.Hooks.At(call.Moment); hook != nil && call.AtWork() {
@@ -176,10 +176,10 @@ func (r reading) hook(call domain.HookCall) string {
 	return said
 }
 
-// clock is a time as clocks here show it.
+// clock formats a time as local clocks show it.
 func (r reading) clock(t time.Time) string { return t.In(r.at.Location()).Format(time.DateTime) }
 
-// clockOn is a time without its date, where that is the day of another.
+// clockOn formats a time, without its date if that is the same as day's.
 func (r reading) clockOn(t, day time.Time) string {
 	const date = len(time.DateOnly)
 	if shown := r.clock(t); shown[:date] != r.clock(day)[:date] {
@@ -188,7 +188,7 @@ func (r reading) clockOn(t, day time.Time) string {
 	return r.clock(t)[date+1:]
 }
 
-// rounded is an age as a person would tell it.
+// rounded rounds an age for people.
 func rounded(age time.Duration) time.Duration {
 	if age < 10*time.Second {
 		return age.Round(100 * time.Millisecond)

@@ -11,10 +11,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// now is a moment after midnight, where clocks are an hour ahead.
+// now is a moment after midnight in local time, an hour ahead of UTC.
 var now = time.Date(2026, 11, 21, 0, 0, 30, 0, time.FixedZone("", 3600))
 
-// decisions are some of a policy, the newest last.
+// decisions returns some decisions of a policy, newest last.
 func decisions() []autoscale.Entry {
 	cpu := func(value float64, count int, why string) autoscale.EntryMetric {
 		return autoscale.EntryMetric{Name: "cpu", Value: &value, Age: 0.84, Count: &count, Why: why}
@@ -91,7 +91,7 @@ next    a decision at 00:00:32, in 2s, and then every 7s
 	}
 }
 
-// What the policy may do at the moment is said at the end.
+// TestWriteNow checks that the end says what the policy may do at the moment.
 func TestWriteNow(t *testing.T) {
 	ago := func(d time.Duration) *autoscale.Entry { return &autoscale.Entry{Until: now.Add(-d)} }
 	for name, c := range map[string]struct {
