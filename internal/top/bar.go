@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// unknown stands for what is not known.
+// unknown stands for unknown values.
 const unknown = "–"
 
 // The widths of bars, and of the screens that have room for them.
@@ -14,14 +14,14 @@ const (
 	wideBar, wideScreen  = 20, 120
 	mediumBar, midScreen = 10, 80
 	narrowBar            = 5
-	crowded              = 0.9 // the part of a memory from which on its bar warns
+	crowded              = 0.9 // the fraction of a memory from which its bar warns
 	filled, empty        = "█", "░"
 	mib, gib             = "MiB", "GiB"
 	mibInGiB             = 1024
 	percent              = 100
 )
 
-// barWidth returns the width of bars on a screen; that of 0 has no bounds.
+// barWidth returns the width of bars for a screen width; 0 means unlimited.
 func barWidth(screen int) int {
 	switch {
 	case screen == 0 || screen >= wideScreen:
@@ -32,7 +32,7 @@ func barWidth(screen int) int {
 	return narrowBar
 }
 
-// bar shows a part of a whole; nothing, where it is not known. What is more than nothing shows.
+// bar shows a part of a whole; spaces if it is unknown. Anything above 0 is visible.
 func bar(part *float64, whole float64, width int, t tone) line {
 	if part == nil || whole <= 0 {
 		return text(strings.Repeat(" ", width), plain)
@@ -45,7 +45,7 @@ func bar(part *float64, whole float64, width int, t tone) line {
 	return line{{strings.Repeat(filled, full), t}, {strings.Repeat(empty, width-full), faint}}
 }
 
-// memoryTone is that of the bar of a memory.
+// memoryTone returns the tone of a memory's bar.
 func memoryTone(used *float64, all float64) tone {
 	if used != nil && *used >= crowded*all {
 		return warning
@@ -53,7 +53,7 @@ func memoryTone(used *float64, all float64) tone {
 	return good
 }
 
-// number shows a value in a format, or that it is not known.
+// number formats a value that may be unknown.
 func number(format string, value *float64) line {
 	if value == nil {
 		return text(unknown, faint)
@@ -61,7 +61,7 @@ func number(format string, value *float64) line {
 	return text(fmt.Sprintf(format, *value), plain)
 }
 
-// memory shows an amount of memory in MiB.
+// memory formats an amount of memory in MiB.
 func memory(value *float64) line {
 	if value == nil {
 		return text(unknown, faint)
@@ -70,7 +70,7 @@ func memory(value *float64) line {
 	return text(amount+" "+unit, plain)
 }
 
-// memoryOf shows a part of a memory in MiB, in the unit of the whole; the whole is not known where it is 0.
+// memoryOf formats a part of a memory in MiB, in the unit that suits the whole. A whole of 0 means unknown.
 func memoryOf(part *float64, whole int64) line {
 	if whole == 0 {
 		return memory(part)
@@ -83,7 +83,7 @@ func memoryOf(part *float64, whole int64) line {
 	return text(used+"/"+all+" "+unit, toneOf(part))
 }
 
-// cpusOf shows how many of a number of processors are busy; the number is not known where it is 0.
+// cpusOf formats how many of a number of CPUs are busy. A number of 0 means unknown.
 func cpusOf(busy *float64, all float64) line {
 	used := unknown
 	if busy != nil {
@@ -95,7 +95,7 @@ func cpusOf(busy *float64, all float64) line {
 	return text(fmt.Sprintf("%s/%.4g", used, all), toneOf(busy))
 }
 
-// toneOf is that of a value, which is faint where it is not known.
+// toneOf returns the tone of a value, which is faint if unknown.
 func toneOf(value *float64) tone {
 	if value == nil {
 		return faint
@@ -103,7 +103,7 @@ func toneOf(value *float64) tone {
 	return plain
 }
 
-// scaled returns an amount of memory in the unit that suits a whole.
+// scaled formats an amount of memory in the unit that suits whole.
 func scaled(value, whole float64) (amount, unit string) {
 	if whole < mibInGiB {
 		return fmt.Sprintf("%.0f", value), mib

@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 )
 
-// counts returns a row of the table of groups for each role of a group that has an autoscaling policy.
+// counts returns a row in the table of groups for each role of a group with an autoscaling policy.
 func counts(r overview.Reading, group string) [][]line {
 	var rows [][]line
 	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {
@@ -20,7 +20,7 @@ func counts(r overview.Reading, group string) [][]line {
 	return rows
 }
 
-// count shows the count of a role against the bounds of its policy: "worker 4/2–8".
+// count shows the count of a role and the bounds of its policy: "worker 4/2–8".
 func count(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	n, known := r.Groups[policy.Group].Counts[policy.Role]
 	shown := span{fmt.Sprint(n), plain}
@@ -33,10 +33,10 @@ func count(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	return line{{"  " + policy.Role + " ", plain}, shown, {fmt.Sprintf("/%d–%d", policy.Min, policy.Max), plain}}
 }
 
-// longestProgress bounds, in characters, what is shown of what a hook says of its progress.
+// longestProgress limits how much of a hook's progress is shown, in characters.
 const longestProgress = 24
 
-// telling shows which hooks of a policy are at work, and how they get on.
+// telling shows which hooks of a policy are at work, and their progress.
 func telling(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	var l line
 	for _, call := range r.Hooks[policy.Key()].Calls {
@@ -54,7 +54,7 @@ func telling(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	return l
 }
 
-// asking shows which guards of a policy have never had a value: the notes say why.
+// asking shows which guards of a policy have never had a value. The notes say why.
 func asking(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	var l line
 	for _, g := range r.Untold[policy.Key()].Guards {

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// autoscaled is the lab with policies for the roles of its group, and one for a group that is not there.
+// autoscaled returns the lab with policies for the roles of its group, and one for a group that does not exist.
 func autoscaled() state {
 	s := lab()
 	job := s.reading.Groups["job"]
@@ -45,7 +45,7 @@ job                2 running, 1 failed, 1 missing  7.75  4.2 GiB           –
 	}
 }
 
-// Hooks that are at work are shown with what they say of their progress.
+// TestHooksAtWork checks that hooks at work are shown with their progress.
 func TestHooksAtWork(t *testing.T) {
 	s, at := autoscaled(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s.reading.Hooks = map[string]domain.HookCallsDocument{
@@ -62,7 +62,7 @@ func TestHooksAtWork(t *testing.T) {
 	}
 }
 
-// Guards that have never had a value are shown, and the notes say why.
+// TestUntoldGuards checks that guards that have never had a value are shown, and that the notes say why.
 func TestUntoldGuards(t *testing.T) {
 	s := autoscaled()
 	s.reading.Untold = map[string]domain.UntoldGuardsDocument{"job/worker": {Guards: []domain.UntoldGuard{

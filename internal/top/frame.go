@@ -13,12 +13,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 )
 
-// state is what is known of a cluster: what was read last, and why it could not be read since.
+// state is what is known of a cluster: the last reading, and why it could not be read since.
 type state struct {
 	cluster, engine string
-	// reading is the last one that succeeded; its time is zero before that.
+	// reading is the last successful one. Its time is zero before that.
 	reading overview.Reading
-	// err is why the last read failed; nil where it did not.
+	// err is why the last read failed; nil if it did not.
 	err error
 	// filter is what rows have to contain to be shown, in upper or lower case; all are if it is empty.
 	filter string
@@ -26,11 +26,11 @@ type state struct {
 
 // frame is what is shown at one moment.
 type frame struct {
-	// head stays where it is, and body is scrolled.
+	// head is fixed, and body is scrolled.
 	head, body []line
 }
 
-// sorting is by what hosts, GPUs and the members of a group are sorted.
+// sorting is what hosts, GPUs and the members of a group are sorted by.
 type sorting int
 
 const (
@@ -39,7 +39,7 @@ const (
 	byMemory
 )
 
-// frame returns what is shown of the state on a screen of a width; 0 sets no bound.
+// frame returns what to show of the state on a screen of this width; 0 means unlimited.
 func (s state) frame(by sorting, width int) frame {
 	f := frame{head: s.head(width), body: s.body(by, width)}
 	for _, lines := range [][]line{f.head, f.body} {
@@ -107,7 +107,7 @@ func (s state) title(width int) line {
 	return append(l, span{"  " + at, faint})
 }
 
-// gpuCount says how many GPUs are known; that there is none only where all hosts tell.
+// gpuCount says how many GPUs are known. It says that there are none only if all hosts report their GPUs.
 func gpuCount(r overview.Reading) string {
 	if len(r.Usage.GPUs) == 0 {
 		for _, u := range r.Usage.Hosts {
@@ -126,8 +126,8 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %s", n, noun)
 }
 
-// sorted returns the names of things by a value of theirs, the largest first and those that are not known last, or else
-// as less has them.
+// sorted returns the names of things by value, largest first and unknown ones last. Ties, and things without values,
+// are ordered by order.
 func sorted[T any](things map[string]T, value func(T) *float64, order func(a, b string) int) []string {
 	return slices.SortedFunc(maps.Keys(things), func(a, b string) int {
 		if value != nil {
@@ -145,7 +145,7 @@ func sorted[T any](things map[string]T, value func(T) *float64, order func(a, b 
 	})
 }
 
-// choose returns the value that things are sorted by; nil for their names.
+// choose returns the value to sort things by; nil for their names.
 func choose[T any](by sorting, cpu, memory func(T) *float64) func(T) *float64 {
 	return map[sorting]func(T) *float64{byCPU: cpu, byMemory: memory}[by]
 }
@@ -192,7 +192,7 @@ func (s state) gpus(by sorting, width int) []line {
 	}, s.matching(rows), width)
 }
 
-// users shows the members that use a GPU; nil is not known.
+// users shows the members that use a GPU; nil means unknown.
 func users(members []string) line {
 	switch {
 	case members == nil:

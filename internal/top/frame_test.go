@@ -24,7 +24,7 @@ const (
 	uuidB = "GPU-5a17c3d2-77f0-4c51-8a0b-1f6f0f1f2b3c"
 )
 
-// lab is a cluster of two hosts, of which one is silent, with two GPUs and a group that lacks one of its members.
+// lab returns a cluster of two hosts, one of which is silent, with two GPUs and a group that lacks one of its members.
 func lab() state {
 	observed := []domain.Observed{
 		{Name: "job-ps-0", Group: "job", Role: "ps", Host: "gpu1", State: domain.StateRunning},
@@ -66,8 +66,8 @@ func shown(f frame) string {
 	return b.String()
 }
 
-// Whatever text is in what was read, of members, agents, hosts and drivers, a frame of it can be printed, and is no
-// wider for it.
+// TestFrameIsPrintable checks that, whatever texts of members, agents, hosts and drivers were read, a frame can be
+// printed, and is no wider than expected.
 func TestFrameIsPrintable(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := lab()
@@ -101,8 +101,8 @@ func TestFrameIsPrintable(t *testing.T) {
 	})
 }
 
-// within returns a copy of a value with a text at the end of each string in it, but for those that are words of the
-// domain's, such as states.
+// within returns a copy of a value with a text appended to each string in it, except words of the domain, such as
+// states.
 func within[T any](value T, text string) T {
 	var copied func(v reflect.Value) reflect.Value
 	copied = func(v reflect.Value) reflect.Value {
@@ -209,7 +209,7 @@ gpu1:0     –            –/45.0 GiB  –
 	}
 }
 
-// However narrow the screen is, no line is longer, and names and states are on it.
+// TestFrameFits checks that no line is wider than the screen, however narrow, and that names and states are visible.
 func TestFrameFits(t *testing.T) {
 	for width := 1; width < 140; width++ {
 		f := lab().frame(byName, width)
@@ -248,7 +248,7 @@ func TestFrameOfFailure(t *testing.T) {
 	}
 }
 
-// A controller that doesn't run comes first, with what to do about it.
+// TestNotesOfResidents checks that a controller that isn't running comes first, with what to do about it.
 func TestNotesOfResidents(t *testing.T) {
 	s := lab()
 	s.reading.Residents = domain.Residents{
@@ -265,7 +265,7 @@ func TestNotesOfResidents(t *testing.T) {
 	}
 }
 
-// What many have in common is said once.
+// TestNotes checks that a common reason is given once.
 func TestNotes(t *testing.T) {
 	s := lab()
 	s.reading.Usage.GPUs = nil

@@ -26,8 +26,7 @@ type span struct {
 	tone tone
 }
 
-// line is what is shown in a row of the screen, or in a cell of a table. A character of it takes a column of the
-// screen.
+// line is a row of the screen, or a cell of a table. Each of its characters takes one column.
 type line []span
 
 // text returns a line in one tone.
@@ -42,8 +41,8 @@ func (l line) String() string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// printable returns the line without what a terminal would take for a command, at the same width: there are texts of
-// others in it.
+// printable returns the line without control characters for the terminal, at the same width, as it contains texts of
+// others.
 func (l line) printable() line {
 	shown := make(line, len(l))
 	for i, s := range l {
@@ -60,10 +59,10 @@ func (l line) width() int {
 	return width
 }
 
-// more is what stands for the rest of a text that was cut off.
+// more stands for the rest of a text that was cut off.
 const more = "…"
 
-// cut returns the line in a width; a part of it, where it is longer.
+// cut shortens the line to a width.
 func (l line) cut(width int) line {
 	if l.width() <= width {
 		return l
@@ -82,7 +81,7 @@ func (l line) cut(width int) line {
 	return part
 }
 
-// padded returns the line in exactly a width, at its left or right end.
+// padded returns the line with exactly this width, aligned left or right.
 func (l line) padded(width int, right bool) line {
 	l = l.cut(width)
 	space := span{text: strings.Repeat(" ", max(width-l.width(), 0))}
@@ -92,7 +91,7 @@ func (l line) padded(width int, right bool) line {
 	return append(slices.Clip(l), space)
 }
 
-// wrapped breaks a text into lines between words, and words that are too long for one; a width of 0 sets no bound.
+// wrapped breaks a text into lines between words, and within words longer than a line; a width of 0 means unlimited.
 func wrapped(s string, width int) []string {
 	var lines []string
 	var current []rune

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 )
 
-// states are those of members in the order in which they are counted, with how they stand out.
+// states are the states of members in the order in which they are counted, with their tones.
 var states = []struct {
 	state domain.State
 	tone  tone
@@ -20,7 +20,7 @@ var states = []struct {
 	{domain.StateCompleted, faint}, {domain.StateStopped, faint},
 }
 
-// groupTable shows groups, and below each its members.
+// groupTable shows groups, each followed by its members.
 func (s state) groupTable(groups map[string]map[string]overview.Member, by sorting, width int) []line {
 	value := choose(by, func(m overview.Member) *float64 { return m.Usage.CPUs.Last }, func(m overview.Member) *float64 { return m.Usage.MemoryMiB.Last })
 	r := s.reading
@@ -54,7 +54,7 @@ func (s state) groupTable(groups map[string]map[string]overview.Member, by sorti
 	}, rows, width)
 }
 
-// tally counts the members of a group by their states.
+// tally counts the members of a group by state.
 func tally(members map[string]overview.Member) line {
 	counts := map[domain.State]int{}
 	for _, m := range members {
@@ -89,7 +89,7 @@ func toneOfState(state domain.State) tone {
 
 func cpus(u engine.MemberUsage) line { return number("%.2f", u.CPUs.Last) }
 
-// restarts shows their number, and nothing where there were none.
+// restarts shows the number of restarts; nothing if there were none.
 func restarts(n int) line {
 	if n == 0 {
 		return nil

@@ -2,7 +2,7 @@ package top
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/overview"
 
-// notes shows what is wrong, and why what is not known is not.
+// notes shows what is wrong, and why values are unknown.
 func notes(r overview.Reading, width int) []line {
 	sentences := r.Notes()
 	if len(sentences) == 0 {
@@ -23,5 +23,5 @@ func notes(r overview.Reading, width int) []line {
 	return lines
 }
 
-// indent precedes the continuation of a line.
+// indent begins continuation lines.
 const indent = "  "

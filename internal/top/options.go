@@ -15,7 +15,7 @@ const (
 	shortestInterval = time.Second
 )
 
-// options are what the arguments say.
+// options are the parsed arguments.
 type options struct {
 	cluster  command.Cluster
 	interval time.Duration

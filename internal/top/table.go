@@ -2,25 +2,24 @@ package top
 
 import "slices"
 
-// column is one of a table.
+// column is a column of a table.
 type column struct {
 	title string
-	// right puts what is in it at its right end.
+	// right aligns its content right.
 	right bool
-	// rank is when the column gives way to others where there is no room for all: those of the highest rank first, and
-	// those of 0 never.
+	// rank is the order in which columns are dropped if there is no room for all: the highest rank first, and 0 never.
 	rank int
 }
 
 const (
-	// gap is between two columns.
+	// gap is the space between two columns.
 	gap = 2
-	// shortestName is what is left at least of the names in the first column, where there is no room for them.
+	// shortestName is the minimum width left for names in the first column if there is not enough room.
 	shortestName = 12
 )
 
-// table returns rows as lines under the titles of their columns, with those columns for which there is room; a width of
-// 0 sets no bound.
+// table returns rows as lines under the titles of their columns, with the columns that fit; a width of 0 means
+// unlimited.
 func table(columns []column, rows [][]line, width int) []line {
 	widths := make([]int, len(columns))
 	for i, c := range columns {
@@ -48,8 +47,7 @@ func table(columns []column, rows [][]line, width int) []line {
 	return lines
 }
 
-// fit returns the numbers of the columns for which there is room, and shortens the first one where there would be too
-// little for the others.
+// fit returns the indexes of the columns that fit, and shortens the first one if the others would not fit.
 func fit(columns []column, widths []int, width int) []int {
 	var shown []int
 	for i := range columns {

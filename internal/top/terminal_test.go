@@ -23,7 +23,7 @@ import (
 type terminal struct {
 	*testing.T
 	command *exec.Cmd
-	// near is what whoever looks at the terminal has, and far what the program has.
+	// near is the side of the user, and far the side of the program.
 	near, far *os.File
 	before    *unix.Termios
 
@@ -55,7 +55,7 @@ func startIn(t *testing.T, width, height int, args ...string) *terminal {
 		_, _ = io.Copy(writer(term.show), near) // until it is closed
 	}()
 	t.Cleanup(func() {
-		_ = command.Process.Kill() // it has ended, as a rule
+		_ = command.Process.Kill() // it has usually ended
 		_ = far.Close()
 		_ = near.Close()
 		<-shown
@@ -101,7 +101,7 @@ func (t *terminal) screen() string {
 	return b.String()
 }
 
-// written returns all that was written to the terminal.
+// written returns everything written to the terminal.
 func (t *terminal) written() string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -146,7 +146,7 @@ func (t *terminal) resize(width, height int) {
 	must(t.T, pty.Setsize(t.near, &pty.Winsize{Rows: uint16(height), Cols: uint16(width)})) //nolint:gosec // it is small
 }
 
-// settings returns those of the terminal: whether it echoes, what its keys do.
+// settings returns the settings of the terminal: whether it echoes, and what its keys do.
 func (t *terminal) settings() *unix.Termios {
 	t.Helper()
 	settings, err := unix.IoctlGetTermios(int(t.far.Fd()), unix.TCGETS)
@@ -154,13 +154,13 @@ func (t *terminal) settings() *unix.Termios {
 	return settings
 }
 
-// The commands that enter and leave the second screen, and that hide and show the cursor.
+// The escape sequences that enter and leave the alternate screen, and that hide and show the cursor.
 const (
 	enters, leaves = "\x1b[?1049h", "\x1b[?1049l"
 	hides, shows   = "\x1b[?25l", "\x1b[?25h"
 )
 
-// ends waits until the program has ended well, and the terminal is as it was.
+// ends waits until the program has ended without an error, and the terminal is restored.
 func (t *terminal) ends() {
 	t.Helper()
 	if err := t.command.Wait(); err != nil {

@@ -23,8 +23,8 @@ import (
 // window is the time over which usage is shown: that of the last sample.
 const window = time.Second
 
-// Run shows the cluster that the arguments choose, until it is told to quit, or ctx is done. Where out is no terminal,
-// one frame is written to it as plain text.
+// Run shows the cluster that the arguments choose until the user quits or ctx is done. If out is not a terminal, it
+// writes one frame as plain text.
 func Run(ctx context.Context, args []string, engines engine.Registry, out *os.File) error {
 	options, err := parse(args, engines)
 	if errors.Is(err, flag.ErrHelp) {
@@ -48,7 +48,7 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out *os.Fi
 	return live(ctx, source, state, options.interval)
 }
 
-// widthOf returns the width of a terminal; 0 sets no bound, where it is none.
+// widthOf returns the width of a terminal; 0, which means unlimited, if it is not one.
 func widthOf(out *os.File) int {
 	width, _, err := term.GetSize(int(out.Fd()))
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 
-// newCluster returns the state directory of a cluster "lab", whose residents are run from a program, and which runs a
-// group "job": its chief until the file is there, and eight workers that wait.
+// newCluster returns the state directory of a cluster "lab", whose residents run from a program, with a group "job": a
+// chief that runs until the file exists, and eight workers that wait.
 func newCluster(t *testing.T, program string) (stateDir, file string) {
 	t.Helper()
 	stateDir, file = t.TempDir(), filepath.Join(t.TempDir(), "enough")
@@ -96,14 +96,14 @@ func TestTerminal(t *testing.T) {
 	term.ends()
 }
 
-// However it ends, the terminal is as it was.
+// TestEnds checks that the terminal is restored, however the program ends.
 func TestEnds(t *testing.T) {
 	for name, end := range map[string]func(*terminal){
 		"Ctrl-C": func(t *terminal) { t.press("\x03") },
 		"killed": func(t *terminal) { must(t.T, t.command.Process.Signal(syscall.SIGTERM)) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			// An Engine that can't be reached is waited for.
+			// The program waits for a Docker Engine that can't be reached.
 			term := startIn(t, 80, 24, "--engine", "swarm", "--endpoint", "unix://"+filepath.Join(t.TempDir(), "docker.sock"), "--cluster", "lab", "--interval", "1s")
 			term.sees("lab", "swarm")
 			term.sees("the Docker Engine at unix://")
@@ -115,7 +115,8 @@ func TestEnds(t *testing.T) {
 	}
 }
 
-// What is on a Swarm is found by its manager; where that is lost, what was read last stays on the screen.
+// TestSwarm checks that a cluster on a Swarm is found through its manager, and that the last reading stays on the
+// screen if that is lost.
 func TestSwarm(t *testing.T) {
 	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})
 	proxy := testbed.NewProxy(t, bed.Nodes[0])
@@ -149,7 +150,7 @@ func TestSwarm(t *testing.T) {
 	}
 }
 
-// once runs top where its output is no terminal.
+// once runs top without a terminal as its output.
 func once(t *testing.T, args ...string) (out, complaint string, err error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), acctest.Build(t, acctest.Provider), append([]string{"top"}, args...)...)

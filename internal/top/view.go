@@ -13,30 +13,29 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// fallbacks stand for characters that terminals without UTF-8 don't have.
+// fallbacks replace characters that terminals without UTF-8 don't have.
 var fallbacks = map[rune]string{'█': "#", '░': ".", '–': "-", '…': "~", '°': " ", '↑': "^", '↓': "v", '\uFFFD': "?"}
 
-// view is what is shown of the frames, on a screen.
+// view shows frames on a screen.
 type view struct {
 	screen tcell.Screen
 	by     sorting
-	// top is the number of the first line of the body that is shown, and page how many are.
+	// top is the number of the first visible line of the body, and page how many are visible.
 	top, page int
 	// filter is what rows have to contain, and typing reports whether keys are added to it.
 	filter string
 	typing bool
 }
 
-// answer is what a read of the cluster came to.
+// answer is the result of reading the cluster.
 type answer struct {
 	reading overview.Reading
 	err     error
 }
 
-// live shows the cluster on the terminal, and reads it again after each interval, until it is told to quit or ctx is
-// done.
+// live shows the cluster on the terminal, and reads it again after each interval, until the user quits or ctx is done.
 func live(ctx context.Context, source *overview.Source, shown state, interval time.Duration) error {
-	// What else a terminal can do is not asked for: an answer that takes long would be taken for keys.
+	// Other capabilities of the terminal are not queried, as a late answer would be taken for key presses.
 	screen, err := tcell.NewScreen(tcell.OptNegotiation(false))
 	if err != nil {
 		return fmt.Errorf("this terminal can't be used, --once prints a frame as plain text: %w", err)
@@ -89,7 +88,7 @@ func live(ctx context.Context, source *overview.Source, shown state, interval ti
 	}
 }
 
-// handle does what an event asks for, and reports whether that is to quit.
+// handle handles an event, and reports whether to quit.
 func (v *view) handle(event tcell.Event) (quit bool, err error) {
 	switch e := event.(type) {
 	case *tcell.EventResize:
@@ -102,7 +101,7 @@ func (v *view) handle(event tcell.Event) (quit bool, err error) {
 	return false, nil
 }
 
-// key does what a key asks for, and reports whether that is to quit.
+// key handles a key, and reports whether to quit.
 func (v *view) key(e *tcell.EventKey) (quit bool) {
 	if v.typing && v.typed(e) {
 		return false
@@ -170,7 +169,7 @@ func (v *view) typed(e *tcell.EventKey) bool {
 // maxTop is beyond the end of any body.
 const maxTop = 1 << 30
 
-// draw shows the state, between what stays at the top and the keys at the bottom.
+// draw shows the state, between the head at the top and the keys at the bottom.
 func (v *view) draw(s state) {
 	width, height := v.screen.Size()
 	s.filter = v.filter
@@ -186,8 +185,7 @@ func (v *view) draw(s state) {
 	v.screen.Show()
 }
 
-// keys says what there is to press, and which of the lines are shown, where that is not all; or the filter that is being
-// typed.
+// keys shows which keys to press, and which of the lines are visible if not all are; or the filter while it is typed.
 func (v *view) keys(lines int) line {
 	if v.typing {
 		return line{{"/", strong}, {printable.Line(v.filter), plain}, {"█", good}, {"  Enter keeps this filter, Esc ends it", faint}}
@@ -213,7 +211,7 @@ func (v *view) keys(lines int) line {
 	return l
 }
 
-// styles are how tones look: in the terminal's own colours, which suit its background.
+// styles are the styles of tones, in the terminal's own colours, which suit its background.
 var styles = map[tone]tcell.Style{
 	plain:   tcell.StyleDefault,
 	faint:   tcell.StyleDefault.Dim(true),
