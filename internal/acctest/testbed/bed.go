@@ -35,7 +35,7 @@ type Options struct {
 	TLS bool
 	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it is
 	// 3 s: a busy machine may keep a node silent for longer than three of 1 s, and Docker's default of 5 s has tests
-	// wait.
+	// wait. Where no test has a node be down, it is Steady.
 	Heartbeat time.Duration
 	// Engine is the nodes' Engine, a key of Engines; without it, it is the one that EngineVariable names.
 	Engine string

@@ -17,6 +17,9 @@ import (
 const (
 	// swarmPort is where managers listen.
 	swarmPort = "2377"
+	// Steady is Options.Heartbeat of a bed whose nodes are never down. A machine that stands still for some seconds has
+	// all of them miss shorter ones, and the Swarm starts their tasks anew.
+	Steady = time.Minute
 	// defaultHeartbeat is Options.Heartbeat where none is given.
 	defaultHeartbeat = 3 * time.Second
 	// answerLimit is how long a manager that may be paused is given to answer.

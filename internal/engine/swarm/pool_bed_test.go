@@ -34,7 +34,7 @@ type farm struct {
 // newFarm forms a cluster of two hosts.
 func newFarm(t *testing.T) farm {
 	t.Helper()
-	bed := testbed.New(t, testbed.Options{Nodes: 2, Managers: 1})
+	bed := testbed.New(t, testbed.Options{Nodes: 2, Managers: 1, Heartbeat: testbed.Steady})
 	acctest.LoadMember(t, bed, memberImage)
 	e := open(t, "lab", bed.Nodes[0].Host())
 	spec, problems, err := e.Complete(t.Context(), clusterOn(bed, "lab", 1))

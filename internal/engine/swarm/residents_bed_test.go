@@ -351,7 +351,7 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 // that ran from it before takes it for nobody's.
 func TestImageDroppedMeanwhile(t *testing.T) {
 	t.Parallel()
-	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})
+	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1, Heartbeat: testbed.Steady})
 	proxy := testbed.NewProxy(t, bed.Nodes[0])
 	s := &standing{t, bed, "dropped", swarmtest.OwnSubnet()}
 	e := s.open(proxy.Host())

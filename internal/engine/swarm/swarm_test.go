@@ -100,7 +100,7 @@ func TestConformance(t *testing.T) {
 
 func testConformance(t *testing.T, engineName string) {
 	t.Parallel()
-	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1, Engine: engineName})
+	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 1, Heartbeat: testbed.Steady, Engine: engineName})
 	acctest.LoadMember(t, bed, memberImage)
 	acctest.LoadAgent(t, bed, enginetest.Lacking)
 	var number atomic.Int32

@@ -40,7 +40,7 @@ type onBed struct {
 // newOnBed makes what these specifications need in a Swarm of their own with an Engine.
 func newOnBed(t *testing.T, engine string, specs ...domain.MemberSpec) *onBed {
 	t.Helper()
-	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1, Engine: engine})
+	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1, Heartbeat: testbed.Steady, Engine: engine})
 	b := &onBed{T: t, docker: bed.Nodes[0].Client()}
 	program, err := image.FromDisk("/member", acctest.Build(t, acctest.Member))
 	b.must(err)

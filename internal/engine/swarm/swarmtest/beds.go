@@ -24,11 +24,11 @@ import (
 
 var (
 	// One is a bed of a single manager.
-	One = testbed.Options{Nodes: 1, Managers: 1}
+	One = testbed.Options{Nodes: 1, Managers: 1, Heartbeat: testbed.Steady}
 	// Three is a bed of a manager and two workers.
-	Three = testbed.Options{Nodes: 3, Managers: 1}
+	Three = testbed.Options{Nodes: 3, Managers: 1, Heartbeat: testbed.Steady}
 	// Mixed is one of three with different Engines and image stores.
-	Mixed = testbed.Options{Nodes: 3, Managers: 1, Mixed: true}
+	Mixed = testbed.Options{Nodes: 3, Managers: 1, Heartbeat: testbed.Steady, Mixed: true}
 )
 
 // ThreeOf is a bed of a manager and two workers with an Engine.
