@@ -29,12 +29,7 @@ const (
 // formSwarm makes the nodes a Swarm, and waits until all are ready.
 func (b *Bed) formSwarm(ctx context.Context) error {
 	first := b.Nodes[0]
-	_, err := first.client.SwarmInit(ctx, swarm.InitRequest{
-		ListenAddr:    first.swarmAddress(),
-		AdvertiseAddr: first.Address.String(),
-		Spec:          swarm.Spec{Dispatcher: swarm.DispatcherConfig{HeartbeatPeriod: b.heartbeat()}},
-	})
-	if err != nil {
+	if err := b.initSwarm(ctx, first); err != nil {
 		return fmt.Errorf("swarm init on %s: %w", first.Name, err)
 	}
 	formed, err := first.client.SwarmInspect(ctx)
@@ -54,7 +49,7 @@ func (b *Bed) formSwarm(ctx context.Context) error {
 				RemoteAddrs:   []string{first.swarmAddress()},
 				JoinToken:     token,
 			})
-			if err != nil {
+			if err != nil && !node.joins(ctx) {
 				return fmt.Errorf("swarm join on %s: %w\n%s", node.Name, err, node.log())
 			}
 			return nil
@@ -68,6 +63,32 @@ func (b *Bed) formSwarm(ctx context.Context) error {
 			return node.Status.State != swarm.NodeStateReady
 		})
 	})
+}
+
+// initSwarm has a node make the Swarm.
+func (b *Bed) initSwarm(ctx context.Context, node *Node) error {
+	_, err := node.client.SwarmInit(ctx, swarm.InitRequest{
+		ListenAddr:    node.swarmAddress(),
+		AdvertiseAddr: node.Address.String(),
+		Spec:          swarm.Spec{Dispatcher: swarm.DispatcherConfig{HeartbeatPeriod: b.heartbeat()}},
+	})
+	if err == nil {
+		return nil
+	}
+	// An Engine gives the Swarm that it has made 5 s to take its settings, which may be too few on a busy machine.
+	formed, errFormed := node.client.SwarmInspect(ctx)
+	if errFormed != nil {
+		return errors.Join(err, errFormed)
+	}
+	formed.Spec.Dispatcher.HeartbeatPeriod = b.heartbeat()
+	return node.client.SwarmUpdate(ctx, formed.Version, formed.Spec, swarm.UpdateFlags{})
+}
+
+// joins reports whether a node that was told to join a Swarm has joined it, or is about to: for longer than 20 s, its
+// Engine lets nobody wait for that.
+func (n *Node) joins(ctx context.Context) bool {
+	info, err := n.client.Info(ctx)
+	return err == nil && (info.Swarm.LocalNodeState == swarm.LocalNodeStatePending || info.Swarm.LocalNodeState == swarm.LocalNodeStateActive)
 }
 
 // heartbeat is how often the Swarm's nodes tell that they live.
