@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/docker/docker/api/types/swarm"
 
@@ -49,7 +48,7 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 // them, and the apply gets through by way of another one.
 func TestManagersDie(t *testing.T) {
 	t.Parallel()
-	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3, Heartbeat: time.Second}) // they die often
+	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3})
 	acctest.LoadMember(t, bed, swarmtest.MemberImage)
 	ctx := t.Context()
 	open := func(nodes ...*testbed.Node) *Engine {

@@ -485,12 +485,13 @@ func (s site) quorum() {
 	s.bare(s.bed.Nodes[:2]...)
 }
 
-// quicken has the Swarm find out sooner which of the nodes that join from now on are down.
+// quicken has the Swarm find out sooner which of the nodes that join from now on are down, and not so soon that those
+// are which a busy machine keeps silent.
 func (s site) quicken() {
 	s.Helper()
 	at := s.bed.Nodes[0].Client()
 	is, err := at.SwarmInspect(s.ctx)
 	swarmtest.Must(s.T, err)
-	is.Spec.Dispatcher.HeartbeatPeriod = time.Second
+	is.Spec.Dispatcher.HeartbeatPeriod = 3 * time.Second
 	swarmtest.Must(s.T, at.SwarmUpdate(s.ctx, is.Version, is.Spec, swarm.UpdateFlags{}))
 }
