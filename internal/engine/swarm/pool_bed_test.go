@@ -86,11 +86,12 @@ func (f farm) destroy() {
 	f.Helper()
 	must(f.T, f.Destroy(acctest.Bounded(f), "farm"))
 	for _, node := range f.bed.Nodes {
-		left, err := node.Client().ContainerList(f.Context(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", "trainyard.group=farm"))})
-		must(f.T, err)
-		for _, c := range left {
-			f.Errorf("on %s there is left %v, which is %s", node.Name, c.Names, c.Status)
-		}
+		// A busy Engine may take longer to remove them than the destroy waits for.
+		acctest.Eventually(f, "the containers to be gone from "+node.Name, func() bool {
+			left, err := node.Client().ContainerList(f.Context(), container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", "trainyard.group=farm"))})
+			must(f.T, err)
+			return len(left) == 0
+		})
 	}
 }
 
