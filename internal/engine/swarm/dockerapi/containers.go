@@ -21,5 +21,6 @@ func ClearEnded(ctx context.Context, host client.APIClient, some filters.Args) (
 	return len(left), err
 }
 
-// ClearPatience is how long the hosts have to remove what is left of a group.
-const ClearPatience = 5 * time.Second
+// ClearPatience is how long the hosts have to remove what is left of a group, or of the agents: an Engine that is busy
+// takes seconds for each container.
+const ClearPatience = 30 * time.Second
