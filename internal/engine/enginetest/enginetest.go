@@ -12,6 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
 // Harness is what the suite needs from an engine's own tests.
@@ -176,27 +177,37 @@ func start(t *testing.T, e engine.Engine, specs ...domain.MemberSpec) {
 	must(t, e.Start(acctest.Bounded(t), specs[0].Group, run))
 }
 
-// await returns the observed members of the group h.group once they are as they should be.
-func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]domain.Observed) bool) []domain.Observed {
+// await returns the observed members of the group h.group once they are as they should be. An engine that has been too
+// busy to answer is asked again.
+func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]domain.Observed) bool) (observed []domain.Observed) {
 	t.Helper()
-	ctx, stop := context.WithCancel(acctest.Bounded(t)) // also the watch
-	defer stop()
-	events, err := e.Watch(ctx)
-	must(t, err)
-	for {
-		observed, err := e.Observe(ctx, h.group)
-		must(t, err)
-		if as(observed) {
-			return observed
-		}
-		select {
-		case <-ctx.Done():
+	bounded := acctest.Bounded(t)
+	defer func() {
+		if t.Failed() {
 			logMembers(t, observed)
 			h.show(t, e)
-			t.Fatalf("waited for %s in vain", what)
-		case <-events:
 		}
+	}()
+	look := func() error {
+		ctx, stop := context.WithCancel(bounded) // also the watch
+		defer stop()
+		events, err := e.Watch(ctx)
+		for err == nil {
+			if observed, err = e.Observe(ctx, h.group); err != nil || as(observed) {
+				break
+			}
+			err = engine.Await(ctx, events, time.Time{})
+		}
+		return err
 	}
+	acctest.Eventually(t, what, func() bool {
+		err := look()
+		if bounded.Err() == nil && !reconcile.Passes(err) {
+			must(t, err)
+		}
+		return err == nil
+	})
+	return observed
 }
 
 // show tells what there is by now of the group h.group.

@@ -112,8 +112,7 @@ func testFiles(t *testing.T, h Harness) {
 	start(t, e, h.member(0, "file:"+store.FilesPath(first)+"/lib/data.py", "wait"))
 	h.awaitStates(t, e, domain.StateRunning)
 	acctest.Eventually(t, "the member reads a file", func() bool {
-		lines, err := e.Logs(t.Context(), h.memberName(0), engine.LogOptions{})
-		must(t, err)
+		lines := logs(t, e, h.memberName(0), engine.LogOptions{})
 		return slices.Equal(lines, []string{fmt.Sprintf("%s/lib/data.py 444 %q", store.FilesPath(first), "data")})
 	})
 	must(t, store.RemoveFiles(acctest.Bounded(t), []string{first, second}))

@@ -283,8 +283,7 @@ func (m *machine) given(t *testing.T) {
 	must(t, r.Update(acctest.Bounded(t), m.job(m.group, ownDevices)))
 	for i := range ownDevices {
 		acctest.Eventually(t, "what "+m.memberName(i)+" says of its devices", func() bool {
-			lines, err := m.engine.Logs(t.Context(), m.memberName(i), engine.LogOptions{})
-			must(t, err)
+			lines := logs(t, m.engine, m.memberName(i), engine.LogOptions{})
 			return slices.Equal(lines, []string{m.devices[i].UUID, m.devices[i].UUID})
 		})
 	}

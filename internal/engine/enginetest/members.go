@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -78,8 +79,7 @@ func testChange(t *testing.T, h Harness) {
 		t.Errorf("a change counted as %d restarts", after[0].Restarts)
 	}
 	acctest.Eventually(t, "the new output", func() bool {
-		lines, err := e.Logs(t.Context(), changed.Name, engine.LogOptions{})
-		must(t, err)
+		lines := logs(t, e, changed.Name, engine.LogOptions{})
 		return slices.Contains(lines, "new")
 	})
 	h.awaitAlive(t, e, 2)
@@ -146,8 +146,8 @@ func testFail(t *testing.T, h Harness) {
 			t.Errorf("a member that failed with %d is %+v", want, o)
 		}
 	}
-	if lines, err := e.Logs(t.Context(), h.memberName(0), engine.LogOptions{}); err != nil || !slices.Contains(lines, "it broke") {
-		t.Errorf("the log of a failed member is %q (%v)", lines, err)
+	if lines := logs(t, e, h.memberName(0), engine.LogOptions{}); !slices.Contains(lines, "it broke") {
+		t.Errorf("the log of a failed member is %q", lines)
 	}
 }
 
@@ -178,8 +178,7 @@ func testStop(t *testing.T, h Harness) {
 	start(t, e, h.member(0, "print:here", "wait"), h.member(1, "wait"))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
 	acctest.Eventually(t, "the member's first line", func() bool {
-		lines, err := e.Logs(t.Context(), h.memberName(0), engine.LogOptions{})
-		must(t, err)
+		lines := logs(t, e, h.memberName(0), engine.LogOptions{})
 		return len(lines) == 1
 	})
 	must(t, e.Stop(acctest.Bounded(t), map[string]int{h.memberName(0): 1}, domain.StopCompleted))
@@ -187,8 +186,7 @@ func testStop(t *testing.T, h Harness) {
 	if o.StopReason != domain.StopCompleted || o.FinishedAt == nil {
 		t.Errorf("a stopped member is %+v", o)
 	}
-	lines, err := e.Logs(t.Context(), o.Name, engine.LogOptions{})
-	must(t, err)
+	lines := logs(t, e, o.Name, engine.LogOptions{})
 	if !slices.Equal(lines, []string{"here", "told to stop"}) {
 		t.Errorf("the log of a stopped member is %q", lines)
 	}
@@ -225,6 +223,19 @@ func testRemoveTree(t *testing.T, h Harness) {
 	}
 }
 
+// logs returns the log of a member. An engine that has been too busy to tell it in time is asked again.
+func logs(t *testing.T, e engine.Engine, member string, options engine.LogOptions) (lines []string) {
+	t.Helper()
+	acctest.Eventually(t, "the log of "+member, func() bool {
+		var err error
+		if lines, err = e.Logs(t.Context(), member, options); !errors.Is(err, context.DeadlineExceeded) {
+			must(t, err)
+		}
+		return err == nil
+	})
+	return lines
+}
+
 func testLogs(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	start(t, e, h.member(0, "print:one", "print:two", "print:three", "exit:0"), h.member(1, "exit:0"))
@@ -239,8 +250,7 @@ func testLogs(t *testing.T, h Harness) {
 		{h.memberName(0), engine.LogOptions{Since: time.Now().Add(-time.Hour)}, []string{"one", "two", "three"}},
 		{h.memberName(1), engine.LogOptions{}, nil},
 	} {
-		lines, err := e.Logs(t.Context(), c.member, c.options)
-		must(t, err)
+		lines := logs(t, e, c.member, c.options)
 		if !slices.Equal(lines, c.want) {
 			t.Errorf("the log of %s with %+v is %q, not %q", c.member, c.options, lines, c.want)
 		}

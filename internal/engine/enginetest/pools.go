@@ -45,8 +45,7 @@ func testInterchangeable(t *testing.T, h Harness) {
 			t.Errorf("a worker is observed as %+v", o)
 		}
 		acctest.Eventually(t, "the output of "+o.Name, func() bool {
-			lines, err := e.Logs(t.Context(), o.Name, engine.LogOptions{})
-			must(t, err)
+			lines := logs(t, e, o.Name, engine.LogOptions{})
 			return slices.Equal(lines, []string{"hello"})
 		})
 	}
