@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/docker/docker/api/types/container"
 	dockerimage "github.com/docker/docker/api/types/image"
@@ -172,12 +171,7 @@ func testAgentRights(t *testing.T, engineName string) {
 		}
 	}
 
-	usage, err := e.Usage(t.Context(), time.Minute)
-	must(t, err)
-	if u := usage.Hosts[manager.Name]; u.Reason != "" {
-		t.Errorf("of its host: %s", u.Reason)
-	}
-	if u := usage.Members[member]; u.CPUs.Last == nil || u.MemoryMiB.Last == nil || *u.MemoryMiB.Last <= 0 {
+	if u := s.usage(e, manager).Members[member]; u.CPUs.Last == nil || u.MemoryMiB.Last == nil || *u.MemoryMiB.Last <= 0 {
 		t.Errorf("of a member that isn't root: %+v", u)
 	}
 	observed, err := e.Observe(t.Context(), group.Name)
