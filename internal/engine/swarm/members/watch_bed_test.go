@@ -3,12 +3,16 @@
 package members
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/swarm"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
@@ -22,6 +26,17 @@ func TestQuietEvents(t *testing.T) {
 	m, err := e.Connection.Manager(t.Context())
 	swarmtest.Must(t, err)
 	messages, failures := m.Events(t.Context(), events.ListOptions{Filters: watched})
+	heard := 0
+	acctest.Eventually(t, "the first event", func() bool { // an Engine says that it tells of events a moment before it does
+		heard++
+		swarmtest.Leave(t, e.Connection, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: fmt.Sprint("heard-", heard)}, Data: []byte("?")})
+		select {
+		case <-messages:
+			return true
+		case <-time.After(100 * time.Millisecond):
+			return false
+		}
+	})
 	const lock = "group job"
 	release, err := store.NewLocks(store.NewItems(e.Swarm), store.NewLeases()).Lock(t.Context(), lock, engine.Holder{Who: "ada@gpu1"})
 	swarmtest.Must(t, err)
