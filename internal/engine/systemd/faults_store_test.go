@@ -158,13 +158,17 @@ func TestNoCopy(t *testing.T) {
 		f.must(err)
 		return warnings.All()
 	}
-	if warnings := put(); len(warnings) > 0 {
-		t.Errorf("with all hosts: %v", warnings)
+	// A host that is busy may have it later than is waited for.
+	copied := func() bool {
+		warnings := put()
+		if len(warnings) > 0 {
+			t.Log(warnings)
+		}
+		return len(warnings) == 0
 	}
+	f.eventually("a change to have a copy, with all hosts", copied)
 	f.suffers(1, powerCut)
-	if warnings := put(); len(warnings) > 0 {
-		t.Errorf("with a second host that has it: %v", warnings)
-	}
+	f.eventually("a change to have a copy, with a second host", copied)
 	f.suffers(2, powerCut)
 	warnings := put()
 	t.Log(warnings)
@@ -173,7 +177,7 @@ func TestNoCopy(t *testing.T) {
 		t.Errorf("without a second host: %v", warnings)
 	}
 	f.must(f.host(1).Start(f.bounded()))
-	f.eventually("a change to have a copy again", func() bool { return len(put()) == 0 })
+	f.eventually("a change to have a copy again", copied)
 	f.must(f.host(2).Start(f.bounded()))
 	f.eventually("all to be back", func() bool { return f.ledger(2).Sequence == f.ledger(0).Sequence })
 	f.finish()
