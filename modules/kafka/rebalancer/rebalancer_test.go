@@ -184,10 +184,10 @@ func TestKilled(t *testing.T) {
 
 	// One that is killed, and whose successor is told nothing, leaves no throttle.
 	b.set(func() { b.stuck = true })
+	before := begun()
 	if _, err := tell(t, address, "", told(beforeRemoval, "down", 4, 3, 3)); err != nil {
 		t.Fatal(err)
 	}
-	before := begun()
 	acctest.Eventually(t, "a reassignment", func() bool { return begun() > before })
 	kill()
 	b.start()
