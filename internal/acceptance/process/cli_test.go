@@ -86,7 +86,7 @@ resource "trainyard_group" "NAME" {
   cluster = CLUSTER
   name    = "NAME"
   command = [local.member, STEPS]
-  roles   = { worker = { port = local.port + PORT, grace_period = "1m" } }
+  roles   = { worker = { port = local.port + PORT, grace_period = "10m" } }
 }`)
 	}
 	const here, elsewhere = "trainyard_cluster.lab", `{ name = "lab" }`

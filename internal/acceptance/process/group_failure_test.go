@@ -97,7 +97,7 @@ func TestAccGroupMemberDoesNotStart(t *testing.T) {
 	config := l.job(`
   command  = ["` + programs + `/worker-{{ .Index }}", "wait"]
   roles    = { worker = { replicas = 2, port = local.port } }
-  timeouts = { create = "1m" }`)
+  timeouts = { create = "10m" }`)
 	l.test(
 		resource.TestStep{
 			Config:      config,
@@ -141,7 +141,7 @@ func TestAccGroupRestartsDuringApply(t *testing.T) {
   }
   completion = { when = "all", roles = ["worker"] }
   wait_for   = "completed"
-  timeouts   = { create = "1m" }`),
+  timeouts   = { create = "10m" }`),
 		Check: resource.ComposeTestCheckFunc(
 			l.expectStates(map[string]domain.State{"job-ps-0": domain.StateStopped, "job-worker-0": domain.StateCompleted}),
 			func(*terraform.State) error {

@@ -232,7 +232,7 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
     node3 = { labels = { rack = "b" } }
   }`), l.group(`
   image    = "`+memberImage+`"
-  timeouts = { create = "1m", update = "1m" }
+  timeouts = { create = "10m", update = "10m" }
   roles = {
     ps = {
       replicas     = 1
@@ -245,7 +245,7 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
   framework = "spark"
   image     = "`+memberImage+`"
   args      = ["wait"]
-  timeouts  = { create = "1m", update = "1m" }
+  timeouts  = { create = "10m", update = "10m" }
   roles = {
     master = { replicas = 1 }
     worker = { replicas = 2, placement = { labels = { rack = "b" }, spread_by = "rack" } }
@@ -396,7 +396,7 @@ func TestAccSwarmDriftOfHosts(t *testing.T) {
 	w.configure(l.formed(map[string]string{"node1": `role = "manager"`, "node2": "", "node3": ""}), l.group(`
   image    = "`+memberImage+`"
   args     = ["ignore", "wait"]
-  timeouts = { create = "1m", update = "1m" }
+  timeouts = { create = "10m", update = "10m" }
   roles    = { worker = { replicas = 3, placement = { strategy = "one_per_host" }, grace_period = "1s" } }`))
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("after the first apply")

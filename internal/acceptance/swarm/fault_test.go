@@ -179,7 +179,7 @@ func TestAccSwarmNodeDiesInTraining(t *testing.T) {
   roles      = { ps = { replicas = 2, port = 8000 }, worker = { replicas = 10, port = 9000 } }
   completion = { when = "all" }
   wait_for   = "completed"
-  timeouts   = { create = "3m" }`, trainerImage)))
+  timeouts   = { create = "10m" }`, trainerImage)))
 	wait := w.background("apply", "-auto-approve")
 	defer func() { _, _ = wait() }()
 

@@ -70,7 +70,7 @@ func testAccSwarmFormed(t *testing.T, engine string) {
 		return l.config(l.formed(map[string]string{"node1": `role = "manager"`, "node2": `labels = { gpu = "a" }`, "node3": ""}), l.group(fmt.Sprintf(`
   image    = %q
   args     = ["wait"]
-  timeouts = { create = "1m", update = "1m" }
+  timeouts = { create = "10m", update = "10m" }
   roles = {
     ps     = { replicas = 1, placement = { labels = { gpu = "a" } } }
     worker = { replicas = %d, env = { RATE = %q } }
@@ -161,7 +161,7 @@ func TestAccSwarmImport(t *testing.T) {
   image     = "`+memberImage+`"
   args      = ["print:{{ .Name }}", "wait"]
   mounts    = [{ type = "volume", source = "imported", target = "/data" }]
-  timeouts  = { create = "1m" }
+  timeouts  = { create = "10m" }
   container = {
     user         = "1000:100"
     init         = true

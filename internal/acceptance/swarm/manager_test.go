@@ -24,7 +24,7 @@ func TestAccSwarmManagerFails(t *testing.T) {
 	w.configure(strings.Replace(l.cluster(""), l.bed.Nodes[0].Host(), proxy.Host(), 1), l.group(`
   image    = "`+memberImage+`"
   args     = ["wait"]
-  timeouts = { create = "1m" }
+  timeouts = { create = "10m" }
   roles    = { worker = { replicas = 2 } }`))
 	w.Must("apply", "-auto-approve")
 	l.seen = l.tasks()

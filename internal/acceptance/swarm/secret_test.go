@@ -38,7 +38,7 @@ func TestAccSwarmSecrets(t *testing.T) {
 		w.configure(declarations, l.cluster(""), l.group(fmt.Sprintf(`
   image    = %q
   args     = ["file:/run/secrets/token", "file:/keys/join", "file:/etc/setting", "wait"]
-  timeouts = { create = "1m", update = "1m" }
+  timeouts = { create = "10m", update = "10m" }
   roles    = { worker = { replicas = 1 } }
   container = {
     configs = { setting = { content = "rate=0.1", target = "/etc/setting" } }
@@ -109,7 +109,7 @@ func TestAccSwarmDataSources(t *testing.T) {
     ps     = { replicas = 1, args = ["wait"] }
     worker = { replicas = 1, args = ["print:one", "print:two", "print:three", "wait"], placement = { hosts = ["node2"] } }
   }
-  timeouts = { create = "1m" }`, memberImage)))
+  timeouts = { create = "10m" }`, memberImage)))
 	sources := `
 data "trainyard_cluster" "lab" {
   name       = trainyard_cluster.lab.name
