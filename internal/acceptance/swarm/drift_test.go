@@ -447,7 +447,7 @@ func TestAccSwarmDriftOfHosts(t *testing.T) {
 			remove()
 			is, err := bed.Nodes[0].Client().SwarmInspect(t.Context())
 			l.must(err)
-			l.must(third.Client().SwarmJoin(t.Context(), dockerswarm.JoinRequest{
+			l.must(third.Join(t.Context(), dockerswarm.JoinRequest{
 				ListenAddr: "0.0.0.0:2377", RemoteAddrs: []string{bed.Nodes[0].Address.String() + ":2377"}, JoinToken: is.JoinTokens.Worker,
 			}))
 			acctest.Eventually(l, "hosts-worker-2 to follow", runs)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/docker/docker/api/types/swarm"
@@ -43,16 +44,12 @@ func (b *Bed) formSwarm(ctx context.Context) error {
 			token = formed.JoinTokens.Manager
 		}
 		joins.Go(func() error {
-			err := node.client.SwarmJoin(ctx, swarm.JoinRequest{
+			return node.Join(ctx, swarm.JoinRequest{
 				ListenAddr:    node.swarmAddress(),
 				AdvertiseAddr: node.Address.String(),
 				RemoteAddrs:   []string{first.swarmAddress()},
 				JoinToken:     token,
 			})
-			if err != nil && !node.joins(ctx) {
-				return fmt.Errorf("swarm join on %s: %w\n%s", node.Name, err, node.log())
-			}
-			return nil
 		})
 	}
 	if err := joins.Wait(); err != nil {
@@ -84,11 +81,17 @@ func (b *Bed) initSwarm(ctx context.Context, node *Node) error {
 	return node.client.SwarmUpdate(ctx, formed.Version, formed.Spec, swarm.UpdateFlags{})
 }
 
-// joins reports whether a node that was told to join a Swarm has joined it, or is about to: for longer than 20 s, its
-// Engine lets nobody wait for that.
-func (n *Node) joins(ctx context.Context) bool {
-	info, err := n.client.Info(ctx)
-	return err == nil && (info.Swarm.LocalNodeState == swarm.LocalNodeStatePending || info.Swarm.LocalNodeState == swarm.LocalNodeStateActive)
+// Join has the node join a Swarm. Its Engine stops waiting for that after 20 s, though it goes on.
+func (n *Node) Join(ctx context.Context, request swarm.JoinRequest) error {
+	err := n.client.SwarmJoin(ctx, request)
+	if err == nil {
+		return nil
+	}
+	info, unknown := n.client.Info(ctx)
+	if unknown == nil && (info.Swarm.LocalNodeState == swarm.LocalNodeStatePending || info.Swarm.LocalNodeState == swarm.LocalNodeStateActive) {
+		return nil
+	}
+	return fmt.Errorf("swarm join on %s: %w\n%s", n.Name, errors.Join(err, unknown), n.log())
 }
 
 // heartbeat is how often the Swarm's nodes tell that they live.

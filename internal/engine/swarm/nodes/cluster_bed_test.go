@@ -354,13 +354,10 @@ func (s site) swarmByHand() (end func()) {
 	swarmtest.Must(s.T, err)
 	is, err := first.Client().SwarmInspect(s.ctx)
 	swarmtest.Must(s.T, err)
-	err = second.Client().SwarmJoin(s.ctx, swarm.JoinRequest{
+	swarmtest.Must(s.T, second.Join(s.ctx, swarm.JoinRequest{
 		ListenAddr: listenAddress, JoinToken: is.JoinTokens.Worker, RemoteAddrs: []string{first.Address.String() + ":2377"},
-	})
-	if err != nil {
-		s.Logf("%s: %v", second.Name, err) // its Engine may have given up waiting, and goes on
-	}
-	acctest.Eventually(s, second.Name+" to have joined", func() bool { return s.nodes()[second.Name].Status.State == swarm.NodeStateReady })
+	}))
+	swarmtest.Must(s.T, s.bed.Await(s.ctx, second, swarm.NodeStateReady))
 	return func() {
 		swarmtest.Must(s.T, second.Client().SwarmLeave(s.ctx, true))
 		swarmtest.Must(s.T, first.Client().SwarmLeave(s.ctx, true))
