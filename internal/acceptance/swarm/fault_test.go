@@ -294,7 +294,8 @@ func TestAccSwarmNodeComesBack(t *testing.T) {
 // training goes on, and so does the wait.
 func TestAccSwarmManagerRestarts(t *testing.T) {
 	acceptance.Test(t)
-	bed := ownBed(t, testbed.Options{Nodes: 2, Managers: 1})
+	// The node looks for its manager every 8 s at last, and is not to be taken for down until then.
+	bed := ownBed(t, testbed.Options{Nodes: 2, Managers: 1, Heartbeat: 8 * time.Second})
 	l := newSwarmLab(t, bed, "patient")
 	w := newSwarmWorkspace(l)
 	done := filepath.Join(t.TempDir(), "done")

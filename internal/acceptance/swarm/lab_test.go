@@ -70,6 +70,7 @@ func sharedBedOf(t *testing.T, engine string) *testbed.Bed {
 	t.Helper()
 	options := three
 	options.Engine = engine
+	options.Heartbeat = 15 * time.Second // no test waits for a node to be down, and a busy machine is not to seem so
 	sharedBedMutex.Lock()
 	defer sharedBedMutex.Unlock()
 	if sharedBeds[engine] {
