@@ -83,9 +83,9 @@ func wantLimits(t testing.TB, host *Host) {
 		t.Fatal(err)
 	}
 	process := strconv.Itoa(state.State.Pid)
-	if name := on(t, host, "cat /proc/"+process+"/comm"); name != "peer" {
-		t.Errorf("process %s of the container is %s", process, name)
-	}
+	acctest.Eventually(t, "process "+process+" of the container to be the peer, no longer what starts it", func() bool {
+		return on(t, host, "cat /proc/"+process+"/comm") == "peer"
+	})
 	groups := strings.Split(on(t, host, "cat /proc/"+process+"/cgroup"), "\n")
 	if slices.ContainsFunc(groups, func(line string) bool {
 		return !strings.Contains(line, "/trainyard.slice/trainyard-x.slice/docker-"+id)
