@@ -9,12 +9,14 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/volume"
 	"github.com/docker/docker/client"
 
@@ -122,7 +124,11 @@ func TestProxyStreams(t *testing.T) {
 	ctx := limited(t)
 	loadPeer(t, Shared(t, three))
 
-	messages, failures := through.Events(ctx, events.ListOptions{})
+	// The engine begins to listen only after it was asked, and tells of its nodes as well.
+	messages, failures := through.Events(ctx, events.ListOptions{
+		Since:   strconv.FormatInt(time.Now().Unix(), 10),
+		Filters: filters.NewArgs(filters.Arg("type", string(events.VolumeEventType)), filters.Arg("volume", "streamed")),
+	})
 	acctest.Eventually(t, "the events to be asked for", func() bool { return len(proxy.Calls()) == 1 })
 	if _, err := through.VolumeCreate(ctx, volume.CreateOptions{Name: "streamed"}); err != nil {
 		t.Fatal(err)
