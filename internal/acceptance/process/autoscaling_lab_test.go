@@ -148,9 +148,18 @@ func (l *followLab) awaitHistory(what string, is func(e autoscale.Entry) bool) {
 }
 
 // expectCounts fails unless the history says that there were these counts, one after the other, and no others: each
-// change is told once.
+// change is told once. The last one is stored only after it was carried out.
 func (l *followLab) expectCounts(counts ...int) {
 	l.Helper()
+	acctest.Eventually(l, "the history to tell of all changes", func() bool {
+		changes := 0
+		for _, e := range l.history() {
+			if e.Scaled() {
+				changes++
+			}
+		}
+		return changes >= len(counts)-1
+	})
 	expectCounts(l.T, l.history(), counts...)
 }
 
