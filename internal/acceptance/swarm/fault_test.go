@@ -413,6 +413,11 @@ func TestAccSwarmMemberIsKilled(t *testing.T) {
 		if took := o.StartedAt.Sub(killed); restarts > 0 && took < delay<<restarts/2 {
 			t.Errorf("restart %d came %s after the end, with a delay of %s that doubles", restarts, took, delay)
 		}
+		// It runs a moment before it says anything.
+		acctest.Eventually(t, "the member to say that it is at work", func() bool {
+			lines, err := l.engine().Logs(t.Context(), l.member("worker", 0), engine.LogOptions{})
+			return err == nil && len(lines) > restarts
+		})
 		killed = time.Now()
 		l.killMember(l.member("worker", 0))
 	}

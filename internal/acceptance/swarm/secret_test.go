@@ -53,7 +53,7 @@ ephemeral "trainyard_join_token" "worker" {
 	}
 	reads := func(want ...string) {
 		t.Helper()
-		l.must(acceptance.Differences(want, l.logs(l.member("worker", 0))))
+		acctest.Eventually(t, fmt.Sprintf("the member to write %q", want), func() bool { return slices.Equal(want, l.logs(l.member("worker", 0))) })
 	}
 	joining := fmt.Sprintf("/keys/join 440 %q", is.JoinTokens.Worker+" "+l.bed.Nodes[0].Address.String()+":2377")
 	const setting = `/etc/setting 444 "rate=0.1"`
