@@ -307,10 +307,25 @@ func (l *swarmLab) updateService(name string, change func(*dockerswarm.ServiceSp
 // change changes a service by hand.
 func (l *swarmLab) change(name string, change func(*dockerswarm.ServiceSpec)) {
 	l.Helper()
-	service := l.service(name)
-	change(&service.Spec)
-	_, err := l.bed.Nodes[0].Client().ServiceUpdate(l.Context(), service.ID, service.Version, service.Spec, dockerswarm.ServiceUpdateOptions{})
-	l.must(err)
+	l.update(name, func() error {
+		service := l.service(name)
+		change(&service.Spec)
+		_, err := l.bed.Nodes[0].Client().ServiceUpdate(l.Context(), service.ID, service.Version, service.Spec, dockerswarm.ServiceUpdateOptions{})
+		return err
+	})
+}
+
+// update reads and updates something until nobody changed it in between: the Swarm itself does, too.
+func (l *swarmLab) update(what string, update func() error) {
+	l.Helper()
+	acctest.Eventually(l, "an update of "+what, func() bool {
+		err := update()
+		if err != nil && strings.Contains(err.Error(), "update out of sequence") {
+			return false
+		}
+		l.must(err)
+		return true
+	})
 }
 
 // tasksOf returns the tasks of a service that have not ended.
@@ -401,9 +416,11 @@ func (l *swarmLab) node(name string) dockerswarm.Node {
 // updateNode changes a node by hand.
 func (l *swarmLab) updateNode(name string, change func(*dockerswarm.NodeSpec)) {
 	l.Helper()
-	node := l.node(name)
-	change(&node.Spec)
-	l.must(l.bed.Nodes[0].Client().NodeUpdate(l.Context(), node.ID, node.Version, node.Spec))
+	l.update(name, func() error {
+		node := l.node(name)
+		change(&node.Spec)
+		return l.bed.Nodes[0].Client().NodeUpdate(l.Context(), node.ID, node.Version, node.Spec)
+	})
 }
 
 // expectNothing fails unless all is gone that was made for the cluster.
