@@ -404,13 +404,22 @@ func (l *swarmLab) hostOf(member string) string {
 // node returns a node as the Swarm knows it.
 func (l *swarmLab) node(name string) dockerswarm.Node {
 	l.Helper()
-	nodes, err := l.bed.Nodes[0].Client().NodeList(l.Context(), dockerswarm.NodeListOptions{})
+	node, err := l.findNode(name)
 	l.must(err)
+	return node
+}
+
+// findNode is node where the Swarm may have no leader for a moment.
+func (l *swarmLab) findNode(name string) (dockerswarm.Node, error) {
+	nodes, err := l.bed.Nodes[0].Client().NodeList(l.Context(), dockerswarm.NodeListOptions{})
+	if err != nil {
+		return dockerswarm.Node{}, err
+	}
 	i := slices.IndexFunc(nodes, func(node dockerswarm.Node) bool { return node.Description.Hostname == name })
 	if i < 0 {
-		l.Fatalf("the Swarm has no node %s", name)
+		return dockerswarm.Node{}, fmt.Errorf("the Swarm has no node %s", name)
 	}
-	return nodes[i]
+	return nodes[i], nil
 }
 
 // updateNode changes a node by hand.

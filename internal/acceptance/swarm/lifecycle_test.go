@@ -304,8 +304,8 @@ func TestAccSwarmManagers(t *testing.T) {
 	third := l.bed.Nodes[2]
 	l.must(third.Kill())
 	acctest.Eventually(t, "node3 to be unreachable", func() bool {
-		status := l.node("node3").ManagerStatus
-		return status != nil && status.Reachability == dockerswarm.ReachabilityUnreachable
+		node, err := l.findNode("node3")
+		return err == nil && node.ManagerStatus != nil && node.ManagerStatus.Reachability == dockerswarm.ReachabilityUnreachable
 	})
 	roles("manager", "worker", "manager")
 	refused(`hosts: 2 managers, 1 reachable after the change, 2 needed`, `Bring back node3 first`)
@@ -313,8 +313,8 @@ func TestAccSwarmManagers(t *testing.T) {
 	refused(`No manager`)
 	l.must(third.Restart(t.Context()))
 	acctest.Eventually(t, "node3 to be reachable", func() bool {
-		node := l.node("node3")
-		return node.Status.State == dockerswarm.NodeStateReady && node.ManagerStatus != nil && node.ManagerStatus.Reachability == dockerswarm.ReachabilityReachable
+		node, err := l.findNode("node3")
+		return err == nil && node.Status.State == dockerswarm.NodeStateReady && node.ManagerStatus != nil && node.ManagerStatus.Reachability == dockerswarm.ReachabilityReachable
 	})
 	roles("manager", "worker")
 	w.Must("apply", "-auto-approve")
