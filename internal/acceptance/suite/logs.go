@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
 // The log of a group is written to its end, for each run that of its own.
@@ -20,8 +21,9 @@ func groupLogs(l *Lab) {
     ps     = { replicas = 1, command = [local.member, "print:serves", "exit:0"] }
     worker = { replicas = 1, command = [local.member, "print:same", "print:same", "environment:RUN", "exit:0"] }
   }
-  env      = { RUN = "run %[1]d" }
-  triggers = { run = "%[1]d" }`, run))
+  env        = { RUN = "run %[1]d" }
+  triggers   = { run = "%[1]d" }
+  completion = { stop_rest = false }`, run))
 	}
 	says := func(want string, command ...string) resource.TestCheckFunc {
 		return func(*terraform.State) error { return acceptance.Differences(want, l.Told(command...)) }
@@ -31,7 +33,13 @@ func groupLogs(l *Lab) {
 		resource.TestStep{Config: config(2), Check: resource.ComposeTestCheckFunc(
 			says("same\nsame\nrun 2\n", "logs", "job", "--follow"),
 			says("same\nsame\nrun 2\n", "logs", "job"),
-			says("serves\n", "logs", "job", "--member", "job-ps-0"),
+			func(*terraform.State) error {
+				// The group may complete before its other member has written anything.
+				acctest.Eventually(l, "the log of the other member", func() bool {
+					return l.Told("logs", "job", "--member", "job-ps-0") == "serves\n"
+				})
+				return nil
+			},
 			says("job-ps-0 | serves\njob-worker-0 | same\njob-worker-0 | same\njob-worker-0 | run 2\n",
 				"logs", "job", "--all", "--follow"),
 		)},
