@@ -121,8 +121,10 @@ func TestTrace(t *testing.T) {
 func TestMoving(t *testing.T) {
 	for body, want := range map[string]bool{`{"reassigning": 1}`: true, `{"reassigning": 0}`: false, "<html>": false, "": false} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
-		if got := moving(acctest.Bounded(t), server.URL); got != want {
-			t.Errorf("%q counts as %v", body, got)
+		if want { // on a busy machine an answer may come too late
+			acctest.Eventually(t, body+" to count as one that moves partitions", func() bool { return moving(acctest.Bounded(t), server.URL) })
+		} else if moving(acctest.Bounded(t), server.URL) {
+			t.Errorf("%q counts as one that moves partitions", body)
 		}
 		server.Close()
 		if moving(acctest.Bounded(t), server.URL) {
