@@ -172,10 +172,11 @@ func TestAccSwarmNodeDiesInTraining(t *testing.T) {
 	acctest.LoadTrainer(t, bed, trainerImage)
 	l := newSwarmLab(t, bed, "training")
 	w := newSwarmWorkspace(l)
+	// On a busy machine the last member starts long after the first one, which is not to have ended by then.
 	w.configure(l.wholeBed(1), l.group(fmt.Sprintf(`
   framework  = "tensorflow"
   image      = %q
-  args       = ["-steps", "200", "-step-interval", "50ms", "-log-every", "10"]
+  args       = ["-steps", "600", "-step-interval", "50ms", "-log-every", "10", "-connect-timeout", "10m"]
   roles      = { ps = { replicas = 2, port = 8000 }, worker = { replicas = 10, port = 9000 } }
   completion = { when = "all" }
   wait_for   = "completed"
