@@ -301,9 +301,13 @@ func (n *Node) call(what string, argument, result any) error {
 	return nil
 }
 
-// start starts dockerd and waits until it answers.
+// lateContainerd is why dockerd ends where its containerd is not up within 15 s, as on a busy machine.
+const lateContainerd = "timeout waiting for containerd to start"
+
+// start starts dockerd, again where its containerd was late, and waits until it answers.
 func (n *Node) start(ctx context.Context) error {
-	if err := n.call("Start", []string{"dockerd", "--config-file", n.configuration()}, nil); err != nil {
+	command := []string{"dockerd", "--config-file", n.configuration()}
+	if err := n.call("Start", command, nil); err != nil {
 		return err
 	}
 	n.mu.Lock()
@@ -320,8 +324,13 @@ func (n *Node) start(ctx context.Context) error {
 		if err := n.call("Running", struct{}{}, &running); err != nil {
 			return err
 		}
-		if !running {
+		if !running && !strings.Contains(n.lastLines(errorTail, anyLine), lateContainerd) {
 			return fmt.Errorf("the engine of %s ended:\n%s", n.Name, n.log())
+		}
+		if !running {
+			if err := n.call("Start", command, nil); err != nil {
+				return err
+			}
 		}
 		select {
 		case <-look.C:
@@ -332,7 +341,9 @@ func (n *Node) start(ctx context.Context) error {
 }
 
 // log is the end of what the engine said.
-func (n *Node) log() string { return n.lastLines(logTail, func(string) bool { return true }) }
+func (n *Node) log() string { return n.lastLines(logTail, anyLine) }
+
+func anyLine(string) bool { return true }
 
 // errors is the end of what the engine said went wrong, but for what managers say each second while another one is
 // dead.
