@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// ErrEventsLost is returned where the engine's stream of events ended.
+// ErrEventsLost is returned when the engine's event stream ends.
 var ErrEventsLost = errors.New("the engine's events were lost; apply again to go on")
 
-// OutagePatience bounds how long a wait outlasts that an engine can't be asked: members go on without it, and a network
-// that is down for ten minutes is back then.
+// OutagePatience bounds how long a wait tolerates an unreachable engine: members keep running without it, and a
+// ten-minute network outage is over by then.
 const OutagePatience = 15 * time.Minute
 
-// Await returns after an event of an engine, or at a moment, if that is not the zero time.
+// Await returns after the next engine event, or at moment unless that is the zero time.
 func Await(ctx context.Context, events <-chan struct{}, moment time.Time) error {
 	var alarm <-chan time.Time
 	if !moment.IsZero() {

@@ -7,8 +7,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Decoded lists documents again and again, and decodes only those that have changed. It is for one goroutine. Whoever
-// is given a document shares it: nothing in it is to be changed.
+// Decoded lists documents repeatedly, and decodes only those that changed since the last call. It is not safe for
+// concurrent use, and callers share the documents: they must not modify them.
 type Decoded[T any, P domain.Document[T]] struct {
 	last map[string]decoded[T]
 }

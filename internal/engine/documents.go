@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Get returns the document of a name, or [ErrNotFound].
+// Get returns the document with this name, or [ErrNotFound].
 func Get[T any, P domain.Document[T]](ctx context.Context, s Store, name string) (doc T, err error) {
 	item, err := s.Get(ctx, Key{P(&doc).Kind(), name})
 	if err != nil {
@@ -23,7 +23,7 @@ func Cluster(ctx context.Context, s Store) (domain.ClusterDocument, error) {
 	return Get[domain.ClusterDocument](ctx, s, "")
 }
 
-// List returns all documents of a type by name. One that can't be read is an error, never left out.
+// List returns all documents of a type by name. An unreadable document is an error, never left out.
 func List[T any, P domain.Document[T]](ctx context.Context, s Store) (map[string]T, error) {
 	items, err := s.List(ctx, P(new(T)).Kind())
 	if err != nil {
@@ -56,16 +56,16 @@ func Put[T any, P domain.Document[T]](ctx context.Context, s Store, doc T) (T, e
 	return next, nil
 }
 
-// Delete removes the document of a name. Without one it does nothing.
+// Delete removes the document with this name. It does nothing if there is none.
 func Delete[T any, P domain.Document[T]](ctx context.Context, s Store, name string) error {
 	return s.Delete(ctx, Key{P(new(T)).Kind(), name})
 }
 
-// decode returns the document that an item holds.
+// decode returns the document that item holds.
 func decode[T any, P domain.Document[T]](item Item) (doc T, err error) {
 	err = json.Unmarshal(item.Data, &doc)
 	head := P(&doc).Head()
-	// What doesn't fit may be due to the version, which is worth more to know.
+	// Report the version even if decoding failed: a newer version may well be why the content doesn't fit.
 	if _, unfit := errors.AsType[*json.UnmarshalTypeError](err); (err == nil || unfit) && head.Version != domain.DocumentVersion {
 		err = fmt.Errorf("it has version %d, and this build reads version %d", head.Version, domain.DocumentVersion)
 	}

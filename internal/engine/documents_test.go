@@ -21,7 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// stored returns a store with a cluster, a group and a policy of it.
+// stored returns a store that holds a cluster, a group and a policy.
 func stored(t *testing.T) (*storetest.Memory, domain.GroupDocument) {
 	t.Helper()
 	s := &storetest.Memory{}
@@ -63,15 +63,15 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestUnreadableDocuments: what is no document of this build is an error that says where it is and why, in a list as
-// well.
+// TestUnreadableDocuments: a document that this build can't read is an error that names the place and the reason, in a
+// list too.
 func TestUnreadableDocuments(t *testing.T) {
 	s, group := stored(t)
 	for data, reason := range map[string]string{
 		`{"version":1,`:            "unexpected end",
 		`{"version":1,"counts":3}`: "counts",
 		`{"version":99}`:           "it has version 99, and this build reads version 1",
-		// What a later version has made of it is not what is wrong with it.
+		// The version is reported, rather than the field that a later version changed.
 		`{"counts":3,"version":99}`: "it has version 99",
 		`[]`:                        "it has version 0",
 	} {
@@ -93,7 +93,7 @@ func TestUnreadableDocuments(t *testing.T) {
 	_ = group
 }
 
-// TestContents: what is no document is told as it is.
+// TestContents: items that are not documents are returned as stored.
 func TestContents(t *testing.T) {
 	s, _ := stored(t)
 	note := domain.Kind{Name: "note", Noun: "note"}
@@ -108,7 +108,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestDecoded: documents are decoded again where they have changed, also by a deletion in between.
+// TestDecoded: documents are decoded again only after a change, including a deletion in between.
 func TestDecoded(t *testing.T) {
 	s, group := stored(t)
 	var groups engine.Decoded[domain.GroupDocument, *domain.GroupDocument]
@@ -122,7 +122,7 @@ func TestDecoded(t *testing.T) {
 	if again := list(); !maps.EqualFunc(first, again, func(a, b domain.GroupDocument) bool { return cmp.Equal(a, b) }) || len(first) != 1 {
 		t.Errorf("the groups are %+v, and then %+v", first, again)
 	}
-	list()["job"].Counts["worker"] = 7 // as the document is shared, this shows whether it is decoded anew
+	list()["job"].Counts["worker"] = 7 // the document is shared, so this shows whether it is decoded again
 	if list()["job"].Counts["worker"] != 7 {
 		t.Error("what has not changed is decoded anew")
 	}

@@ -10,29 +10,29 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Driver is how a program gets at the clusters of an engine.
+// Driver opens and finds clusters of one engine.
 type Driver struct {
-	// Open returns the engine of a cluster, without reaching out to it. The reference's own engine is not looked at.
+	// Open returns the engine of a cluster, without any I/O. It ignores the engine that the reference names.
 	Open func(cluster domain.ClusterRef, settings Settings) (Engine, error)
-	// Clusters returns the names of the clusters that are found at an endpoint, sorted; at an empty one, where the
-	// engine looks by default. Where there are none, it is [ErrNotFound] and says where it looked.
+	// Clusters returns the sorted names of the clusters at endpoint; for an empty endpoint, at the engine's default
+	// location. If there are none, the error is [ErrNotFound] and says where it looked.
 	Clusters func(ctx context.Context, endpoint string, settings Settings) ([]string, error)
-	// Endpoint says in words what an endpoint of the engine is, such as "state directory", and Lookup where clusters
-	// are looked for without one.
+	// Endpoint describes the engine's endpoint, such as "state directory", and Lookup where clusters are looked for
+	// without one.
 	Endpoint, Lookup string
-	// Schemes are those of the URLs that its endpoints may be.
+	// Schemes are the URL schemes that endpoints may have.
 	Schemes []string
-	// Default marks the one engine that is meant where none is named.
+	// Default marks the engine that is used when none is named.
 	Default bool
 }
 
 // Registry holds the known engines by name.
 type Registry map[string]Driver
 
-// Names returns the names of the engines, sorted.
+// Names returns the sorted names of the engines.
 func (r Registry) Names() []string { return slices.Sorted(maps.Keys(r)) }
 
-// Say says something of each engine in the order of Names, such as "state directory (process)".
+// Say joins a description of each engine, in the order of Names, such as "state directory (process)".
 func (r Registry) Say(of func(Driver) string) string {
 	var said []string
 	for _, name := range r.Names() {
@@ -41,7 +41,7 @@ func (r Registry) Say(of func(Driver) string) string {
 	return strings.Join(said, ", ")
 }
 
-// Default returns the name of the engine that is meant where none is named.
+// Default returns the name of the engine that is used when none is named.
 func (r Registry) Default() string {
 	for name, driver := range r {
 		if driver.Default {

@@ -10,21 +10,21 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Features are what only some engines can do with what a user declares.
+// Features are the declarable features that only some engines support.
 type Features struct {
-	// Endpoint: a cluster says where its engine is reached.
+	// Endpoint: a cluster can set its engine's endpoint.
 	Endpoint bool
-	// Roles, Availability, AdvertiseAddress and Socket are those of hosts.
+	// Roles, Availability, AdvertiseAddress and Socket: hosts have these attributes.
 	Roles, Availability, AdvertiseAddress, Socket bool
 	// Network: a cluster has a network of its own.
 	Network bool
-	// Pause: members can be halted, see [Pauser].
+	// Pause: members can be paused, see [Pauser].
 	Pause bool
-	// Containers: members and agents run from images, in containers of their own networks.
+	// Containers: members and agents run from images, in containers with networks of their own.
 	Containers bool
-	// Images: a member with an image runs in a container, in the network of its host; others are plain programs.
+	// Images: a member with an image runs in a container, in its host's network; others are plain programs.
 	Images bool
-	// UnitSettings: of a member's container, user, stop signal and ulimits hold for plain programs, too, which find
+	// UnitSettings: user, stop signal and ulimits of a member's container also apply to plain programs, which find
 	// configs and secrets in a folder of their own.
 	UnitSettings bool
 }
@@ -55,7 +55,7 @@ func (t Traits) CheckCluster(c domain.Cluster) domain.Problems {
 	return ps
 }
 
-// CheckResidents returns a problem at an attribute where an apply could not start the cluster's controller and agents.
+// CheckResidents returns a problem at an attribute if an apply could not start the cluster's controller and agents.
 func (t Traits) CheckResidents(at domain.Path) domain.Problems {
 	var ps domain.Problems
 	if t.NoResidents != "" {
@@ -77,8 +77,8 @@ func (t Traits) FilesOf(member, image string) string {
 	return t.FilesDir(member)
 }
 
-// CheckMember returns what the engine does not support of a member's specification: what the member would look for in
-// vain is an error, and what merely has no effect a warning.
+// CheckMember returns what the engine does not support in a member's specification: an error for what the member would
+// need and miss, a warning for what merely has no effect.
 func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	if t.InContainer(spec.Image) {
 		return t.checkContainer(spec)
@@ -122,7 +122,7 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	return ps
 }
 
-// plain are the members that have no container, in words.
+// plain describes the members that have no container.
 func (t Traits) plain() string {
 	if t.Supports.Images {
 		return "members without an image"
@@ -130,7 +130,7 @@ func (t Traits) plain() string {
 	return "its members"
 }
 
-// checkContainer returns the problems of a member in a container.
+// checkContainer returns the problems of a member that runs in a container.
 func (t Traits) checkContainer(spec domain.MemberSpec) (ps domain.Problems) {
 	at := domain.Path{"roles", domain.Key(spec.Role)}
 	if spec.WorkingDir != "" && !path.IsAbs(spec.WorkingDir) {

@@ -19,7 +19,7 @@ var (
 	}
 )
 
-// TestCheckCluster: what an engine does not support is refused in one sentence, at the attribute and with its value.
+// TestCheckCluster: an unsupported attribute is refused in one sentence, at its path and with its value.
 func TestCheckCluster(t *testing.T) {
 	host := func(h domain.Host) domain.Cluster { return domain.Cluster{Hosts: map[string]domain.Host{"a": h}} }
 	for path, test := range map[string]struct {
@@ -47,7 +47,7 @@ func TestCheckCluster(t *testing.T) {
 	}
 }
 
-// TestNoMetricsPort: an engine that needs no port says why, and what to do.
+// TestNoMetricsPort: an engine that can't set the port says why, and what to do.
 func TestNoMetricsPort(t *testing.T) {
 	cluster := domain.Cluster{Agent: domain.Agent{MetricsPort: 9465}}
 	if problems := plain.CheckCluster(cluster); len(problems) > 0 {
@@ -63,8 +63,7 @@ func TestNoMetricsPort(t *testing.T) {
 	}
 }
 
-// TestCheckMember: where there are no containers, what a member would look for in vain is refused, and what has no
-// effect is said.
+// TestCheckMember: without containers, settings that a member needs are refused, and those without effect are warnings.
 func TestCheckMember(t *testing.T) {
 	for name, test := range map[string]struct {
 		change  func(s *domain.MemberSpec)
@@ -104,7 +103,7 @@ func TestCheckMember(t *testing.T) {
 	}
 }
 
-// TestUnitSettings: of a container's settings, some hold for plain programs where these are units.
+// TestUnitSettings: some of a container's settings also apply to plain programs if these are units.
 func TestUnitSettings(t *testing.T) {
 	spec := domain.MemberSpec{Role: "worker", Command: []string{"/bin/true"}}
 	spec.Container = domain.Container{User: "ops", StopSignal: "SIGINT", Ulimits: map[string]domain.Ulimit{"memlock": {Soft: -1, Hard: -1}}}
@@ -117,13 +116,13 @@ func TestUnitSettings(t *testing.T) {
 	}
 }
 
-// TestCredentials: configs and secrets are files in a container, and files of one folder where there is none.
+// TestCredentials: configs and secrets are files in a container; without one, files of one folder.
 func TestCredentials(t *testing.T) {
 	const role = `roles["worker"].`
 	for name, test := range map[string]struct {
 		container domain.Container
 		env       map[string]string
-		// units and containers are where there is a problem.
+		// units and containers are the paths of the expected problem.
 		units, containers string
 	}{
 		"by names": {
@@ -160,15 +159,15 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestImages: where images run beside plain programs, it is a member's image that decides what it can have, and where
-// it finds its files.
+// TestImages: if images run beside plain programs, the member's image decides what it can have, and where it finds its
+// files.
 func TestImages(t *testing.T) {
 	const role = `roles["worker"].`
 	for name, test := range map[string]struct {
 		container  domain.Container
 		mount      domain.Mount
 		workingDir string
-		// image and plain say where there is a problem with an image, and without one.
+		// image and plain are the paths of the expected problem with an image and without one.
 		image, plain string
 	}{
 		"nothing":                {},

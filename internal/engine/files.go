@@ -8,48 +8,48 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// FileStore is implemented by engines that bring files to their hosts. What comes to them is a version, known by its
-// digest, and never changed: another content is another version, in another folder.
+// FileStore is implemented by engines that bring files to their hosts. Files come as versions, identified by their
+// digest and immutable: other content is another version in another folder.
 type FileStore interface {
 	// FilesPath returns the folder of a version, the same on every host. It does no I/O.
 	FilesPath(digest string) string
-	// FindFiles returns the versions that hosts have, by host, looked at in a number of requests that doesn't depend on
-	// the number of versions or files. A cluster that is not there is [ErrNotFound]; a host that can't be looked at is
-	// an error, unless it is known to be down.
+	// FindFiles returns the versions that hosts have, by host, in a number of requests that doesn't depend on the
+	// number of versions or files. A missing cluster is [ErrNotFound]; a host that can't be asked is an error, unless
+	// it is known to be down.
 	FindFiles(ctx context.Context) (map[string]HostFiles, error)
-	// ProvideFiles sees to it that all hosts that are not known to be down have a version, whole. It appears at once,
-	// or not at all; in one that was there, what is amiss is mended in place.
+	// ProvideFiles ensures that all hosts not known to be down have a complete copy of a version. A new version appears
+	// atomically; in an existing one, damaged files are repaired in place.
 	ProvideFiles(ctx context.Context, spec FilesSpec) error
-	// RemoveFiles removes versions from all hosts that are not known to be down, but for those that the specification
-	// of a member refers to, whether it runs or is to. Those that are not there are left alone.
+	// RemoveFiles removes versions from all hosts not known to be down, except those that the specification of a
+	// running or stopped member refers to. Missing ones are ignored.
 	RemoveFiles(ctx context.Context, digests []string) error
 }
 
 // HostFiles are the versions on a host.
 type HostFiles struct {
-	// Versions are by digest what is amiss with each, nothing where it is whole.
+	// Versions maps each version's digest to its damaged files, none if it is intact.
 	Versions map[string][]Amiss
-	// Away tells that the host is down, so that nothing is known of what it has.
+	// Away means that the host is down, so that its versions are unknown.
 	Away bool
 }
 
-// Amiss is a file that is not as it should be.
+// Amiss is a missing or damaged file.
 type Amiss struct {
 	Path string `json:"path"`
-	// Missing tells that it isn't there, rather than another.
+	// Missing means that the file does not exist, rather than having other content.
 	Missing bool `json:"missing,omitempty"`
 }
 
 // FilesSpec is a version that hosts should have.
 type FilesSpec struct {
 	Tree domain.FileTree
-	// Content reads the regular files as a tar archive, in any order. It is called once a host at most. Each file has
-	// to be checked by its digest in the tree; of several of one name, the one that has it is meant.
+	// Content reads the regular files as a tar archive, in any order. It is called at most once per host. Each file has
+	// to be checked against its digest in the tree; of several with the same name, the one that matches is used.
 	Content func() (io.ReadCloser, error)
 }
 
-// Files returns the store of an engine's files, or an error where it brings none. An engine around another one tells
-// which by a method Unwrap.
+// Files returns the engine's file store, or an error if it has none. It looks through wrapping engines by their method
+// Unwrap.
 func Files(e Engine) (FileStore, error) {
 	switch i := e.(type) {
 	case readingOnce:
@@ -70,7 +70,7 @@ func Files(e Engine) (FileStore, error) {
 	return store, nil
 }
 
-// interceptedFiles is the store of an engine whose calls are intercepted.
+// interceptedFiles is the file store of an engine whose calls are intercepted.
 type interceptedFiles struct {
 	store FileStore
 	calls intercepted

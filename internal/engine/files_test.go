@@ -15,7 +15,7 @@ func (storing) FindFiles(context.Context) (map[string]HostFiles, error) {
 func (storing) ProvideFiles(context.Context, FilesSpec) error { return errStore }
 func (storing) RemoveFiles(context.Context, []string) error   { return errStore }
 
-// around is an engine around another one.
+// around wraps another engine.
 type around struct{ Engine }
 
 func (a around) Unwrap() Engine { return a.Engine }

@@ -5,14 +5,14 @@ import (
 	"fmt"
 )
 
-// Forgetter is implemented by engines that clean hosts which leave a cluster, and so have to be told of one that is
-// gone.
+// Forgetter is implemented by engines that clean up hosts which leave a cluster, and so have to be told if one is gone.
 type Forgetter interface {
-	// Forget has a host that can't be reached leave the cluster without being cleaned, when it is taken out of that.
+	// Forget makes the cluster take out an unreachable host without cleaning it up, once it is removed from the
+	// configuration.
 	Forget(ctx context.Context, host string) error
 }
 
-// Forget has a host that is gone for good be forgotten, see [Forgetter].
+// Forget makes an engine forget a host that is gone for good, see [Forgetter].
 func Forget(ctx context.Context, e Engine, host string) error {
 	forgetter, ok := e.(Forgetter)
 	if !ok {

@@ -11,16 +11,15 @@ import (
 
 // ImageStore is implemented by engines whose hosts keep images to run members from.
 type ImageStore interface {
-	// FindImage returns the images that the hosts of the cluster have under a name, by host; hosts without one are left
-	// out. A cluster that is not there is [ErrNotFound]; a host that can't be looked at is an error, unless it is known
-	// to be down.
+	// FindImage returns the images that the cluster's hosts have under a name, by host; hosts without one are left out.
+	// A missing cluster is [ErrNotFound]; a host that can't be asked is an error, unless it is known to be down.
 	FindImage(ctx context.Context, name string) (map[string]Image, error)
-	// ProvideImage sees to it that all hosts of the cluster have an image under its name, the same one, and returns it
-	// as they have it. A host that has another under that name is an [*ImageTakenError], unless the image replaces
-	// that; then nothing was changed on any host.
+	// ProvideImage ensures that all hosts of the cluster have the same image under its name, and returns it as they
+	// have it. If a host has another image under that name, the error is an [*ImageTakenError], unless the spec
+	// replaces that image; nothing was changed on any host then.
 	ProvideImage(ctx context.Context, spec ImageSpec) (map[string]Image, error)
-	// RemoveImage takes the name away from an image on the hosts that have it, and with its last name the image. It
-	// returns by host why the name was left: it is in use there, or another image's.
+	// RemoveImage removes the name from an image on the hosts that have it, and the image with its last name. It
+	// returns, by host, why a name was left: it is in use there, or belongs to another image.
 	RemoveImage(ctx context.Context, name, id string) (left map[string]string, err error)
 }
 
@@ -30,26 +29,25 @@ type Image struct {
 	ID string
 	// Content is the content digest, the same on every host.
 	Content string
-	// Digests are the image's names with the digests that registries have it under, where it came from one.
+	// Digests are the image's names with registry digests, if it came from a registry.
 	Digests []string
 	// Source is the digest of what Trainyard built it from for this cluster; empty for other images.
 	Source string
-	// Away tells that the host is down, so that nothing is known of what it has.
+	// Away means that the host is down, so that its images are unknown.
 	Away bool
 }
 
-// Is reports whether it is the image with this content, this ID or this name with a digest.
+// Is reports whether the image has this content digest, this ID or this name with a digest.
 func (i Image) Is(id string) bool {
 	return id != "" && (i.Content == id || i.ID == id) || slices.Contains(i.Digests, id)
 }
 
-// ImageSpec is an image that hosts should have. It is loaded from an archive or built; where neither is given, it is
-// pulled.
+// ImageSpec is an image that hosts should have. It is loaded from an archive or built; without either, it is pulled.
 type ImageSpec struct {
 	Name string
-	// ID is what [ImageID] will return of it, where that is known.
+	// ID is what [ImageID] will return for it, if that is known.
 	ID string
-	// Archive reads the image, whose ID has to be known, as a docker-archive without references. It is called once a
+	// Archive reads the image, whose ID has to be known, as a docker-archive without references. It is called once per
 	// host.
 	Archive func() (io.ReadCloser, error)
 	Build   *ImageBuild
@@ -59,24 +57,24 @@ type ImageSpec struct {
 
 // ImageBuild is how an image is built on a host.
 type ImageBuild struct {
-	// Context reads the folder that the Dockerfile copies from as a tar archive, and Dockerfile is its path in there.
+	// Context reads the build context as a tar archive, and Dockerfile is a path in it.
 	Context    func() (io.ReadCloser, error)
 	Dockerfile string
-	// Target is the stage that is built, empty for the last, and Args are the values of ARG instructions.
+	// Target is the stage to build, empty for the last, and Args are the values of ARG instructions.
 	Target string
 	Args   map[string]string
 	// Bases are the images of FROM and COPY --from. The building host gets the credentials of their registries.
 	Bases []string
-	// Source is the digest of all that. What was built from the same is not built again.
+	// Source is the digest of all that. An image built from the same source is not built again.
 	Source string
 }
 
 // ImageTakenError is returned for a name that hosts have for other images.
 type ImageTakenError struct {
 	Name string
-	// Wanted is what should have the name; empty where that is not known yet.
+	// Wanted is the image that should have the name; empty if that is not known yet.
 	Wanted string
-	// Taken are the IDs of what has it, by host.
+	// Taken are the IDs of the images that have it, by host.
 	Taken map[string]string
 }
 
@@ -90,7 +88,7 @@ func (e *ImageTakenError) Error() string {
 		e.Name, listImages(e.Taken), wanted, e.Name)
 }
 
-// listImages says which images hosts have.
+// listImages formats which images hosts have.
 func listImages(ids map[string]string) string {
 	var hosts []string
 	for _, host := range slices.Sorted(maps.Keys(ids)) {
@@ -99,8 +97,8 @@ func listImages(ids map[string]string) string {
 	return strings.Join(hosts, ", ")
 }
 
-// ImageID returns what identifies an image on all hosts that have it: its content digest, or the registry digest that
-// they share if their platforms have images of their own. Hosts with different images are an error.
+// ImageID returns what identifies an image on all hosts that have it: its content digest, or the registry digest they
+// share if their platforms have images of their own. If hosts have different images, that is an error.
 func ImageID(name string, found map[string]Image) (string, error) {
 	found = maps.Clone(found)
 	maps.DeleteFunc(found, func(_ string, image Image) bool { return image.Away })
@@ -145,7 +143,7 @@ func CommonDigest(digests [][]string) string {
 	return ""
 }
 
-// Images returns the store of an engine's images, or an error where its hosts keep none.
+// Images returns the engine's image store, or an error if its hosts keep no images.
 func Images(e Engine) (ImageStore, error) {
 	switch i := e.(type) {
 	case readingOnce:
@@ -166,7 +164,7 @@ func Images(e Engine) (ImageStore, error) {
 	return store, nil
 }
 
-// interceptedImages is the store of an engine whose calls are intercepted.
+// interceptedImages is the image store of an engine whose calls are intercepted.
 type interceptedImages struct {
 	store ImageStore
 	calls intercepted

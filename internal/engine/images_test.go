@@ -16,7 +16,7 @@ func TestImageID(t *testing.T) {
 	for name, test := range map[string]struct {
 		found map[string]Image
 		want  string
-		says  []string // of the error
+		says  []string // what the error contains
 	}{
 		"one host":                   {found: map[string]Image{"a": other}, want: "sha256:other"},
 		"the same on all":            {found: map[string]Image{"a": amd, "b": amd}, want: "sha256:amd"},
@@ -69,7 +69,7 @@ type imageless struct{ Engine }
 
 func (imageless) Traits() Traits { return Traits{Name: "process"} }
 
-// storing is an engine with images, none of which work.
+// storing is an engine with stores for images and files, of which no call works.
 type storing struct{ imageless }
 
 var errStore = errors.New("no such disk")

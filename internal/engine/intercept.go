@@ -7,16 +7,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Call is a call of an engine.
+// Call is a call to an engine.
 type Call struct {
-	// Name is the method's, for a [Store] with the kind of the items: "Start", "Put group".
+	// Name is the method's name, for a [Store] with the kind of the items: "Start", "Put group".
 	Name string
 	// Changes reports whether the call may change something.
 	Changes bool
 }
 
-// Interceptor sees every call of an engine that does I/O: it is given what is called and the call itself, and returns
-// what the caller gets as error. It need not make the call.
+// Interceptor sees every call to an engine that does I/O. It decides whether to make the call, by do, and returns the
+// error that the caller gets.
 type Interceptor func(ctx context.Context, call Call, do func() error) error
 
 // Intercept returns an engine whose calls go through an interceptor.
@@ -25,7 +25,7 @@ func Intercept(e Engine, interceptor Interceptor) Engine {
 }
 
 type intercepted struct {
-	// engine is not embedded: a method that is not intercepted does not compile.
+	// engine is not embedded, so that a method without interception does not compile.
 	engine    Engine
 	intercept Interceptor
 }
@@ -48,7 +48,7 @@ func changes[T any](ctx context.Context, i intercepted, name string, do func() (
 	return result, err
 }
 
-// acts makes a call that may change something and returns nothing.
+// acts makes a call that may change something and returns only an error.
 func (i intercepted) acts(ctx context.Context, name string, do func() error) error {
 	return i.intercept(ctx, Call{Name: name, Changes: true}, do)
 }

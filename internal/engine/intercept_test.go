@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestInterceptSeesAllCalls: each method that takes a context is seen before it reaches the engine, and no two look the
-// same. Those that change nothing are listed once more here, as a mistake in a declaration would have deaths go
+// TestInterceptSeesAllCalls: each method that takes a context is seen before it reaches the engine, and under a name of
+// its own. Read-only calls are listed once more here: a wrong declaration would leave crashes of a changing call
 // untested.
 func TestInterceptSeesAllCalls(t *testing.T) {
 	reads := []string{
@@ -45,7 +45,7 @@ func TestInterceptSeesAllCalls(t *testing.T) {
 			}
 			before := len(seen)
 			results := reflect.ValueOf(of).MethodByName(method.Name).Call(arguments)
-			if err := results[len(results)-1].Interface(); len(seen) != before+1 || err != stop { //nolint:errorlint // the very one
+			if err := results[len(results)-1].Interface(); len(seen) != before+1 || err != stop { //nolint:errorlint // exactly this one
 				t.Errorf("%s makes %d calls, and returns %v", method.Name, len(seen)-before, err)
 			}
 		}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Once returns a function that reads once. Who asks while it reads gets what comes of that, and what failed is read
-// again.
+// Once returns a function that reads once and shares the result with concurrent callers. A failed read is repeated by
+// the next call.
 func Once[T any](read func(ctx context.Context) (T, error)) func(ctx context.Context) (T, error) {
 	type reading struct {
 		done  chan struct{}

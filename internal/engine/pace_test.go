@@ -21,7 +21,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestRestEnds: a rest is bounded, however long the look took, and ends with its context.
+// TestRestEnds: a pause is bounded, however long the poll took, and ends with its context.
 func TestRestEnds(t *testing.T) {
 	engine.WaitPace.Rest(t.Context(), time.Time{})
 	ended, cancel := context.WithCancel(t.Context())

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// Pauser is implemented by engines that can halt members: they keep what they have, memory and GPUs included, and do
+// Pauser is implemented by engines that can pause members: they keep what they have, memory and GPUs included, and do
 // nothing.
 type Pauser interface {
-	// Pause halts members that run, and Continue has them go on. Those that are not there, or are as asked for already,
-	// are left alone.
+	// Pause pauses running members, and Continue resumes them. Missing members, and those already in the requested
+	// state, are left alone.
 	Pause(ctx context.Context, names []string) error
 	Continue(ctx context.Context, names []string) error
 }
 
-// Pause halts members of an engine that can, see [Pauser].
+// Pause pauses members of an engine that supports it, see [Pauser].
 func Pause(ctx context.Context, e Engine, names []string) error {
 	pauser, ok := e.(Pauser)
 	if !ok {
@@ -23,11 +23,11 @@ func Pause(ctx context.Context, e Engine, names []string) error {
 	return pauser.Pause(ctx, names)
 }
 
-// Continue has halted members of an engine go on.
+// Continue resumes paused members of an engine.
 func Continue(ctx context.Context, e Engine, names []string) error {
 	pauser, ok := e.(Pauser)
 	if !ok {
-		return nil // it halts none
+		return nil // it pauses none
 	}
 	return pauser.Continue(ctx, names)
 }

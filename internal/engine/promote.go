@@ -7,11 +7,12 @@ import (
 
 // Promoter is implemented by engines that keep the store of a cluster on one of its hosts.
 type Promoter interface {
-	// Promote has the host at the engine's endpoint take the place of one that is down, and returns the names of both.
+	// Promote makes the host at the engine's endpoint the replacement of one that is down, and returns the names of
+	// both.
 	Promote(ctx context.Context) (from, to string, err error)
 }
 
-// Promote has another host keep the store of a cluster, see [Promoter].
+// Promote makes another host keep the store of a cluster, see [Promoter].
 func Promote(ctx context.Context, e Engine) (from, to string, err error) {
 	promoter, ok := e.(Promoter)
 	if !ok {

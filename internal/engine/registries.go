@@ -2,15 +2,15 @@ package engine
 
 import "context"
 
-// RegistryLoginKeeper is implemented by engines whose hosts pull images also while nobody is there who could log in to
+// RegistryLoginKeeper is implemented by engines whose hosts pull images also when nobody is there to log in to
 // registries.
 type RegistryLoginKeeper interface {
-	// KeepRegistryLogins stores what is at hand to be shown to the registries of images, for members of a group or
-	// sweep that are started from now on. Of a registry for which nothing is at hand, what was stored before stays.
+	// KeepRegistryLogins stores the available credentials for the registries of images, for members of a group or sweep
+	// that are started from now on. For a registry without available credentials, those stored before stay.
 	KeepRegistryLogins(ctx context.Context, group string, images []string) error
 }
 
-// KeepRegistryLogins stores what registries are shown for the images of a group or sweep, on engines that need it.
+// KeepRegistryLogins stores credentials for the images of a group or sweep, on engines that need it.
 func KeepRegistryLogins(ctx context.Context, e Engine, group string, images []string) error {
 	keeper, ok := e.(RegistryLoginKeeper)
 	if !ok || len(images) == 0 {

@@ -8,7 +8,7 @@ import (
 // Secret is a text that doesn't print: not by any verb of fmt, in no log, not as JSON. Its value is string(secret).
 type Secret string
 
-// String returns a placeholder, and nothing for an empty secret.
+// String returns a placeholder, or nothing for an empty secret.
 func (s Secret) String() string {
 	if s == "" {
 		return ""
@@ -16,11 +16,11 @@ func (s Secret) String() string {
 	return "(redacted)"
 }
 
-// Format prints what String returns, whatever the verb.
+// Format prints the result of String, whatever the verb.
 func (s Secret) Format(f fmt.State, _ rune) {
-	// A failed write is the printer's to notice.
+	// The printer notices a failed write.
 	_, _ = io.WriteString(f, s.String())
 }
 
-// MarshalText returns what String does, for logs and JSON.
+// MarshalText returns the result of String, for logs and JSON.
 func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }

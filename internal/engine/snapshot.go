@@ -24,13 +24,13 @@ func (r readingOnce) List(ctx context.Context, kind domain.Kind) ([]Item, error)
 	return r.store.List(ctx, kind)
 }
 
-// ReadOnce returns a store of which each item, and each list of a kind, is read once. What fails is read again; writes
-// go to the store itself, and make no difference to what was read.
+// ReadOnce returns a store that reads each item, and each list of a kind, once. Failed reads are repeated; writes go to
+// the underlying store and don't change what was read.
 func ReadOnce(s Store) Store {
 	return &onceStore{Store: s, lists: map[domain.Kind]listing{}, items: map[Key]listing{}}
 }
 
-// listing reads items; one that is not there makes none.
+// listing reads the items of a kind, or a single item.
 type listing = func(ctx context.Context) ([]Item, error)
 
 type onceStore struct {
@@ -53,8 +53,8 @@ func (s *onceStore) List(ctx context.Context, kind domain.Kind) ([]Item, error) 
 	return read(ctx)
 }
 
-// Get returns an item: of kinds that plans list, from the list, as whoever reads one of them needs the others, too. If
-// one of those can't be read, it is read by itself.
+// Get returns an item. Kinds that plans list are looked up in the list, as readers of one item need the others too; if
+// the list can't be read, the item is read by itself.
 func (s *onceStore) Get(ctx context.Context, key Key) (Item, error) {
 	if key.Kind.Planned && key.Kind != domain.ClusterKind {
 		if items, err := s.List(ctx, key.Kind); err == nil {

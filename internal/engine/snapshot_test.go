@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 )
 
-// counting counts the reads of a store, fails as long as it is broken, and lists nothing as long as it is unlisted.
+// counting counts the reads of a store. All reads fail while it is broken, and lists fail while it is unlisted.
 type counting struct {
 	engine.Store
 	reads            []string
@@ -34,7 +34,7 @@ func (c *counting) List(ctx context.Context, kind domain.Kind) ([]engine.Item, e
 	return c.Store.List(ctx, kind)
 }
 
-// TestReadOnce: each item and each list is read once; writes go to the store, on top of what it has.
+// TestReadOnce: each item and each list is read once; writes go to the store, based on its own revision.
 func TestReadOnce(t *testing.T) {
 	ctx := t.Context()
 	memory, group := stored(t)
@@ -71,7 +71,7 @@ func TestReadOnce(t *testing.T) {
 	}
 }
 
-// TestReadOnceBesideUnreadable: a group is read, and can be destroyed, though another one can't be.
+// TestReadOnceBesideUnreadable: a group can be read, and destroyed, though another one is unreadable.
 func TestReadOnceBesideUnreadable(t *testing.T) {
 	memory, _ := stored(t)
 	store := &counting{Store: memory, unlisted: &engine.CorruptError{Where: "another group", Err: errors.New("cut off")}}

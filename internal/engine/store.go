@@ -9,29 +9,29 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Store keeps what was decided about a cluster, and what is remembered of it. It knows nothing of what the items hold;
-// typed access to those that are documents is by [Get], [List], [Put] and [Delete].
+// Store keeps what was decided about a cluster, and what is remembered of it. It does not interpret the items; typed
+// access to those that are documents is by [Get], [List], [Put] and [Delete].
 type Store interface {
 	// Get returns an item, or [ErrNotFound].
 	Get(ctx context.Context, key Key) (Item, error)
-	// List returns all items of a kind, in no order. One that can't be read is an error, never left out.
+	// List returns all items of a kind, unordered. An unreadable item is an error, never left out.
 	List(ctx context.Context, kind domain.Kind) ([]Item, error)
-	// Put stores an item and returns it with its new revision. Its Revision must be the stored one's (0 where there is
-	// none), else [ErrConflict] is returned. Without the cluster's item, any other is [ErrNotFound].
+	// Put stores an item and returns it with its new revision. Its Revision must be the stored one (0 if there is
+	// none), otherwise the error is [ErrConflict]. Without the cluster's item, any other is [ErrNotFound].
 	Put(ctx context.Context, item Item) (Item, error)
-	// Delete removes an item; with the cluster's all others, before it. Without one it does nothing.
+	// Delete removes an item; with the cluster's, all others first. It does nothing if there is none.
 	Delete(ctx context.Context, key Key) error
 }
 
 // Key identifies an item of a cluster.
 type Key struct {
 	Kind domain.Kind
-	// Name is of lower-case letters, digits and hyphens, in one or two parts with a slash between them; empty for the
+	// Name consists of lower-case letters, digits and hyphens, in one or two parts separated by a slash; empty for the
 	// cluster's item.
 	Name string
 }
 
-// String returns what the item is called in an error, such as `GPU pool "a40"`.
+// String returns what errors call the item, such as `GPU pool "a40"`.
 func (k Key) String() string {
 	if k.Name == "" {
 		return k.Kind.Noun
@@ -44,13 +44,13 @@ type Item struct {
 	Key
 	// Revision counts the writes.
 	Revision int
-	// Data is shared by all who read the item: it is not to be changed.
+	// Data is shared by all readers of the item and must not be modified.
 	Data []byte
-	// Where is the file or object that holds it, for errors about its content. A store sets it.
+	// Where is the file or object that holds it, for errors about its content. The store sets it.
 	Where string
 }
 
-// Contents returns what the items of a kind hold, by name.
+// Contents returns the data of a kind's items, by name.
 func Contents(ctx context.Context, s Store, kind domain.Kind) (map[string][]byte, error) {
 	items, err := s.List(ctx, kind)
 	if err != nil {
@@ -65,7 +65,7 @@ func Contents(ctx context.Context, s Store, kind domain.Kind) (map[string][]byte
 
 var itemName = regexp.MustCompile(`^[a-z0-9-]{1,63}(/[a-z0-9-]{1,63})?$`)
 
-// Check returns an error where an item can't be stored by an engine with these traits.
+// Check returns an error if an engine with these traits can't store the item.
 func (i Item) Check(traits Traits) error {
 	most := min(cmp.Or(i.Kind.MaxBytes, len(i.Data)), cmp.Or(traits.MaxItem, len(i.Data)))
 	switch {

@@ -2,8 +2,8 @@ package engine
 
 import "cmp"
 
-// systems are the operating systems that Go has another name for.
+// systems are the names of operating systems that Go calls otherwise.
 var systems = map[string]string{"linux": "Linux", "darwin": "macOS", "windows": "Windows"}
 
-// System returns what people call an operating system, by Go's name for it.
+// System returns the common name of an operating system, given Go's.
 func System(goos string) string { return cmp.Or(systems[goos], goos) }

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// The windows of time over which hosts tell what they use: no shorter than the time between two samples, and no longer
-// than they are remembered.
+// The window over which hosts report usage: at least the time between two samples, at most the time that samples are
+// kept.
 const (
 	ShortestWindow = time.Second
 	LongestWindow  = 10 * time.Minute
@@ -24,61 +24,61 @@ type Usage struct {
 	// GPUs are by UUID.
 	GPUs    map[string]GPUUsage
 	Members map[string]MemberUsage
-	// Roles are the names of groups' roles, sorted, those without members among them; nil as long as only what was told
-	// is known.
+	// Roles are the sorted names of the groups' roles, including those without members; nil until [Usage.Expected] adds
+	// them.
 	Roles map[string][]string
 }
 
-// HostUsage is what is used of a host; what is not known has no values, and Reason says why.
+// HostUsage is what is used of a host; unknown measures have no values, and Reason says why.
 type HostUsage struct {
-	CPUs           domain.Measure // processors busy, 0 to the host's number of them
+	CPUs           domain.Measure // busy processors, 0 to the host's number of them
 	MemoryMiB      domain.Measure // memory in use
-	Load           domain.Measure // processes that run or wait to, the mean of a minute
-	DiskMiB        domain.Measure // space in use of the file system that holds what its agent writes
-	ReceivedBps    domain.Measure // bytes that its network interfaces received, and sent, in a second
+	Load           domain.Measure // processes that run or wait to run, averaged over a minute
+	DiskMiB        domain.Measure // used space of the file system that its agent writes to
+	ReceivedBps    domain.Measure // bytes per second that its network interfaces received, and sent
 	SentBps        domain.Measure
 	TotalCPUs      float64
 	TotalMemoryMiB int64
 	TotalDiskMiB   int64
 	SampledAt      time.Time
 	Reason         string
-	// GPUsReason says why it is not known which GPUs it has; empty where it is.
+	// GPUsReason says why its GPUs are unknown; empty if they are known.
 	GPUsReason string
 }
 
-// GPUUsage is what is used of a GPU; what is not known has no values, and Reason says why.
+// GPUUsage is what is used of a GPU; unknown measures have no values, and Reason says why.
 type GPUUsage struct {
-	// Host has it. Of hosts that share a machine, it is the first.
+	// Host is the host that has it; if several hosts share a machine, the first of them.
 	Host           string
 	TotalMemoryMiB int64
-	Utilisation    domain.Measure // how much of the time it was working, in percent
+	Utilisation    domain.Measure // share of the time in which it was working, in percent
 	MemoryMiB      domain.Measure // memory in use
 	TemperatureC   domain.Measure
 	PowerW         domain.Measure
-	// Members use it; nil where that is not known.
+	// Members are the members that use it; nil if unknown.
 	Members   []string
 	SampledAt time.Time
 	Reason    string
 }
 
-// MemberUsage is what a member uses in all its processes; what is not known has no values, and Reason says why.
+// MemberUsage is what a member uses in all its processes; unknown measures have no values, and Reason says why.
 type MemberUsage struct {
 	// Group, Role, Host and State are those of the member.
 	Group, Role, Host string
 	State             domain.State
 
-	CPUs         domain.Measure // processors busy
+	CPUs         domain.Measure // busy processors
 	MemoryMiB    domain.Measure // resident memory
 	GPUMemoryMiB domain.Measure // memory on the GPUs of its host
-	ReceivedBps  domain.Measure // bytes that it received, and sent, in a second
+	ReceivedBps  domain.Measure // bytes per second that it received, and sent
 	SentBps      domain.Measure
 	SampledAt    time.Time
 	Reason       string
-	// TrafficReason says why it is not known what it receives and sends, which is so on many hosts, where all else is.
+	// TrafficReason says why its network traffic is unknown, which is so on many hosts where all else is known.
 	TrafficReason string
 }
 
-// WhyNoTraffic says why it is not known what the member receives and sends; empty where it is.
+// WhyNoTraffic returns why the member's network traffic is unknown; empty if it is known.
 func (u MemberUsage) WhyNoTraffic() string {
 	if u.ReceivedBps.Last != nil && u.SentBps.Last != nil {
 		return ""
@@ -90,14 +90,14 @@ func (u MemberUsage) WhyNoTraffic() string {
 	return cmp.Or(why, "what it receives and sends was not known at the last look")
 }
 
-// Of returns what was sampled of a member as that of the one that was observed.
+// Of returns the usage with the group, role, host and state of the observed member.
 func (u MemberUsage) Of(o domain.Observed) MemberUsage {
 	u.Group, u.Role, u.Host, u.State = o.Group, o.Role, o.Host, o.State
 	return u
 }
 
-// Expected returns the usage with an entry for each device of a pool and each member of a group that nobody told of, so
-// that what is missing is seen to be, and with the groups' roles.
+// Expected returns the usage with the groups' roles, and with an entry for each pool device and each group member that
+// nothing was reported for, so that missing ones are visible.
 func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[string]domain.GroupDocument) Usage {
 	u.GPUs, u.Members = maps.Clone(u.GPUs), maps.Clone(u.Members)
 	for _, pool := range pools {
@@ -125,9 +125,9 @@ func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[stri
 	return u
 }
 
-// SumUsage returns what the running ones of some members use together, sampled when the first of them was: sums of
-// their last values and means, and of their peaks (Max, P95), which bound those of the sum. Where it is not known of
-// one of them it is not known of all, and Reason names that one.
+// SumUsage returns the total usage of the running members, sampled when the first of them was: sums of their last
+// values and means, and of their peaks (Max, P95), which are upper bounds for those of the sum. A measure unknown for
+// one member is unknown for the sum, and Reason names that member.
 func SumUsage(members map[string]MemberUsage) MemberUsage {
 	var sum MemberUsage
 	running := 0
@@ -165,7 +165,7 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 	return sum
 }
 
-// add returns the sum of two measures; what is not known of one is not known of it.
+// add returns the sum of two measures; values unknown in either are unknown in the sum.
 func add(a, b domain.Measure) domain.Measure {
 	plus := func(a, b *float64) *float64 {
 		if a == nil || b == nil {
@@ -176,7 +176,7 @@ func add(a, b domain.Measure) domain.Measure {
 	return domain.Measure{Last: plus(a.Last, b.Last), Mean: plus(a.Mean, b.Mean), Max: plus(a.Max, b.Max), P95: plus(a.P95, b.P95)}
 }
 
-// GPUMemory returns the memory in MiB that an instance uses on the GPUs of its host; NaN where that is not known.
+// GPUMemory returns the memory in MiB that an instance uses on the GPUs of its host; NaN if unknown.
 func GPUMemory(instance string, found domain.HostGPUs) float64 {
 	if found.Unknown != "" {
 		return math.NaN()

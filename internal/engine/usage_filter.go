@@ -5,17 +5,16 @@ import (
 	"slices"
 )
 
-// UsageFilter says of what usage is asked for, by names. A list that is nil takes all, and an empty one none.
+// UsageFilter selects usage by names. A nil list selects everything, an empty one nothing.
 type UsageFilter struct {
-	// Hosts are those of hosts, GPUs and members, and GPUs are UUIDs.
+	// Hosts selects hosts, and GPUs and members by their host; GPUs selects UUIDs.
 	Hosts, GPUs []string
-	// Groups, Roles and Members are those of members.
+	// Groups, Roles and Members select members.
 	Groups, Roles, Members []string
 }
 
-// Only returns what of the usage passes a filter: what has each of the names that the filter asks for. GPUs and hosts
-// are of no group, so that groups, roles and members take none away; a role without members has none on a host, and
-// none of a name.
+// Only returns the usage that matches all of the filter's lists. GPUs and hosts belong to no group, so groups, roles
+// and members don't filter them; a role without members matches no filter by host or member.
 func (u Usage) Only(f UsageFilter) Usage {
 	passes := func(asked []string, name string) bool { return asked == nil || slices.Contains(asked, name) }
 	only := Usage{Hosts: maps.Clone(u.Hosts), GPUs: maps.Clone(u.GPUs), Members: maps.Clone(u.Members)}

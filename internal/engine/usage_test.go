@@ -92,7 +92,7 @@ func TestWhyNoTraffic(t *testing.T) {
 	}
 }
 
-// TestExpected: what should be there and nobody told of is shown, with the reason why nothing is known of it.
+// TestExpected: expected GPUs and members without a report are listed, with the reason why they are unknown.
 func TestExpected(t *testing.T) {
 	told := Usage{
 		Hosts:   map[string]HostUsage{"a": {}, "b": {GPUsReason: "no agent"}},

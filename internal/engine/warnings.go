@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// Warning is what a call has to say to a user though it did what it was asked for.
+// Warning is a message to the user from a call that succeeded.
 type Warning struct {
 	Summary, Detail string
 }
 
-// Warnings are those of the calls made with a context.
+// Warnings collects those of the calls made with a context.
 type Warnings struct {
 	mu      sync.Mutex
 	details map[string]string
@@ -20,14 +20,14 @@ type Warnings struct {
 
 type warningsKey struct{}
 
-// WithWarnings returns a context whose calls leave their warnings.
+// WithWarnings returns a context that collects the warnings of its calls.
 func WithWarnings(ctx context.Context) (context.Context, *Warnings) {
 	w := &Warnings{details: map[string]string{}}
 	return context.WithValue(ctx, warningsKey{}, w), w
 }
 
-// Warn leaves a warning with those of a context, in the place of an earlier one of the same summary. An empty detail
-// takes that back. Where nobody asks for warnings it does nothing.
+// Warn adds a warning to those of a context, in place of an earlier one with the same summary. An empty detail
+// withdraws it. It does nothing if the context collects no warnings.
 func Warn(ctx context.Context, w Warning) {
 	to, asked := ctx.Value(warningsKey{}).(*Warnings)
 	if !asked {
@@ -42,7 +42,7 @@ func Warn(ctx context.Context, w Warning) {
 	}
 }
 
-// All returns the warnings that stand, by their summaries.
+// All returns the current warnings, sorted by summary.
 func (w *Warnings) All() []Warning {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestWarnings: of warnings with one summary the last stands, until it is taken back.
+// TestWarnings: the last warning with a summary counts, until it is withdrawn.
 func TestWarnings(t *testing.T) {
 	engine.Warn(t.Context(), engine.Warning{Summary: "nobody", Detail: "asks"})
 	ctx, warnings := engine.WithWarnings(t.Context())

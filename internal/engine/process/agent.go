@@ -18,20 +18,19 @@ import (
 )
 
 const (
-	// agentPatience bounds what an agent may take that is run for one report: to open the driver of GPUs that nobody
-	// uses takes seconds.
+	// agentPatience bounds the run of an agent for a single report: opening the driver of idle GPUs takes seconds.
 	agentPatience = 30 * time.Second
-	// residentPatience bounds what the resident one may, and agentArrival what it takes to come to answer, which is
-	// looked for every agentLook.
+	// residentPatience bounds a request to the resident agent, agentArrival the time until a new one answers, and
+	// agentLook is how often that is checked.
 	residentPatience = 10 * time.Second
 	agentArrival     = 10 * time.Second
 	agentLook        = 50 * time.Millisecond
 )
 
-// agentSocket is where the resident agent answers.
+// agentSocket is the socket of the resident agent.
 func (e *Engine) agentSocket() string { return e.dir.Path("agent.sock") }
 
-// agentProgram is the file that agents are run from; "" where it is that of the residents themselves.
+// agentProgram is the program file of agents; "" if it is the residents' own.
 func (e *Engine) agentProgram() string {
 	if e.program.Agent != "" {
 		return e.program.Agent
@@ -50,8 +49,8 @@ func (e *Engine) programFile() string {
 	return supervisor.Executable()
 }
 
-// askAgent asks the resident agent for a report. Where none answers that knows the GPUs, as when the cluster has just
-// been made, one is run as a child of this process, and measures for a moment; brief is why.
+// askAgent asks the resident agent for a report. If none answers that knows the GPUs, for example in a new cluster, it
+// runs one as a child process that measures only for a moment; brief is the reason.
 func (e *Engine) askAgent(ctx context.Context, q telemetry.Query) (report telemetry.Report, brief string, err error) {
 	resident, err := e.askResident(ctx, q)
 	if err == nil && !resident.Starting || ctx.Err() != nil {
@@ -59,7 +58,7 @@ func (e *Engine) askAgent(ctx context.Context, q telemetry.Query) (report teleme
 	}
 	report, failed := e.runAgent(ctx)
 	if failed != nil && err == nil {
-		return resident, "", nil // which told of all but the GPUs
+		return resident, "", nil // it reported everything but the GPUs
 	}
 	why := "the agent has just been started"
 	if err != nil {
@@ -68,8 +67,8 @@ func (e *Engine) askAgent(ctx context.Context, q telemetry.Query) (report teleme
 	return report, "mean, max and p95 are of a moment, not of the window: " + why, failed
 }
 
-// askResident asks the resident agent. Nobody else knows of a window: for that, one is waited for that has just been
-// ordered.
+// askResident asks the resident agent. Nobody else can report on a window, so for that it waits for one that was just
+// started.
 func (e *Engine) askResident(ctx context.Context, q telemetry.Query) (telemetry.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, residentPatience)
 	defer cancel()
@@ -86,7 +85,7 @@ func (e *Engine) askResident(ctx context.Context, q telemetry.Query) (telemetry.
 	}
 }
 
-// agentArrives reports whether the resident agent was ordered so lately that it may yet come to answer.
+// agentArrives reports whether the resident agent was started so recently that it may still come up.
 func (e *Engine) agentArrives() bool {
 	ordered, err := os.Stat(e.dir.Document(statedir.Specs, agentMember))
 	return err == nil && time.Since(ordered.ModTime()) < agentArrival

@@ -21,16 +21,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestAskAgentThatStarts: while the resident agent has not found the GPUs yet, one is run that waits for them, and
-// measures for a moment; where that fails, what the resident knows is better than nothing. Who asks for a window waits
-// for a resident that has just been ordered.
+// TestAskAgentThatStarts: until the resident agent has found the GPUs, another is run that waits for them and measures
+// for a moment; if that fails, the resident's partial report is returned. A query for a window waits for a resident
+// that was just started.
 func TestAskAgentThatStarts(t *testing.T) {
 	const here, starting, run = `{"node": "resident"}`, `{"node": "resident", "starting": true}`, `echo '{"node": "run"}'`
 	for name, test := range map[string]struct {
 		// resident are its answers, of which the last is repeated.
 		resident         []string
 		run, want, brief string
-		// ordered is when it was, as far as that is known. In the future, it counts as lately all through the test.
+		// ordered is the time at which it was started, if known. A time in the future counts as recent throughout the test.
 		ordered time.Time
 	}{
 		"it stays":               {resident: []string{here}, run: "exit 1", want: "resident"},

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// BenchmarkApplyAndDestroy is one group from nothing to all its members running, and back.
+// BenchmarkApplyAndDestroy creates one group until all its members run, and destroys it.
 func BenchmarkApplyAndDestroy(b *testing.B) {
 	for _, members := range []int{6, 50, 200} {
 		b.Run(fmt.Sprint(members), func(b *testing.B) {

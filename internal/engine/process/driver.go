@@ -17,40 +17,39 @@ const Name = "process"
 
 // Program is what the supervisors and controllers of clusters are run from.
 type Program struct {
-	// File is the program's file; empty for that of the present process. Agent is that of the agent; empty for the
-	// program's neighbour, see [telemetry.AgentProgram].
+	// File is the program's file; empty for that of this process. Agent is the agent's file; empty for the one next to
+	// the program, see [telemetry.AgentProgram].
 	File, Agent string
-	// Version tells programs apart: residents of another version are replaced when a cluster is next changed. Members
-	// go on.
+	// Version distinguishes programs: residents of another version are replaced at the next change of the cluster,
+	// while members keep running.
 	Version string
 }
 
-// Site is how a cluster comes to run on a machine. The zero value is that of the machine that Terraform runs on.
+// Site describes the machine that a cluster runs on. The zero value is the machine that Terraform runs on.
 type Site struct {
-	// Supervise starts a supervisor that outlives this process, or does nothing where one runs. Without it, one is
-	// started as a process of its own.
+	// Supervise starts a supervisor that outlives this process, or does nothing if one runs. Without it, the supervisor
+	// is started as a separate process.
 	Supervise func(ctx context.Context) error
-	// Controller are the arguments by which the controller is told which engine it is of and where. Without them the
-	// engine is [Name].
+	// Controller are the arguments that give the controller its engine and endpoint. Without them the engine is [Name].
 	Controller []string
-	// Host is the name of this machine among the hosts of the cluster; empty where all of them are this machine.
+	// Host is the name of this machine among the hosts of the cluster; empty if all of them are this machine.
 	Host string
-	// Elsewhere tells that the controller runs on another host.
+	// Elsewhere means that the controller runs on another host.
 	Elsewhere bool
-	// Units tells that instances are units of systemd, by which agents know what they receive and send.
+	// Units means that instances are units of systemd, through which agents measure their network traffic.
 	Units bool
-	// Environment is what members take over, instead of what this process has.
+	// Environment is what members inherit instead of this process's environment.
 	Environment map[string]string
-	// Containers tells that members with an image are run from it, as containers.
+	// Containers means that members with an image run from it, as containers.
 	Containers bool
 }
 
-// described is the driver as far as it is the same on every operating system.
+// described is the part of the driver that is the same on every operating system.
 var described = engine.Driver{
 	Endpoint: "state directory", Lookup: "the provider's state_dir, else TRAINYARD_STATE_DIR, else the user's state folder", Default: true,
 }
 
-// refusing returns the driver for an operating system other than Linux, which opens no cluster and says why.
+// refusing returns the driver for an operating system other than Linux: every call fails with the reason.
 func refusing(goos string) engine.Driver {
 	var reason domain.Problems
 	reason.Add(domain.Path{"engine"}, "Engine not available on "+engine.System(goos),

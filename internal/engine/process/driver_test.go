@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestRefusing: on other operating systems than Linux, all that is asked of the engine is answered with the reason, at
-// the attribute that chooses it.
+// TestRefusing: on operating systems other than Linux, every call to the engine fails with the reason, at the attribute
+// that selects it.
 func TestRefusing(t *testing.T) {
 	for goos, name := range map[string]string{"darwin": "macOS", "windows": "Windows", "freebsd": "freebsd"} {
 		engines := engine.Registry{Name: refusing(goos)}

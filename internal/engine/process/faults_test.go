@@ -57,18 +57,18 @@ func TestKilledSupervisorIsReplaced(t *testing.T) {
 	pid := l.command("job-ps-0")
 	before := l.supervisor(0)
 	l.kill(before)
-	l.supervisor(before) // the controller sees to that
+	l.supervisor(before) // the controller restarts it
 	if again := l.command("job-ps-0"); again != pid {
 		t.Errorf("the member's process was %d and is %d", pid, again)
 	}
-	// The successor sees the end of what it did not start.
+	// The new supervisor notices the end of processes that it didn't start.
 	l.must(unix.Kill(l.command("job-chief-0"), unix.SIGTERM))
 	l.awaitState("job-chief-0", domain.StateCompleted)
 	l.awaitState("job-ps-0", domain.StateStopped)
 }
 
-// TestSupervisorDiesInAStart: a member whose supervisor died before it could note that it runs, runs, and is not
-// started once more.
+// TestSupervisorDiesInAStart: a member whose supervisor died before it recorded the start keeps running, and is not
+// started a second time.
 func TestSupervisorDiesInAStart(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))
@@ -91,7 +91,7 @@ func TestNothingIsLostWithoutAnybody(t *testing.T) {
 	l.must(l.Update(t.Context(), l.job("wait")))
 	chief, ps := l.command("job-chief-0"), l.command("job-ps-0")
 	supervisor, controller := l.supervisor(0), l.controller(0)
-	l.must(unix.Kill(supervisor, unix.SIGSTOP)) // neither may bring the other back
+	l.must(unix.Kill(supervisor, unix.SIGSTOP)) // neither may restart the other
 	l.kill(controller)
 	l.kill(supervisor)
 	l.must(unix.Kill(chief, unix.SIGTERM))
@@ -101,7 +101,7 @@ func TestNothingIsLostWithoutAnybody(t *testing.T) {
 		return err == nil && len(code) > 0
 	})
 
-	o := l.awaitState("job-chief-0", domain.StateCompleted) // a look brings the supervisor back
+	o := l.awaitState("job-chief-0", domain.StateCompleted) // observing the members restarts the supervisor
 	if o.ExitCode == nil || *o.ExitCode != 0 || o.Restarts != 0 {
 		t.Errorf("a member that completed unattended is %+v", o)
 	}
@@ -228,7 +228,8 @@ func TestCorruptDocuments(t *testing.T) {
 	}
 }
 
-// destroyUnlessCluster destroys the group; where the cluster's document is corrupt, that can be done without it.
+// destroyUnlessCluster destroys the group. If the cluster's document is corrupt, it only reads that, since the group
+// can be destroyed without it.
 func (l lab) destroyUnlessCluster(corrupt string) error {
 	if corrupt == "cluster" {
 		_, err := engine.Cluster(l.Context(), l)
@@ -257,7 +258,7 @@ func TestCorruptStateStartsNobodyTwice(t *testing.T) {
 		t.Errorf("the member of a corrupt state: %v", err)
 	}
 
-	// Moved away, as the error advises: what runs is found, and replaced.
+	// After moving the file away, as the error advises, the running process is found and replaced.
 	l.must(os.Remove(file))
 	l.eventually("the state to be written anew", func() bool {
 		_, err := os.Stat(file)
@@ -271,8 +272,8 @@ func TestCorruptStateStartsNobodyTwice(t *testing.T) {
 	alone()
 }
 
-// TestSpecificationsOfOneMoment: a clock of files may have ticked only once since the former specification was written,
-// and both may be of one size.
+// TestSpecificationsOfOneMoment: a new specification takes effect though its file has the same modification time and
+// size as the previous one's, as on a file system with coarse timestamps.
 func TestSpecificationsOfOneMoment(t *testing.T) {
 	l := newLab(t)
 	l.must(l.Update(t.Context(), l.job("wait")))
@@ -331,7 +332,7 @@ func TestWaitBringsResidentsBack(t *testing.T) {
 	}
 }
 
-// awaitApplied waits until the apply has come to where it only waits.
+// awaitApplied waits until the apply has made its changes and only waits.
 func (l lab) awaitApplied() {
 	l.Helper()
 	l.eventually("the apply to wait for the completion", func() bool {
@@ -384,7 +385,7 @@ func TestFullDisk(t *testing.T) {
 	if after.Revision != before.Revision {
 		t.Errorf("the document went from revision %d to %d", before.Revision, after.Revision)
 	}
-	// What is there can be destroyed even so.
+	// Destroying still works.
 	l.must(l.Destroy(t.Context(), "other"))
 	l.must(unix.Kill(chief, unix.SIGTERM))
 	l.eventually("the chief's end", func() bool {
@@ -417,7 +418,7 @@ func TestUnwritableStateDirectory(t *testing.T) {
 	}
 }
 
-// TestOrdinaryUser runs the conformance suite once more as a user without any rights.
+// TestOrdinaryUser runs the conformance suite again as an unprivileged user.
 func TestOrdinaryUser(t *testing.T) {
 	skipIfShort(t)
 	if os.Getuid() != 0 {
@@ -425,7 +426,7 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 	t.Parallel()
 	const nobody = 65534
-	home, err := os.MkdirTemp("", "trainyard-nobody-") //nolint:usetesting // the parent of a test's own folder is closed to others
+	home, err := os.MkdirTemp("", "trainyard-nobody-") //nolint:usetesting // the parent of t.TempDir is closed to other users
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,13 @@ import (
 
 var _ engine.FileStore = &Engine{}
 
-// content is where this machine has files, for all hosts of the cluster.
+// content is this machine's store of files, which serves all hosts of the cluster.
 func (e *Engine) content() filestore.Store { return filestore.Store{Dir: e.dir.Path(statedir.Content)} }
 
 // FilesPath returns the folder of a version.
 func (e *Engine) FilesPath(digest string) string { return e.content().Path(digest) }
 
-// FindFiles looks at the versions that are there.
+// FindFiles checks the versions on this machine.
 func (e *Engine) FindFiles(ctx context.Context) (map[string]engine.HostFiles, error) {
 	return e.foundFiles(ctx)
 }
@@ -51,7 +51,7 @@ func (e *Engine) findFiles(ctx context.Context) (map[string]engine.HostFiles, er
 	return found, nil
 }
 
-// ProvideFiles writes a version, or what is amiss with it.
+// ProvideFiles writes a version, or repairs its damaged files.
 func (e *Engine) ProvideFiles(ctx context.Context, spec engine.FilesSpec) error {
 	return e.content().Provide(ctx, spec.Tree, spec.Content)
 }
@@ -65,9 +65,9 @@ func (e *Engine) RemoveFiles(ctx context.Context, digests []string) error {
 	return e.content().Remove(ctx, slices.DeleteFunc(slices.Clone(digests), func(digest string) bool { return slices.Contains(used, digest) }))
 }
 
-// UsedFiles returns those of some versions that the specification of a member refers to.
+// UsedFiles returns the given versions that the specification of a member refers to.
 func (e *Engine) UsedFiles(digests []string) (used []string, err error) {
-	// In the order in which a specification goes through them, so that none is missed on its way.
+	// Staged before current, the order in which a specification moves, so that none is missed on the way.
 	for _, folder := range []string{statedir.Staged, statedir.Specs} {
 		names, err := e.dir.Names(folder)
 		if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// MissingFolders looks for folders of this machine.
+// MissingFolders checks folders of this machine.
 func (e *Engine) MissingFolders(_ context.Context, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
 	for _, folder := range folders {
 		_, err := os.Stat(folder.OnHost())
@@ -30,7 +30,7 @@ func (e *Engine) MissingFolders(_ context.Context, folders []domain.KeptFolder) 
 	return missing, nil
 }
 
-// ReadFolder reads a folder of this machine. Sockets and the like are left out.
+// ReadFolder reads a folder of this machine. Sockets and other special files are skipped.
 func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit engine.FolderVisitor) error {
 	root := folder.OnHost()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -54,7 +54,7 @@ func (e *Engine) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 	return err
 }
 
-// visitFile hands over a file or folder. What went meanwhile, as a program that runs may remove it, is left out.
+// visitFile passes on a file or folder. One that disappears meanwhile is skipped, as a running program may remove it.
 func visitFile(path, name string, entry fs.DirEntry, visit engine.FolderVisitor) error {
 	info, err := entry.Info()
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() && info.Mode().Type()&^fs.ModeSymlink != 0 {
@@ -85,11 +85,11 @@ func visitFile(path, name string, entry fs.DirEntry, visit engine.FolderVisitor)
 		return err
 	}
 	defer file.Close()
-	// It may grow or shrink meanwhile: an archive holds as much as it says.
+	// The file may grow or shrink meanwhile, but an archive needs exactly the size in its header.
 	return visit(header, io.LimitReader(io.MultiReader(file, zeros{}), header.Size))
 }
 
-// zeros reads as zeros without end.
+// zeros reads as an endless stream of zeros.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) {
@@ -97,7 +97,7 @@ func (zeros) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// RemoveFolders removes folders of this machine, and members' own folders around them, as far as nothing else is there.
+// RemoveFolders removes folders of this machine, and the members' own folders around them if these are empty then.
 func (e *Engine) RemoveFolders(_ context.Context, folders []domain.KeptFolder) error {
 	for _, folder := range folders {
 		root := folder.OnHost()
@@ -106,7 +106,7 @@ func (e *Engine) RemoveFolders(_ context.Context, folders []domain.KeptFolder) e
 		}
 		own := e.dir.WorkDir(folder.Member)
 		for around := filepath.Dir(root); around == own || strings.HasPrefix(around, own+"/"); around = filepath.Dir(around) {
-			_ = os.Remove(around) // fails where something is left in it
+			_ = os.Remove(around) // fails if something is left in it
 		}
 	}
 	return nil

@@ -55,11 +55,11 @@ func (l lab) must(err error) {
 	}
 }
 
-// ready is the line that members write when they can be told to stop, and a child of the tests when it can
-// be told to begin.
+// ready is the line that members write once they can handle a stop signal, and a child process of the tests once it can
+// begin.
 const ready = "ready"
 
-// job returns the group: its chief takes the steps, and its parameter server waits.
+// job returns the group: its chief runs the steps, and its parameter server waits.
 func (l lab) job(steps ...string) domain.Group {
 	one, delay := 1, domain.Duration(time.Millisecond)
 	member := acctest.Build(l, acctest.Member)
@@ -73,7 +73,7 @@ func (l lab) job(steps ...string) domain.Group {
 	}
 }
 
-// state returns what the supervisor noted of a member.
+// state returns the supervisor's record of a member.
 func (l lab) state(member string) statedir.State {
 	l.Helper()
 	state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
@@ -81,7 +81,7 @@ func (l lab) state(member string) statedir.State {
 	return state
 }
 
-// alive returns how many processes run for members, once there are so many.
+// alive returns the number of processes that run for members, once it is the wanted one.
 func (l lab) alive(want int) int {
 	l.Helper()
 	return acctest.AtLeast(l, want, "processes of members", func() int {
@@ -89,7 +89,7 @@ func (l lab) alive(want int) int {
 	})
 }
 
-// command returns the process id of a member's command, the child of its shell, once it is ready to be told to stop.
+// command returns the process ID of a member's command, the child of its shell, once it can handle a stop signal.
 func (l lab) command(member string) (pid int) {
 	l.Helper()
 	l.eventually("the command of "+member, func() bool {
@@ -107,7 +107,7 @@ func (l lab) command(member string) (pid int) {
 	return pid
 }
 
-// child returns the process id of the child of an instance's shell, once it runs another program; 0 where there is
+// child returns the process ID of the child of an instance's shell, once it has executed another program; 0 if there is
 // none.
 func (l lab) child(state statedir.State) int {
 	l.Helper()
@@ -123,7 +123,7 @@ func (l lab) child(state statedir.State) int {
 	return 0
 }
 
-// supervisor returns the process id of the supervisor at work, other than the given one.
+// supervisor returns the process ID of the supervisor in charge, other than the given one.
 func (l lab) supervisor(other int) (pid int) {
 	l.Helper()
 	l.eventually("a supervisor", func() bool {
@@ -135,7 +135,7 @@ func (l lab) supervisor(other int) (pid int) {
 	return pid
 }
 
-// controller returns the process id of the controller that runs, other than the given one.
+// controller returns the process ID of the running controller, other than the given one.
 func (l lab) controller(other int) (pid int) {
 	l.Helper()
 	l.eventually("a controller", func() bool {

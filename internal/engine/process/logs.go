@@ -42,7 +42,7 @@ func (e *Engine) Follow(_ context.Context, member string, from engine.LogPlace) 
 		if err = unlessGone(err); err != nil {
 			return engine.LogPart{}, err
 		}
-		if state.Run < from.Run || state.RunStartedAt == nil { // one without a state has come to no run
+		if state.Run < from.Run || state.RunStartedAt == nil { // without a state, it has not reached any run
 			return engine.LogPart{}, nil
 		}
 		since = *state.RunStartedAt
@@ -50,8 +50,8 @@ func (e *Engine) Follow(_ context.Context, member string, from engine.LogPlace) 
 	return e.dir.FollowLog(member, from, since)
 }
 
-// isThere reports whether a member was staged, or started. One that is started meanwhile goes from the one to the
-// other.
+// isThere reports whether a member was staged or started. It checks twice, since a member that is being started moves
+// from one folder to the other.
 func (e *Engine) isThere(member string) (bool, error) {
 	for _, folder := range []string{statedir.Specs, statedir.Staged, statedir.Specs} {
 		if _, err := os.Stat(e.dir.Document(folder, member)); !os.IsNotExist(err) {

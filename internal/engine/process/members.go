@@ -19,10 +19,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Observe returns the members of a group, or of all groups, from their states. A state that is not yet about the
-// specification in force is told from the specification.
+// Observe returns the members of a group, or of all groups, from their states. If a state is not about the current
+// specification yet, the member is described by the specification.
 func (e *Engine) Observe(ctx context.Context, group string) (observed []domain.Observed, err error) {
-	// Whoever destroys must not miss a member that is just being started.
+	// A destroy must not miss a member that is being started.
 	for range looks {
 		var whole bool
 		if observed, whole, err = e.look(ctx, group); err != nil || whole {
@@ -37,21 +37,21 @@ func (e *Engine) Specified(ctx context.Context, group string) ([]domain.Observed
 	return e.Observe(ctx, group)
 }
 
-// Prune removes former contents of secrets. The files of a member go with it.
+// Prune removes old values of secrets. A member's files are removed with the member.
 func (e *Engine) Prune(_ context.Context, group string, _ *domain.Group) error {
 	return e.dir.PruneSecrets(group)
 }
 
-// looks bounds how often members are looked at anew because some of them moved meanwhile.
+// looks bounds how often members are listed again because some of them moved meanwhile.
 const looks = 100
 
-// look returns the members as Observe does, and whether none was missed.
+// look returns the members as Observe does, and whether the list is complete.
 func (e *Engine) look(ctx context.Context, group string) (observed []domain.Observed, whole bool, err error) {
 	starts, err := e.starts()
 	if err != nil {
 		return nil, false, err
 	}
-	// In the order in which a member goes through them, so that it is not missed on its way.
+	// Listed in the order in which a member moves through the folders, so that it is not missed on the way.
 	staged, err := e.dir.Names(statedir.Staged)
 	if err != nil {
 		return nil, false, err
@@ -93,15 +93,15 @@ func (e *Engine) look(ctx context.Context, group string) (observed []domain.Obse
 		}
 		return o, err
 	})
-	// Forgotten since it was listed, or on its way from one folder to the next: another look tells.
+	// It was forgotten after it was listed, or is moving between folders: listing again shows which.
 	whole = !slices.ContainsFunc(observed, func(o domain.Observed) bool { return o.Name == "" })
 	return slices.DeleteFunc(observed, func(o domain.Observed) bool {
 		return o.Name == "" || group != "" && o.Group != group
 	}), whole, err
 }
 
-// sideBySide returns what observe returns for each name, in their order, or the first error. The names are shared out
-// to the processors.
+// sideBySide returns what observe returns for each name, in order, or the first error. It splits the names among the
+// processors.
 func sideBySide(names []string, observe func(name string) (domain.Observed, error)) ([]domain.Observed, error) {
 	observed, errs := make([]domain.Observed, len(names)), make([]error, len(names))
 	share := (len(names) + runtime.GOMAXPROCS(0) - 1) / runtime.GOMAXPROCS(0)
@@ -122,7 +122,7 @@ func sideBySide(names []string, observe func(name string) (domain.Observed, erro
 	return observed, nil
 }
 
-// starts returns the requests to start that were not dealt with yet.
+// starts returns the pending start requests.
 func (e *Engine) starts() ([]statedir.Start, error) {
 	for {
 		names, err := e.dir.Names(statedir.Starts)
@@ -144,17 +144,17 @@ func (e *Engine) starts() ([]statedir.Start, error) {
 		if !gone {
 			return starts, nil
 		}
-		// It was dealt with since, or claimed, which gives it another name.
+		// It has been handled, or claimed, which renames it.
 	}
 }
 
-// observeStarting returns a member whose staged specification is about to be put in force: it is pending under that
-// one, whatever it runs as yet.
+// observeStarting returns a member whose staged specification is about to take effect: it is pending under that one,
+// whatever it still runs as.
 func (e *Engine) observeStarting(starts []statedir.Start, staged map[string]bool, name string) (domain.Observed, bool, error) {
 	if !staged[name] || len(starts) == 0 {
 		return domain.Observed{}, false, nil
 	}
-	// One that is not found is in force by now, and what was listed before is out of date.
+	// If it is not found, it has taken effect by now, and the earlier listing is out of date.
 	spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Staged, name))
 	if err != nil || !slices.ContainsFunc(starts, func(s statedir.Start) bool { return s.Starts(spec) }) {
 		return domain.Observed{}, false, err
@@ -172,8 +172,8 @@ func pending(spec domain.MemberSpec) domain.Observed {
 	}
 }
 
-// observe returns a member from its state, which was listed with a stamp, its specification in force, or its staged
-// one, whichever tells most.
+// observe returns a member from its state, its current specification or its staged one, whichever is the most recent.
+// listed and stamp identify the listed files of the state and the specification.
 func (e *Engine) observe(name string, listed, stamp statedir.Stamp, inForce bool) (domain.Observed, error) {
 	state, err := e.states.Read(name, listed)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -192,7 +192,7 @@ func (e *Engine) observe(name string, listed, stamp statedir.Stamp, inForce bool
 		return domain.Observed{}, err
 	}
 	if known && state.Run == spec.Run && state.Hash == spec.Hash {
-		return state.Observed(), nil // the specification was put in force once more, which changes nothing
+		return state.Observed(), nil // the same specification was written again, which changes nothing
 	}
 	o := pending(spec)
 	if inForce {
@@ -201,7 +201,7 @@ func (e *Engine) observe(name string, listed, stamp statedir.Stamp, inForce bool
 	return o, nil
 }
 
-// instance returns the mark of a member's processes; empty where none run. Those of an earlier specification may run on
+// instance returns the mark of a member's processes; empty if none run. Those of an earlier specification may still run
 // while the member is pending under the next one.
 func (e *Engine) instance(name string, listed statedir.Stamp) (string, error) {
 	state, err := e.states.Read(name, listed)
@@ -214,12 +214,12 @@ func (e *Engine) instance(name string, listed statedir.Stamp) (string, error) {
 	return state.Instance, nil
 }
 
-// Stage writes the specifications. What members take over from the environment of this process is laid
-// down with them: a supervisor started by someone else must not bring its own.
+// Stage writes the specifications, including what members inherit from the environment of this process: a supervisor
+// started by somebody else must not pass on its own.
 func (e *Engine) Stage(_ context.Context, specs []domain.MemberSpec) error {
 	base := e.environment()
 	for _, spec := range specs {
-		if !e.contained(spec) { // an image has an environment of its own
+		if !e.contained(spec) { // an image has its own environment
 			env := maps.Clone(base)
 			maps.Copy(env, spec.Env)
 			spec.Env = env
@@ -237,7 +237,7 @@ func (e *Engine) Stage(_ context.Context, specs []domain.MemberSpec) error {
 // contained reports whether a member runs as a container.
 func (e *Engine) contained(spec domain.MemberSpec) bool { return e.site.Containers && spec.Image != "" }
 
-// Start asks the supervisor to put what is staged in force: one file, so that it is asked for all or none.
+// Start asks the supervisor to apply the staged specifications. The request is one file, so that it covers all or none.
 func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	staged, err := e.Staged(group, run)
 	if err != nil || len(staged) == 0 {
@@ -253,7 +253,7 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	return e.supervise(ctx)
 }
 
-// Stop asks the supervisor to end members that are still in the runs in which they were seen.
+// Stop asks the supervisor to end members that are still in the given runs.
 func (e *Engine) Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error {
 	for name, run := range runs {
 		spec, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, name))
@@ -273,9 +273,9 @@ func (e *Engine) Stop(ctx context.Context, runs map[string]int, reason domain.St
 	return e.supervise(ctx)
 }
 
-// Remove withdraws the specifications, which has the supervisor end and forget the members. It returns when the
-// supervisor knows: one that is at work on a start may put back what was just withdrawn, or be about to start a member
-// of which nothing is to be seen yet.
+// Remove withdraws the specifications, so that the supervisor ends and forgets the members. It waits until the
+// supervisor has noticed: in the middle of a start, it may restore what was just withdrawn, or be about to start a
+// member that is not visible yet.
 func (e *Engine) Remove(ctx context.Context, names []string) error {
 	for {
 		withdrawn, err := e.withdraw(names)
@@ -291,7 +291,7 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 	}
 }
 
-// withdraw deletes the specifications of members, and returns whether there were any.
+// withdraw deletes the specifications of members, and reports whether there were any.
 func (e *Engine) withdraw(names []string) (withdrawn bool, err error) {
 	for _, name := range names {
 		for _, folder := range []string{statedir.Staged, statedir.Specs} {
@@ -307,17 +307,17 @@ func (e *Engine) withdraw(names []string) (withdrawn bool, err error) {
 }
 
 const (
-	// requestsPatience bounds the wait for requests to start: one that can't be carried out is there for ever.
+	// requestsPatience bounds the wait for start requests: one that can't be carried out stays forever.
 	requestsPatience = 5 * time.Second
 	requestsLook     = 2 * time.Millisecond
 )
 
-// awaitRequests returns when the supervisor has dealt with all that it was asked for until now.
+// awaitRequests returns once the supervisor has handled all requests made so far.
 func (e *Engine) awaitRequests(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, requestsPatience)
 	defer cancel()
-	// A request that starts nobody comes after all others. Without it, as on a disk that is full, starts alone are
-	// waited for.
+	// An empty request comes after all others. If it can't be written, as on a full disk, only pending starts are
+	// awaited.
 	last := statedir.Start{}
 	_ = statedir.Write(e.dir.Document(statedir.Starts, last.Name()), last, statedir.Volatile)
 	look := time.NewTicker(requestsLook)
@@ -364,7 +364,7 @@ func (e *Engine) evict(ctx context.Context, which func(domain.Observed) bool) er
 	})
 }
 
-// Staged returns the members of a group whose specification for a run is staged, as they will be in it.
+// Staged returns the members of a group that have a staged specification for run, as they will be in that run.
 func (e *Engine) Staged(group string, run int) ([]domain.Observed, error) {
 	staged, err := e.dir.Names(statedir.Staged)
 	if err != nil {
@@ -388,15 +388,15 @@ func (e *Engine) Staged(group string, run int) ([]domain.Observed, error) {
 	return members, nil
 }
 
-// inherited are the variables that members take over from the environment of whoever applies: what programs need to
-// find their way on this machine, and nothing that could be a secret.
+// inherited are the variables that members inherit from the environment of the apply: what programs need to run on this
+// machine, and nothing that could be a secret.
 var inherited = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "XDG_RUNTIME_DIR",
 }
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// environment is what members take over.
+// environment is what members inherit.
 func (e *Engine) environment() map[string]string {
 	if e.site.Environment != nil {
 		return e.site.Environment

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/process"
 )
 
-// TestMetricsPortInUse: a port for Prometheus on which somebody else listens is a problem at plan.
+// TestMetricsPortInUse: a Prometheus port on which somebody else listens is a problem at plan.
 func TestMetricsPortInUse(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

@@ -17,10 +17,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// haltLook is how soon it is looked again whether a member that is halted has started further processes meanwhile.
+// haltLook is how soon Pause checks again for processes that a member has started meanwhile.
 const haltLook = 5 * time.Millisecond
 
-// Pause halts all processes of members. What one of them starts at that very moment is halted, too.
+// Pause stops all processes of members, including those that are started at that very moment.
 func (e *Engine) Pause(ctx context.Context, names []string) error {
 	names, err := e.onContainers(names, func(docker *containers.Engine, name string) error { return docker.Pause(ctx, name) })
 	if err != nil {
@@ -40,7 +40,7 @@ func (e *Engine) Pause(ctx context.Context, names []string) error {
 	}
 }
 
-// Continue has members that are halted go on.
+// Continue resumes paused members.
 func (e *Engine) Continue(ctx context.Context, names []string) error {
 	names, err := e.onContainers(names, func(docker *containers.Engine, name string) error { return docker.Continue(ctx, name) })
 	if err != nil {
@@ -50,7 +50,7 @@ func (e *Engine) Continue(ctx context.Context, names []string) error {
 	return err
 }
 
-// signal sends a signal to the processes of members that were not sent it yet, and returns how many those are.
+// signal sends a signal to those processes of members that have not received it yet, and returns their number.
 func (e *Engine) signal(ctx context.Context, names []string, signal unix.Signal, sent map[int]bool) (found int, err error) {
 	observed, err := e.Observe(ctx, "")
 	if err != nil {
@@ -82,7 +82,7 @@ func (e *Engine) signal(ctx context.Context, names []string, signal unix.Signal,
 	return found, nil
 }
 
-// onContainers does something to the containers of members, and returns the members that have none.
+// onContainers calls do for the members' running containers, and returns the members that are not containers.
 func (e *Engine) onContainers(names []string, do func(docker *containers.Engine, name string) error) (others []string, err error) {
 	docker, err := containers.Open(containers.Socket)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Preflight looks for the commands and working directories of the specifications, and says whether their limits are
+// Preflight looks for the commands and working directories of the specifications, and reports whether their limits are
 // enforced.
 func (e *Engine) Preflight(_ context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
 	var problems domain.Problems
 	limited, looked := false, map[string]bool{}
 	for _, spec := range specs {
-		if e.contained(spec) || looked[spec.Role] { // in its image is its command, and another host is this machine, too
+		if e.contained(spec) || looked[spec.Role] { // the command is in the image, and every other host is this machine too
 			continue
 		}
 		looked[spec.Role] = true
@@ -44,7 +44,7 @@ func (e *Engine) checkCommand(problems *domain.Problems, at domain.Path, spec do
 		return
 	}
 	if len(spec.Command) == 0 {
-		return // see [engine.Traits.CheckMember]
+		return // reported by [engine.Traits.CheckMember]
 	}
 	env := maps.Clone(e.environment())
 	maps.Copy(env, spec.Env)

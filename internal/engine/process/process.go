@@ -27,9 +27,9 @@ type Engine struct {
 	site    Site
 	// gpus reads the GPUs of this machine.
 	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
-	// foundFiles looks at the files that were brought to this machine.
+	// foundFiles checks the files that were brought to this machine.
 	foundFiles func(ctx context.Context) (map[string]engine.HostFiles, error)
-	// states are looked at again and again, of a thousand members: only those that have changed are read.
+	// states are read repeatedly, for up to a thousand members: only changed ones are read again.
 	states *statedir.Remembered[statedir.State]
 }
 
@@ -52,7 +52,7 @@ func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*En
 	return OpenAt(dir, program, Site{}), nil
 }
 
-// OpenAt returns the engine of the cluster of a state directory, on a machine that need not be Terraform's.
+// OpenAt returns the engine of the cluster in a state directory, on a machine that need not be Terraform's.
 func OpenAt(dir statedir.Dir, program Program, site Site) *Engine {
 	e := &Engine{
 		Store: newStore(dir), dir: dir, program: program, site: site,
@@ -93,37 +93,35 @@ func rootOf(endpoint string, settings engine.Settings) (string, error) {
 	return root, nil
 }
 
-// Traits returns what is particular to this engine: members share the addresses of this machine.
+// Traits returns the properties of this engine: members share the addresses of this machine.
 func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{Name: Name, Supports: engine.Features{Pause: true}, HandsOver: true, FilesDir: e.dir.FilesDir, WorkDir: e.dir.WorkDir, FolderPlace: domain.KeptFolder.OnHost}
 }
 
-// Snapshot returns the engine with the GPUs, and the files that were brought, looked at once at most. Documents are
-// quick to read again.
+// Snapshot returns the engine with GPUs and files read at most once. Documents are quick to read again.
 func (e *Engine) Snapshot() engine.Engine {
 	snapshot := *e
 	snapshot.gpus, snapshot.foundFiles = engine.Once(e.readGPUs), engine.Once(e.findFiles)
 	return &snapshot
 }
 
-// Recognise returns nil: this machine is no other.
+// Recognise returns nil: this machine can't be another one.
 func (e *Engine) Recognise(context.Context, string) error { return nil }
 
-// Form returns the cluster as it is: there is nothing to be done to this machine.
+// Form returns the cluster as it is: this machine needs no changes.
 func (e *Engine) Form(_ context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	return cluster, nil
 }
 
-// Survey returns the cluster as it is stored: nobody can change hosts that are this machine.
+// Survey returns the cluster as stored: its hosts are all this machine, so they can't drift.
 func (e *Engine) Survey(_ context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	return cluster, nil
 }
 
-// localHost is the one host of a cluster that declares none.
+// localHost is the only host of a cluster that declares none.
 const localHost = "local"
 
-// Complete gives a cluster without hosts this machine as its one host, and hosts without a capacity that of
-// this machine.
+// Complete adds this machine as the only host of a cluster without hosts, and its capacity to hosts without one.
 func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.Cluster, domain.Problems, error) {
 	var problems domain.Problems
 	cpus, memory, err := telemetry.Capacity()
@@ -156,7 +154,7 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 	return cluster, problems, err
 }
 
-// checkMetrics adds a problem where somebody else has a port at which residents are to answer Prometheus.
+// checkMetrics adds a problem if somebody else uses a port on which residents are to serve Prometheus.
 func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cluster domain.Cluster) error {
 	if cluster.Agent.MetricsPort == 0 {
 		return nil
@@ -179,7 +177,7 @@ func isLocal(address string) bool {
 	return listener.Close() == nil
 }
 
-// Inventory returns the hosts as declared, with the ports that are busy on this machine.
+// Inventory returns the hosts as declared, with the ports in use on this machine.
 func (e *Engine) Inventory(_ context.Context, cluster domain.Cluster) (engine.Inventory, error) {
 	ports, err := telemetry.ListeningPorts()
 	if err != nil {
@@ -207,8 +205,8 @@ func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (c
 	return engine.HoldFor(ctx, e, name, holder)
 }
 
-// Dissolve ends whatever still runs, the supervisor last, and removes the state directory, but for working directories
-// in which something was left.
+// Dissolve ends everything that still runs, the supervisor last, and removes the state directory except for working
+// directories that are not empty.
 func (e *Engine) Dissolve(ctx context.Context) error {
 	// The controller first: it might be about to restart a group, and would start members that were just removed.
 	if err := e.StopController(ctx); err != nil {
@@ -262,7 +260,7 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 			}
 			select {
 			case changes <- struct{}{}:
-			default: // a change is waiting to be seen already
+			default: // a change is pending already
 			}
 		}
 	}()

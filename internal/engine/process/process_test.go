@@ -27,15 +27,15 @@ func TestMain(m *testing.M) {
 	acctest.Main(m, fakenvml.Remove)
 }
 
-// opened is an engine and its cluster, where it keeps it, the provider that its residents are run from, and what drives
-// the GPUs of this machine.
+// opened is an engine with its cluster, its state directory, the provider program of its residents, and the driver of
+// this machine's GPUs.
 type opened struct {
 	*process.Engine
 	dir, cluster, provider string
 	nvml                   *fakenvml.Control
 }
 
-// skipIfShort skips a test that runs the engine, under -short, as in make test-unit.
+// skipIfShort skips a test that runs the engine under -short, as in make test-unit.
 func skipIfShort(t *testing.T) {
 	t.Helper()
 	if testing.Short() {
@@ -62,7 +62,7 @@ func (o opened) open(t *testing.T) opened {
 	return o
 }
 
-// again opens the engine once more.
+// again opens the engine a second time.
 func (o opened) again(t *testing.T) opened {
 	t.Helper()
 	e, err := process.Open(domain.ClusterRef{Name: o.cluster}, engine.Settings{StateDir: o.dir}, process.Program{File: o.provider, Version: "dev"})
@@ -163,7 +163,7 @@ func harness(t *testing.T) enginetest.Harness {
 		},
 		Alive: func(t *testing.T, e engine.Engine, group string) int {
 			t.Helper()
-			return acctest.Alive(t, known(t, e).work(group+"-"), program) // as members are named
+			return acctest.Alive(t, known(t, e).work(group+"-"), program) // the prefix of members' names
 		},
 		GPUs: enginetest.GPUs{
 			Open: func(t *testing.T, cluster string) engine.Engine {

@@ -14,12 +14,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// hostProcesses is the process table of a host itself, as the kernel calls it. In any other, a driver shows processes
-// by numbers that are not theirs there.
+// hostProcesses is the kernel's name for the host's initial PID namespace. In any other, a driver reports process IDs
+// that are not valid there.
 const hostProcesses = "pid:[4026531836]"
 
-// TestRealGPU runs a CUDA program as a member where this machine has a GPU: it is found on the one that the member was
-// given, as the member's.
+// TestRealGPU runs a CUDA program as a member if this machine has a GPU: the program is found on the GPU that the
+// member was given, and attributed to the member.
 func TestRealGPU(t *testing.T) {
 	if _, err := os.Stat("/dev/nvidiactl"); err != nil {
 		t.Skipf("no driver of NVIDIA's runs on this machine: %v", err)

@@ -30,17 +30,17 @@ const (
 	residentPrefix   = "trainyard-"
 	controllerMember = residentPrefix + "controller"
 	agentMember      = residentPrefix + "agent"
-	// startPatience is how long a supervisor may take to be at work; startLook how often that is looked for, and
-	// startAgain how soon it is started once more, and then twice as late each time: systemd takes one that is about to
-	// end for one that runs.
+	// startPatience is how long a supervisor may take to start, and startLook how often that is checked. After
+	// startAgain, and then after twice as long each time, it is started again, as systemd takes one that is about to
+	// end for a running one.
 	startPatience = 30 * time.Second
 	startLook     = 2 * time.Millisecond
 	startAgain    = time.Second
-	// lookAgain is how soon a wait looks again without any change: the supervisor may have died.
+	// lookAgain is how soon a wait checks again without any event: the supervisor may have died.
 	lookAgain = 2 * time.Second
 )
 
-// supervise makes sure that a supervisor is at work.
+// supervise ensures that a supervisor is running.
 func (e *Engine) supervise(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -80,13 +80,13 @@ func (e *Engine) startSupervisor(ctx context.Context) error {
 	command := exec.Command(e.programFile(), "supervise", "--state-dir", e.dir.Root, "--cluster", e.dir.Cluster)
 	command.Stdout, command.Stderr = log, log
 	command.Dir = "/"
-	// Its own mark keeps it apart from the instance that may have started it: the controller.
+	// Its own mark distinguishes it from the instance that may have started it, the controller.
 	command.Env = append(environmentList(baseEnvironment()), proctree.InstanceVariable+"=supervisor-"+e.dir.Cluster)
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Start(); err != nil {
 		return err
 	}
-	go func() { _ = command.Wait() }() // it ends after this process, or when another one is at work already
+	go func() { _ = command.Wait() }() // it ends after this process, or at once if another one is running
 	return nil
 }
 
@@ -98,13 +98,13 @@ func environmentList(env map[string]string) []string {
 	return list
 }
 
-// retire ends the residents of another version. The members go on, and are taken over by the next supervisor.
+// retire ends the residents of another version. The members keep running, and the next supervisor takes them over.
 func (e *Engine) retire(ctx context.Context) error {
 	holder, atWork, err := supervisor.AtWork(e.dir)
 	if err != nil || !atWork || holder.Version == e.program.Version {
 		return err
 	}
-	// The controller first: it would start the supervisor again.
+	// The controller first: it would restart the supervisor.
 	if err := e.StopController(ctx); err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (e *Engine) RunResidents(ctx context.Context, cluster domain.Cluster) error
 	return e.supervise(ctx)
 }
 
-// measured are the arguments by which an agent is told what to measure.
+// measured are the agent's arguments that select what it measures.
 func (e *Engine) measured() []string {
 	if e.site.Units {
 		return []string{"--disk", e.dir.Path(), "--units"}
@@ -160,8 +160,8 @@ func (e *Engine) measured() []string {
 	return []string{"--disk", e.dir.Path()}
 }
 
-// answering is the host at whose address residents answer Prometheus: this one, or of those that all are this machine,
-// the first.
+// answering is the host at whose address residents serve Prometheus: this one, or the first if all hosts are this
+// machine.
 func (e *Engine) answering(cluster domain.Cluster) string {
 	if names := cluster.HostNames(); e.site.Host == "" && len(names) > 0 {
 		return names[0]
@@ -169,7 +169,7 @@ func (e *Engine) answering(cluster domain.Cluster) string {
 	return e.site.Host
 }
 
-// metricsAt are the arguments by which a resident is told where it answers Prometheus.
+// metricsAt are a resident's arguments that set where it serves Prometheus.
 func metricsAt(address string) []string {
 	if address == "" {
 		return nil
@@ -177,8 +177,7 @@ func metricsAt(address string) []string {
 	return []string{"--metrics", address}
 }
 
-// agentEnvironment is that of the agent, which tells Prometheus of its host by the name that the host has in the
-// cluster.
+// agentEnvironment is the environment of the agent, which labels its metrics with the host's name in the cluster.
 func (e *Engine) agentEnvironment() map[string]string {
 	env := e.environment()
 	if e.site.Host == "" {
@@ -189,7 +188,7 @@ func (e *Engine) agentEnvironment() map[string]string {
 	return env
 }
 
-// controllerCommand is what the controller is run by.
+// controllerCommand is the command of the controller.
 func (e *Engine) controllerCommand() []string {
 	which := e.site.Controller
 	if which == nil {
@@ -198,7 +197,7 @@ func (e *Engine) controllerCommand() []string {
 	return slices.Concat([]string{supervisor.Self, "controller"}, which, []string{"--state-dir", e.dir.Root, "--cluster", e.dir.Cluster})
 }
 
-// putResident makes sure that the supervisor runs this version of a resident.
+// putResident ensures that the supervisor runs this version of a resident.
 func (e *Engine) putResident(member string, env map[string]string, command ...string) error {
 	hash := strings.Join(append(slices.Clone(command), e.program.Version), " ")
 	present, err := statedir.Read[domain.MemberSpec](e.dir.Document(statedir.Specs, member))
@@ -218,7 +217,7 @@ func (e *Engine) putResident(member string, env map[string]string, command ...st
 	}, statedir.Volatile)
 }
 
-// StopController ends the controller and the agent, and waits for that.
+// StopController ends the controller and the agent, and waits until they have ended.
 func (e *Engine) StopController(ctx context.Context) error {
 	residents := []string{controllerMember, agentMember}
 	removed := false
@@ -238,8 +237,8 @@ func (e *Engine) StopController(ctx context.Context) error {
 	})
 }
 
-// await returns when something has ended, which is looked for again after each change. Where there is no cluster,
-// nothing has to end.
+// await returns once ended reports true, which it checks after each change. Without a cluster there is nothing to wait
+// for.
 func (e *Engine) await(ctx context.Context, what string, ended func() (bool, error)) error {
 	if _, err := os.Stat(e.dir.Path()); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -269,8 +268,8 @@ func (e *Engine) await(ctx context.Context, what string, ended func() (bool, err
 	}
 }
 
-// Guard keeps a supervisor at work until ctx is done: the controller sees to the supervisor as the supervisor
-// sees to the controller, so that either is found again after its death.
+// Guard keeps a supervisor running until ctx is done: the controller restarts the supervisor, and the supervisor
+// restarts the controller.
 func (e *Engine) Guard(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := e.dir.AwaitRelease(ctx, statedir.SupervisorLock)
@@ -343,7 +342,7 @@ func (e *Engine) resident(member string) (domain.Resident, error) {
 	return resident, nil
 }
 
-// judge returns a resident's state from the supervisor's record of it.
+// judge derives a resident's state from the supervisor's record of it.
 func judge(state statedir.State, now time.Time) domain.Resident {
 	ran := func(until time.Time) time.Duration {
 		if state.StartedAt == nil {

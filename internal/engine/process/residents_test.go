@@ -38,8 +38,8 @@ func TestJudgeResident(t *testing.T) {
 	}
 }
 
-// TestSupervisorAboutToEnd: systemd starts no supervisor while the one before has given its lock up and is not quite
-// gone. It is started once that is.
+// TestSupervisorAboutToEnd: systemd starts no supervisor while the previous one has released its lock but is not quite
+// gone. It is started once that is gone.
 func TestSupervisorAboutToEnd(t *testing.T) {
 	must := func(err error) {
 		t.Helper()
@@ -55,7 +55,7 @@ func TestSupervisorAboutToEnd(t *testing.T) {
 	asked := 0
 	e := OpenAt(dir, Program{}, Site{Supervise: func(context.Context) error {
 		if asked++; asked == 1 {
-			return nil // it still counts as running
+			return nil // systemd still takes it for running
 		}
 		_, err := dir.Lock(statedir.SupervisorLock, engine.Holder{Process: self.PID, StartTime: self.StartTime})
 		return err

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestStartsOnTheirWay has a request to start claimed again and again, as a supervisor does that begins to deal with
-// it: it is never missed.
+// TestStartsOnTheirWay: a start request is never missed, though it is renamed all the time, as it is when a supervisor
+// claims it.
 func TestStartsOnTheirWay(t *testing.T) {
 	e, err := Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: t.TempDir()}, Program{})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// documentsLock guards the moment between looking at an item's revision and replacing it.
+// documentsLock guards the moment between reading an item's revision and replacing it.
 const (
 	documentsLock  = "documents"
 	documentsRetry = 2 * time.Millisecond
@@ -22,7 +22,7 @@ const (
 // store keeps items as files of a state directory.
 type store struct {
 	dir statedir.Dir
-	// remembered are the watched items, which are looked at again and again.
+	// remembered are the watched items, which are read repeatedly.
 	remembered *statedir.Remembered[engine.Item]
 }
 
@@ -57,7 +57,7 @@ func (s store) List(_ context.Context, kind domain.Kind) ([]engine.Item, error) 
 		}
 		item, err := read(name, stamp)
 		if errors.Is(err, engine.ErrNotFound) {
-			continue // deleted since it was listed
+			continue // deleted after it was listed
 		}
 		if err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (s store) List(_ context.Context, kind domain.Kind) ([]engine.Item, error) 
 	return items, nil
 }
 
-// Put stores an item on top of its revision.
+// Put stores an item if its revision is the stored one.
 func (s store) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	if err := item.Check(engine.Traits{}); err != nil {
 		return item, err
@@ -104,7 +104,7 @@ func (s store) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	return next, nil
 }
 
-// Delete removes an item. The cluster's goes last, so that whoever dies before finds the cluster again.
+// Delete removes an item. The cluster's is removed last, so that the cluster is still found after a crash.
 func (s store) Delete(_ context.Context, key engine.Key) error {
 	if key.Kind == domain.ClusterKind {
 		if err := s.dir.RemoveItems(); err != nil {
@@ -114,7 +114,7 @@ func (s store) Delete(_ context.Context, key engine.Key) error {
 	return statedir.Delete(s.dir.Item(key))
 }
 
-// replace runs a function while nobody else replaces an item of the cluster.
+// replace calls write while nobody else replaces an item of the cluster.
 func (s store) replace(ctx context.Context, write func() error) (err error) {
 	for {
 		lock, err := s.dir.Lock(documentsLock, engine.Holder{Who: "a write of a document", Since: time.Now()})

@@ -32,7 +32,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// storeHarness is what the suite of stores needs. In its clusters nothing runs.
+// storeHarness is the harness for the suite of stores. Nothing runs in its clusters.
 func storeHarness() storetest.Harness {
 	return storetest.Harness{
 		Open: func(t *testing.T, cluster string) engine.Store {
@@ -57,7 +57,7 @@ func storeHarness() storetest.Harness {
 	}
 }
 
-// foreign leaves files and folders beside the items, of names that items could have but for their suffix.
+// foreign leaves files and folders beside the items, with names that items could have except for the suffix.
 func foreign(t *testing.T, s engine.Store) (untouched func() error) {
 	t.Helper()
 	var files []string
@@ -81,19 +81,19 @@ func foreign(t *testing.T, s engine.Store) (untouched func() error) {
 	}
 }
 
-// orderVariable is the environment variable by which this program is run to make one change of a store.
+// orderVariable is the environment variable that makes this program perform one change of a store.
 const orderVariable = "TRAINYARD_TEST_ORDER"
 
-// order is what such a program is told.
+// order is its value.
 type order struct {
 	Dir, Cluster string
 	Change       storetest.Change
 }
 
-// done is what such a program says last; it begins with [ready]. Anything else is what went wrong.
+// done is the last line of such a program; it begins with [ready]. Anything else is an error.
 const done = "done"
 
-// obey makes the change of an order once it is told to begin. What the order was based on may be stale.
+// obey makes the change of an order once it is told to begin. The order may be based on a stale revision.
 func obey(text string) {
 	err := func() error {
 		var o order
@@ -118,7 +118,7 @@ func obey(text string) {
 	os.Exit(0)
 }
 
-// dying has a process make a change, and kills it at a moment.
+// dying has a process make a change, and kills it after a delay that grows with moment.
 func dying(t *testing.T, s engine.Store, change storetest.Change, moment int) (survived bool) {
 	t.Helper()
 	self, err := os.Executable()
@@ -143,7 +143,7 @@ func dying(t *testing.T, s engine.Store, change storetest.Change, moment int) (s
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		last, _ = lines.ReadString('\n') // nothing where he dies
+		last, _ = lines.ReadString('\n') // empty if it dies
 	}()
 	_, err = stdin.Write([]byte{1})
 	must(t, err)
@@ -151,7 +151,7 @@ func dying(t *testing.T, s engine.Store, change storetest.Change, moment int) (s
 	case <-ended:
 	case <-time.After(after(moment)):
 	}
-	_ = command.Process.Kill() // also of who is done: under the race detector he takes a second to end
+	_ = command.Process.Kill() // even if it is done: under the race detector it takes a second to exit
 	<-ended
 	err = command.Wait()
 	status, is := command.ProcessState.Sys().(syscall.WaitStatus)
@@ -164,13 +164,13 @@ func dying(t *testing.T, s engine.Store, change storetest.Change, moment int) (s
 	return false
 }
 
-// after returns how long a change may take that dies at a moment. It grows faster and faster, so that also on a busy
-// machine a change survives soon.
+// after returns the delay before the process is killed. It grows quadratically, so that a change soon survives even on
+// a busy machine.
 func after(moment int) time.Duration {
 	return time.Duration(moment*moment) * 2 * time.Microsecond
 }
 
-// stored returns an engine with the document of a cluster, and its state directory.
+// stored returns an engine with a cluster's document, and its state directory.
 func stored(t *testing.T) (opened, statedir.Dir) {
 	t.Helper()
 	e := open(t)
@@ -181,7 +181,7 @@ func stored(t *testing.T) (opened, statedir.Dir) {
 
 var workers = domain.AutoscalingPolicyDocument{Spec: domain.AutoscalingPolicy{Cluster: "lab", Group: "job", Role: "worker", Max: 4}}
 
-// TestCorruptPolicies: a document that can't be read is an error that names its file, and is not written over.
+// TestCorruptPolicies: an unreadable document is an error that names its file, and is not overwritten.
 func TestCorruptPolicies(t *testing.T) {
 	e, files := stored(t)
 	_, err := engine.Put(t.Context(), e, workers)
@@ -220,7 +220,7 @@ func TestCorruptPolicies(t *testing.T) {
 	}
 }
 
-// TestOlderStateDirectory: what an earlier version made lacks folders.
+// TestOlderStateDirectory: a state directory made by an earlier version lacks folders.
 func TestOlderStateDirectory(t *testing.T) {
 	e, files := stored(t)
 	for _, folder := range []string{statedir.Records, statedir.Specs, statedir.Staged, statedir.States} {
@@ -251,7 +251,7 @@ func TestOlderStateDirectory(t *testing.T) {
 	}
 }
 
-// TestWatchOfNoCluster: to watch makes no cluster.
+// TestWatchOfNoCluster: watching does not create a cluster.
 func TestWatchOfNoCluster(t *testing.T) {
 	e := open(t)
 	if _, err := e.Watch(t.Context()); err == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Usage has the agent tell of this machine, which is every host of the cluster, and of the processes of the members.
+// Usage returns what the agent reports of this machine, which is every host of the cluster, and of the members'
+// processes.
 func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
 	answers, running, err := e.told(ctx, window)
 	if err != nil {
@@ -20,7 +21,7 @@ func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage,
 	return telemetry.Usage(answers, running), nil
 }
 
-// GPUs has the agent tell of those of this machine, which are those of every host of the cluster.
+// GPUs returns those of this machine, which are those of every host of the cluster.
 func (e *Engine) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
 
 func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
@@ -31,8 +32,8 @@ func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, erro
 	return telemetry.GPUs(answers, running), nil
 }
 
-// told returns what the agent tells of each host, and what runs. It is asked once more where it does not know yet of a
-// member that runs.
+// told returns the agent's report for each host, and what runs. It asks the agent again if a running member is missing
+// from the report.
 func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	cluster, err := engine.Cluster(ctx, e)
@@ -57,7 +58,7 @@ func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]tel
 	return answers, running, ctx.Err()
 }
 
-// Report is what the agent of this machine tells.
+// Report returns the report of this machine's agent.
 func (e *Engine) Report(ctx context.Context, q telemetry.Query) (answer telemetry.Answer) {
 	var err error
 	if answer.Report, answer.Brief, err = e.askAgent(ctx, q); err != nil {
