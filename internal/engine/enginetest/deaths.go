@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// job returns a group whose workers take these steps.
+// job returns a group whose workers run these steps.
 func (h Harness) job(workers int, steps ...string) domain.Group {
 	return domain.Group{
 		Cluster: h.lab, Name: h.group, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
@@ -24,9 +24,9 @@ func (h Harness) job(workers int, steps ...string) domain.Group {
 	}
 }
 
-// atEachDeath tries something with a caller that survives, which tells how many of its calls change something, and then
-// with one that dies after each of these in turn: what was merely read makes no difference to those who come after.
-// Each try has a group of its own, and all are made at once.
+// atEachDeath calls try with a caller that survives, which shows how many of its calls change something, and then with
+// callers that die after each number of changes; deaths between reads make no difference. Each try has its own group,
+// and they run in parallel.
 func (h Harness) atEachDeath(t *testing.T, e engine.Engine, try func(t *testing.T, h Harness, mortal *Mortal)) {
 	t.Helper()
 	attempt := func(t *testing.T, number, changes int) *Mortal {
@@ -46,8 +46,8 @@ func (h Harness) atEachDeath(t *testing.T, e engine.Engine, try func(t *testing.
 	}
 }
 
-// testApplyAfterDeath has an apply die after each of its changes in turn, and shows that the next one gets there with
-// nothing missing, nothing twice and nothing left over. The group grows, changes and shrinks on the way.
+// testApplyAfterDeath: if an apply dies after any of its changes, the next one converges, with no member missing,
+// duplicated or left over. Groups are created, grown, changed and shrunk.
 func testApplyAfterDeath(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	for _, c := range []struct {
@@ -81,8 +81,8 @@ func testApplyAfterDeath(t *testing.T, h Harness) {
 	}
 }
 
-// testRevertAfterDeath has an apply of a change die after each of its own, and then applies what was there before:
-// nothing of the change is left.
+// testRevertAfterDeath: if an apply of a change dies after any of its own changes, applying the old specification
+// leaves nothing of the change.
 func testRevertAfterDeath(t *testing.T, h Harness) {
 	h.atEachDeath(t, h.cluster(t), func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
@@ -97,7 +97,7 @@ func testRevertAfterDeath(t *testing.T, h Harness) {
 	})
 }
 
-// testDeleteWithMembers deletes a cluster with members that no group's document tells of.
+// testDeleteWithMembers deletes a cluster with members that belong to no group's document.
 func testDeleteWithMembers(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	start(t, e, h.member(0, "wait"))
@@ -110,7 +110,7 @@ func testDeleteWithMembers(t *testing.T, h Harness) {
 	}
 }
 
-// testDestroyAfterDeath has a destroy die after each of its changes, and the next one finish it.
+// testDestroyAfterDeath: if a destroy dies after any of its changes, the next one completes it.
 func testDestroyAfterDeath(t *testing.T, h Harness) {
 	h.atEachDeath(t, h.cluster(t), func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
@@ -126,14 +126,14 @@ func testDestroyAfterDeath(t *testing.T, h Harness) {
 	})
 }
 
-// testDestroyNothing destroys where there is not even a cluster.
+// testDestroyNothing destroys a group of a cluster that does not exist.
 func testDestroyNothing(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	must(t, e.Dissolve(acctest.Bounded(t)))
 	must(t, reconcile.Reconciler{Engine: e}.Destroy(acctest.Bounded(t), h.group))
 }
 
-// check fails unless the group runs as specified, with one process a member.
+// check fails unless the group runs as specified, with one process per member.
 func (h Harness) check(t *testing.T, mortal *Mortal, spec domain.Group) {
 	t.Helper()
 	group, err := reconcile.Reconciler{Engine: mortal.Immortal}.Read(t.Context(), spec.Name)
@@ -161,7 +161,7 @@ func (h Harness) checkGone(t *testing.T, mortal *Mortal) {
 	}
 }
 
-// testController shows that the cluster's own controller sees to a group between two applies.
+// testController: the cluster's own controller keeps a group running between two applies.
 func testController(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	r := reconcile.Reconciler{Engine: e}
@@ -178,7 +178,7 @@ func testController(t *testing.T, h Harness) {
 	}
 	must(t, r.Destroy(acctest.Bounded(t), h.group))
 
-	// On a busy machine members may take longer to run than the group has: then it gets twice the time.
+	// On a busy machine, members may take longer to start than the group's timeout; then try again with twice the time.
 	for limit := h.StartsWithin + 300*time.Millisecond; ; limit *= 2 {
 		group = h.job(2, "wait")
 		group.Completion = domain.Completion{When: domain.WhenAll, Deadline: new(domain.Duration(limit))}

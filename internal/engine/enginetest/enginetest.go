@@ -17,45 +17,44 @@ import (
 
 // Harness is what the suite needs from an engine's own tests.
 type Harness struct {
-	// Open returns the engine on a fresh cluster of this name that is not stored yet. It cleans up at the end of the
+	// Open returns the engine of a fresh cluster of this name that is not stored yet, and cleans up at the end of the
 	// test. Clusters may share their hosts.
 	Open func(t *testing.T, cluster string) engine.Engine
-	// Store is what the suite of stores needs.
+	// Store is the harness for the suite of stores.
 	Store storetest.Harness
 	// Cluster returns the specification of a cluster of this name.
 	Cluster func(name string) domain.Cluster
-	// Brief leaves out deaths of callers and races between them, which another harness of the same engine shows.
+	// Brief skips dying callers and races between callers, which are covered by another harness of the same engine.
 	Brief bool
 	// Host is the name of a host of such a cluster.
 	Host string
-	// StartsWithin is within which time a few members run that were started.
+	// StartsWithin is the time within which a few members start to run.
 	StartsWithin time.Duration
-	// Template returns what a member runs that takes these steps, see the command "member" beside this package.
+	// Template returns the template of a member that runs these steps, see the command "member" beside this package.
 	Template func(steps ...string) domain.Template
-	// Scratch returns a path for the steps "once" where the members of the host can make a file.
+	// Scratch returns a path for the step "once", at which members of the host can create a file.
 	Scratch func(t *testing.T) string
-	// Foreign puts something next to the members of a group that is not Trainyard's, and returns a function that tells
-	// whether it is still untouched.
+	// Foreign creates something beside the members of a group that is not Trainyard's, and returns a function that
+	// fails if it was touched.
 	Foreign func(t *testing.T, e engine.Engine, group string) (untouched func() error)
 	// Alive returns how many processes of a group's members are alive, wherever they come from.
 	Alive func(t *testing.T, e engine.Engine, group string) int
-	// Show returns what there is of a group's members, for whoever reads why a test failed; nil where nothing more can
-	// be told.
+	// Show describes a group's members, for diagnosing a failed test; nil if there is nothing more to show.
 	Show func(t *testing.T, e engine.Engine, group string) string
-	// GPUs is how the suite drives those of hosts.
+	// GPUs is how the suite drives the hosts' GPUs.
 	GPUs GPUs
-	// Traffic returns the name or address at which members reach one of the host; nil where it is not known what they
-	// receive and send.
+	// Traffic returns the name or address at which members reach one of the host; nil if their network traffic can't be
+	// measured.
 	Traffic func(member string) string
 
 	// lab and group are the names of the cluster and of the group under test.
 	lab, group string
-	// standing is the cluster, where the test shares it with others.
+	// standing is the cluster, if the test shares it with others.
 	standing engine.Engine
 }
 
-// Run runs the suite. Tests have a group each in one cluster, and clusters of their own where what they do is to the
-// whole of it.
+// Run runs the suite. Tests have a group each in one cluster, and clusters of their own if they change the cluster
+// itself.
 func Run(t *testing.T, h Harness) {
 	h.lab = "lab"
 	standing := h.cluster(t)
@@ -154,7 +153,7 @@ func (h Harness) form(t *testing.T, e engine.Engine) domain.Cluster {
 // memberName returns the name of a worker of the group.
 func (h Harness) memberName(index int) string { return domain.MemberName(h.group, "worker", index) }
 
-// member returns the specification of a member of the group h.group that takes these steps.
+// member returns the specification of a member of the group h.group that runs these steps.
 func (h Harness) member(index int, steps ...string) domain.MemberSpec {
 	runs := h.Template(steps...)
 	return domain.MemberSpec{
@@ -210,7 +209,7 @@ func (h Harness) await(t *testing.T, e engine.Engine, what string, as func([]dom
 	return observed
 }
 
-// show tells what there is by now of the group h.group.
+// show logs the current members of the group h.group.
 func (h Harness) show(t *testing.T, e engine.Engine) {
 	t.Helper()
 	observed, err := e.Observe(acctest.Bounded(t), h.group)
@@ -220,7 +219,7 @@ func (h Harness) show(t *testing.T, e engine.Engine) {
 	}
 }
 
-// logMembers says how members are, for a test that failed.
+// logMembers logs the states of members, for a failed test.
 func logMembers(t *testing.T, observed []domain.Observed) {
 	t.Helper()
 	for _, o := range observed {
@@ -232,7 +231,7 @@ func logMembers(t *testing.T, observed []domain.Observed) {
 	}
 }
 
-// awaitStates waits for the members to be just these, in the order of their names.
+// awaitStates waits until the members have exactly these states, in the order of their names.
 func (h Harness) awaitStates(t *testing.T, e engine.Engine, states ...domain.State) []domain.Observed {
 	t.Helper()
 	return h.await(t, e, fmt.Sprint(states), func(observed []domain.Observed) bool {
@@ -244,8 +243,8 @@ func (h Harness) awaitStates(t *testing.T, e engine.Engine, states ...domain.Sta
 	})
 }
 
-// awaitAlive waits for the members' processes to be just so many. A member counts as running from the start
-// of what runs its command, which may take an instant to appear.
+// awaitAlive waits until the members have exactly this number of processes. A member counts as running from the start
+// of what runs its command, so the process may appear a moment later.
 func (h Harness) awaitAlive(t *testing.T, e engine.Engine, want int) {
 	t.Helper()
 	alive := 0

@@ -14,13 +14,13 @@ import (
 // ErrDead is returned by every call of a [Mortal] engine after its death.
 var ErrDead = errors.New("the process that called died")
 
-// OneByOne returns an engine that makes its calls for several members as calls for one member each, so that a caller
-// can die in the middle of them.
+// OneByOne returns an engine that splits its calls for several members into calls for one member each, so that a caller
+// can die between them.
 func OneByOne(e engine.Engine) engine.Engine { return oneByOne{e} }
 
 type oneByOne struct{ engine.Engine }
 
-// Unwrap returns the engine that it is made of, as [engine.Files] asks for it.
+// Unwrap returns the wrapped engine, for [engine.Files].
 func (o oneByOne) Unwrap() engine.Engine { return o.Engine }
 
 func (o oneByOne) Stage(ctx context.Context, specs []domain.MemberSpec) error {
@@ -33,7 +33,7 @@ func (o oneByOne) Stop(ctx context.Context, runs map[string]int, reason domain.S
 	})
 }
 
-// Remove takes the last first: of members without an identity, those that stay are always the first.
+// Remove removes the last one first: of members without an identity, those that stay are always the first.
 func (o oneByOne) Remove(ctx context.Context, names []string) error {
 	names = slices.Clone(names)
 	slices.Reverse(names)
@@ -49,14 +49,14 @@ func each[T any](items []T, do func([]T) error) error {
 	return nil
 }
 
-// Mortal is an engine whose caller dies after a number of calls that change something: from then on nothing reaches the
-// engine any more, and the caller's locks are gone.
+// Mortal is an engine whose caller dies after a number of changes: from then on no call reaches the engine, and the
+// caller's locks are gone.
 type Mortal struct {
 	engine.Engine
 	// Immortal is the engine for callers that do not die.
 	Immortal engine.Engine
 
-	// last is the number of the change after which the caller dies.
+	// last is the number of changes after which the caller dies.
 	last int
 
 	mutex   sync.Mutex
@@ -65,7 +65,7 @@ type Mortal struct {
 	locks   []func() error
 }
 
-// NewMortal returns an engine whose caller dies when it has made this number of changes.
+// NewMortal returns an engine whose caller dies after this number of changes.
 func NewMortal(e engine.Engine, changes int) *Mortal {
 	m := &Mortal{Immortal: e, last: changes}
 	m.Engine = OneByOne(engine.Intercept(held{e, m}, func(_ context.Context, call engine.Call, do func() error) error {
@@ -79,7 +79,7 @@ func NewMortal(e engine.Engine, changes int) *Mortal {
 	return m
 }
 
-// Unwrap returns the engine that it is made of, as [engine.Files] asks for it.
+// Unwrap returns the wrapped engine, for [engine.Files].
 func (m *Mortal) Unwrap() engine.Engine { return m.Engine }
 
 // Calls returns the names of the calls that were made.
@@ -110,7 +110,7 @@ func (m *Mortal) dead() bool {
 	return true
 }
 
-// made counts a call by its result: a lock that somebody else has is no change.
+// made counts a call if it succeeded: a lock that somebody else holds is no change.
 func (m *Mortal) made(call engine.Call, err error) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -120,13 +120,13 @@ func (m *Mortal) made(call engine.Call, err error) {
 	}
 }
 
-// held remembers the locks that are taken, to be released at the death of their holder.
+// held records the locks that are taken, to release them at the death of their holder.
 type held struct {
 	engine.Engine
 	mortal *Mortal
 }
 
-// Unwrap returns the engine that it is made of, as [engine.Files] asks for it.
+// Unwrap returns the wrapped engine, for [engine.Files].
 func (h held) Unwrap() engine.Engine { return h.Engine }
 
 func (h held) Lock(ctx context.Context, name string, holder engine.Holder) (func() error, error) {

@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// filesOf returns a version of files that consists of these.
+// filesOf returns a version that consists of these files.
 func filesOf(contents map[string]string) engine.FilesSpec {
 	var spec engine.FilesSpec
 	for name, content := range contents {
@@ -48,7 +48,7 @@ func code(says string) engine.FilesSpec {
 	return filesOf(map[string]string{"train.py": says, "lib/data.py": "data"})
 }
 
-// wholeVersions returns the digests of the versions that all hosts have; one that is amiss anywhere fails the test.
+// wholeVersions returns the digests of the versions that all hosts have. Damaged files on any host fail the test.
 func wholeVersions(t *testing.T, e engine.Engine, store engine.FileStore) []string {
 	t.Helper()
 	cluster, err := engine.Cluster(t.Context(), e)
@@ -70,12 +70,12 @@ func wholeVersions(t *testing.T, e engine.Engine, store engine.FileStore) []stri
 	return slices.Sorted(maps.Keys(hosts))
 }
 
-// testFiles shows what versions of files come to, where an engine has any.
+// testFiles tests the lifecycle of versions of files, on engines that have a file store.
 func testFiles(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	store, err := engine.Files(e)
 	if err != nil {
-		return // it has none, and says so
+		return // the engine has no file store
 	}
 	one, two := code("one"), code("two")
 	first, second := one.Tree.Digest(), two.Tree.Digest()
@@ -108,7 +108,7 @@ func testFiles(t *testing.T, h Harness) {
 		t.Errorf("two versions are in %s and %s", path, store.FilesPath(second))
 	}
 
-	// A member runs from its version, which can't go meanwhile.
+	// A version can't be removed while a member runs from it.
 	start(t, e, h.member(0, "file:"+store.FilesPath(first)+"/lib/data.py", "wait"))
 	h.awaitStates(t, e, domain.StateRunning)
 	acctest.Eventually(t, "the member reads a file", func() bool {
@@ -123,8 +123,8 @@ func testFiles(t *testing.T, h Harness) {
 	expect("at last")
 }
 
-// testFilesAfterDeath has an apply and a removal of files die after each of their changes in turn, and shows that the
-// next ones get there, with no version left over.
+// testFilesAfterDeath: if an apply or a removal of files dies after any of its changes, the next one completes it, with
+// no version left over.
 func testFilesAfterDeath(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	store, err := engine.Files(e)
@@ -133,7 +133,7 @@ func testFilesAfterDeath(t *testing.T, h Harness) {
 	}
 	r := reconcile.Reconciler{Engine: e}
 	spec := domain.Files{Cluster: h.lab, Name: "code", Source: "./train"}
-	// One after the other: what nobody needs any more is the whole cluster's.
+	// One after the other, as unused versions are removed from the whole cluster.
 	each := func(do func(r reconcile.Reconciler) error, then func(when string)) {
 		t.Helper()
 		for k := 0; ; k++ {

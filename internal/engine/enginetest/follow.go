@@ -35,7 +35,7 @@ func (f *follower) read() bool {
 	return true
 }
 
-// await reads until so many lines are there, and fails unless they are these.
+// await reads until there are as many lines as wanted, and fails unless they are equal.
 func (f *follower) await(want ...string) {
 	f.Helper()
 	acctest.Eventually(f, "lines of the log", func() bool {
@@ -47,7 +47,7 @@ func (f *follower) await(want ...string) {
 	}
 }
 
-// A log is read as it grows, each line once, over restarts and into the next run.
+// testFollow: a growing log is read with each line once, across restarts and into the next run.
 func testFollow(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	first, second := h.Scratch(t), h.Scratch(t)
@@ -61,7 +61,7 @@ func testFollow(t *testing.T, h Harness) {
 	all.await("same", "same", "same", "same", "again", "same", "same", "again", "done")
 	h.awaitStates(t, e, domain.StateFailed)
 
-	// The next run begins behind what the one before wrote.
+	// The next run begins after what the previous one wrote.
 	next := &follower{T: t, engine: e, member: spec.Name, from: engine.LogPlace{Run: spec.Run + 1}}
 	next.await()
 	again := h.member(0, "print:same", "exit:0")

@@ -24,7 +24,7 @@ func testLocks(t *testing.T, h Harness) {
 	must(t, other())
 	must(t, release())
 
-	// Somebody who holds a lock for long is told when he does no more.
+	// A holder that holds a lock for long notices when it no longer has it.
 	held, release, err := e.Hold(ctx, "group job", holder)
 	must(t, err)
 	_, err = e.Lock(ctx, "group job", engine.Holder{Who: "bob"})

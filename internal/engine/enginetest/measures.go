@@ -21,43 +21,43 @@ import (
 
 // GPUs is what the suite needs from an engine's own tests to drive the GPUs of hosts.
 type GPUs struct {
-	// Open is that of the harness, for hosts with a driver of [fakenvml]'s, whose library has all but the function
+	// Open is like the harness's, for hosts with a driver of [fakenvml]'s whose library lacks only the function
 	// [Lacking].
 	Open func(t *testing.T, cluster string) engine.Engine
-	// Driver is that of the harness's host.
+	// Driver is the driver of the harness's host.
 	Driver func(t *testing.T, e engine.Engine) Driver
-	// Another returns the engine of the same cluster once more, as another program opens it.
+	// Another opens the engine of the same cluster again, as another program would.
 	Another func(t *testing.T, e engine.Engine) engine.Engine
-	// Process returns a process of a member that runs there, by the number that it has there.
+	// Process returns the ID of a process of a running member, as seen on the host.
 	Process func(t *testing.T, e engine.Engine, member string) int
-	// Stranger is a process there that is no member's.
+	// Stranger is the ID of a process on the host that belongs to no member.
 	Stranger int
 }
 
-// Driver is the driver of a host's GPUs, and tells what a test has it tell; see [fakenvml.Control].
+// Driver sets what the driver of a host's GPUs reports; see [fakenvml.Control].
 type Driver interface {
 	Set(devices ...fakenvml.Device)
 	Break(faults fakenvml.Faults)
 }
 
-// Lacking is a function that the library of the suite's drivers lacks, as that of an older one does: the temperature is
-// not known.
+// Lacking is a function that the library of the suite's drivers lacks, as an older one does, so that the temperature is
+// unknown.
 const Lacking = "nvmlDeviceGetTemperature"
 
 const (
-	// Of all devices the first few are those of the group's members, and a stranger is on the next one.
+	// The first devices are those of the group's members, and a stranger uses the next one.
 	allDevices  = 8
 	ownDevices  = 2
 	takenDevice = ownDevices
 	freeDevices = allDevices - ownDevices - 1
 	// usedMiB is how much memory a process uses on a device.
 	usedMiB = 1000
-	// thePool has all devices, of which so many applies want one each.
+	// thePool has all devices; this number of applies request one each.
 	thePool = "p"
 	applies = 20
 )
 
-// machine is the host of the suite with its GPUs, and what is expected to be told of them.
+// machine is the host of the suite with its GPUs, and the expected report of them.
 type machine struct {
 	Harness
 	engine  engine.Engine
@@ -66,8 +66,8 @@ type machine struct {
 	want    []domain.GPU
 }
 
-// testMeasures goes with one cluster, as each takes its time to be made, through what is told of hosts and members, and
-// through what can happen to the GPUs of a host. All that can be read of one is for the tests of agent/nvml.
+// testMeasures runs in one cluster, as creating one takes long, and tests what is reported of hosts and members, and
+// faults of a host's GPUs. The readings of single GPUs are tested in agent/nvml.
 func testMeasures(t *testing.T, h Harness) {
 	h.Open = h.GPUs.Open
 	m := &machine{Harness: h, engine: h.cluster(t)}
@@ -81,7 +81,7 @@ func testMeasures(t *testing.T, h Harness) {
 			}
 		}
 	}
-	for _, part := range []struct { // which go on from one another
+	for _, part := range []struct { // each continues from the one before
 		name string
 		test func(*machine, *testing.T)
 	}{
@@ -100,8 +100,8 @@ func testMeasures(t *testing.T, h Harness) {
 	}
 }
 
-// asTold returns how a device of [fakenvml.V100s] is told of by an agent whose library has not [Lacking], but for its
-// links.
+// asTold returns the expected report, except for links, of a device of [fakenvml.V100s] by an agent whose library lacks
+// [Lacking].
 func asTold(d fakenvml.Device, index int) domain.GPU {
 	return domain.GPU{
 		Device: domain.Device{UUID: d.UUID, Model: d.Name, MemoryMiB: d.MemoryMiB, NUMANode: d.NUMANode},
@@ -112,8 +112,7 @@ func asTold(d fakenvml.Device, index int) domain.GPU {
 	}
 }
 
-// found returns what is told of the GPUs of the machine. Nothing is ever told of its neighbours' but that they have
-// none.
+// found returns the reported GPUs of the machine. The other hosts must always report that they have none.
 func (m *machine) found(t *testing.T) domain.HostGPUs {
 	t.Helper()
 	var found map[string]domain.HostGPUs
@@ -135,14 +134,14 @@ func (m *machine) found(t *testing.T) domain.HostGPUs {
 	return found[m.Host]
 }
 
-// shows has the driver tell of the devices as they are by now, and returns when that is what is told of them.
+// shows makes the driver report the current devices, and returns once they are reported.
 func (m *machine) shows(t *testing.T) {
 	t.Helper()
 	m.driver.Set(m.devices...)
 	m.tells(t)
 }
 
-// tells returns when of the GPUs that is told which is to be.
+// tells returns once the wanted GPUs are reported.
 func (m *machine) tells(t *testing.T) {
 	t.Helper()
 	var diff string
@@ -175,10 +174,10 @@ func (m *machine) usage(t *testing.T) (usage engine.Usage) {
 	return usage
 }
 
-// is reports whether a value is known and just this one.
+// is reports whether a value is known and equal to want.
 func is(value *float64, want float64) bool { return value != nil && *value == want }
 
-// used shows what hosts and members use.
+// used: hosts and members have their usage reported.
 func (m *machine) used(t *testing.T) {
 	start(t, m.engine, m.member(0, "wait"), m.member(1, "exit:0"))
 	m.awaitStates(t, m.engine, domain.StateRunning, domain.StateCompleted)
@@ -210,8 +209,7 @@ func (m *machine) used(t *testing.T) {
 	m.awaitStates(t, m.engine)
 }
 
-// traffic shows what members receive and send that talk to each other; or, where that can't be known, that it is not,
-// and why.
+// traffic: the network traffic of members that talk to each other is reported; if it can't be measured, the reason is.
 func (m *machine) traffic(t *testing.T) {
 	const port = "9100"
 	taking, sending := []string{"wait"}, []string{"wait"}
@@ -254,13 +252,13 @@ func (m *machine) traffic(t *testing.T) {
 	m.awaitStates(t, m.engine)
 }
 
-// flow is how many bytes a member sends in a second, at most.
+// flow is how many bytes per second a member sends, at most.
 const flow = 640 << 10
 
 func atLeast(value *float64, want float64) bool { return value != nil && *value >= want }
 
-// listed shows GPUs with all that is known of them, and a change of what is. What can't be had of an older driver is
-// not known, and says so.
+// listed: GPUs are reported with everything known about them, and changes show. What an older driver lacks is unknown,
+// with the reason.
 func (m *machine) listed(t *testing.T) {
 	m.shows(t)
 	m.devices[1].Utilisation, m.want[1].Utilisation = 97, new(97.0)
@@ -280,7 +278,7 @@ func (m *machine) listed(t *testing.T) {
 	})
 }
 
-// job returns a group of workers with a device each, which say what they find.
+// job returns a group of workers with a device each, which print the devices they find.
 func (m *machine) job(name string, workers int) domain.Group {
 	g := m.Harness.job(workers, "environment:NVIDIA_VISIBLE_DEVICES", "environment:CUDA_VISIBLE_DEVICES", "wait")
 	g.Name = name
@@ -288,7 +286,7 @@ func (m *machine) job(name string, workers int) domain.Group {
 	return g
 }
 
-// given shows that members find the devices that they were given.
+// given: members find the devices that they were given.
 func (m *machine) given(t *testing.T) {
 	r := reconcile.Reconciler{Engine: m.engine}
 	var uuids []string
@@ -306,7 +304,7 @@ func (m *machine) given(t *testing.T) {
 	}
 }
 
-// occupied shows that processes of members are known as theirs, and others as nobody's.
+// occupied: members' processes on GPUs are attributed to them, other processes to nobody.
 func (m *machine) occupied(t *testing.T) {
 	use := func(i, pid int, member string) {
 		m.devices[i].Processes = []fakenvml.Process{{PID: pid, MiB: usedMiB}}
@@ -328,8 +326,8 @@ func (m *machine) occupied(t *testing.T) {
 	})
 }
 
-// wanted has several programs apply a group each at the same time, which want more devices than there are: none gets
-// two owners, and who gets none is told who has them, and has made nothing.
+// wanted: of several programs that apply a group each at the same time, for more devices than there are, no two get the
+// same device. Those that get none have created nothing, and their errors name the owners.
 func (m *machine) wanted(t *testing.T) {
 	names, reconcilers := make([]string, applies), make([]reconcile.Reconciler, applies)
 	for i := range applies {
@@ -382,7 +380,7 @@ func (m *machine) wanted(t *testing.T) {
 	t.Logf("%d applies for %d devices took %s", applies, freeDevices, took.Round(time.Millisecond))
 }
 
-// failing shows an error that condemns a device, and the loss of another.
+// failing: an error makes a device unusable, and another one is lost.
 func (m *machine) failing(t *testing.T) {
 	m.devices[3].XIDs, m.want[3].XID, m.want[3].Trouble = []int{48}, new(48), "double-bit ECC error (XID 48)"
 	m.want[3].Condemned = &domain.Condemnation{XID: 48}
@@ -404,8 +402,8 @@ func (m *machine) failing(t *testing.T) {
 	m.shows(t)
 }
 
-// hanging shows a device that does not answer, and a driver that does not: all else is known as before, and so are they
-// when they answer again.
+// hanging: if a device hangs, or the whole driver, everything else is still reported, and so are they once they respond
+// again.
 func (m *machine) hanging(t *testing.T) {
 	hung := m.want[5]
 	m.devices[5].Faults = fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.Hang}

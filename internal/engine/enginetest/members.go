@@ -47,11 +47,11 @@ func testStaged(t *testing.T, h Harness) {
 	if n := h.Alive(t, e, h.group); n != 0 {
 		t.Errorf("%d processes run before the start", n)
 	}
-	// A start of an earlier run is not theirs.
+	// A start of an earlier run does not start them.
 	must(t, e.Start(acctest.Bounded(t), h.group, 0))
 	must(t, e.Start(acctest.Bounded(t), h.group, 1))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
-	// What is staged over a member that runs leaves it as it is, and goes with it.
+	// Staging over a running member leaves it as it is, and removing the member removes what was staged.
 	changed := h.member(0, "wait")
 	changed.Hash, changed.Run = "second", 2
 	must(t, e.Stage(t.Context(), []domain.MemberSpec{changed}))
@@ -85,13 +85,13 @@ func testChange(t *testing.T, h Harness) {
 	h.awaitAlive(t, e, 2)
 }
 
-// testRepeat repeats what was done, as a caller does that died before it could know.
+// testRepeat repeats calls, as after a caller that died before it saw the result.
 func testRepeat(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	start(t, e, h.member(0, "wait"))
 	first := h.awaitStates(t, e, domain.StateRunning)[0]
 	start(t, e, h.member(0, "wait"))
-	// A member that is started later shows that the first was dealt with.
+	// A second member, started later, shows that the first call has been handled.
 	start(t, e, h.member(1, "wait"))
 	if again := h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)[0]; !again.StartedAt.Equal(*first.StartedAt) {
 		t.Error("a member whose specification did not change was started again")
@@ -120,7 +120,7 @@ func testComplete(t *testing.T, h Harness) {
 	if o.ExitCode == nil || *o.ExitCode != 0 || o.FinishedAt == nil || o.Restarts != 0 || o.LastError != "" {
 		t.Errorf("a completed member is %+v", o)
 	}
-	// Neither another start nor a request to stop changes that.
+	// Neither another start nor a stop request changes that.
 	must(t, e.Start(acctest.Bounded(t), h.group, 1))
 	must(t, e.Stop(acctest.Bounded(t), map[string]int{o.Name: 1}, domain.StopCompleted))
 	start(t, e, h.member(1, "exit:0"))
@@ -195,8 +195,8 @@ func testStop(t *testing.T, h Harness) {
 	again.Run = 2
 	start(t, e, again)
 	h.awaitStates(t, e, domain.StateRunning, domain.StateRunning)
-	// Whoever saw the former run stops nobody of this one. The other member shows when the request has been carried
-	// out.
+	// A stop of an earlier run does not affect this one. The other member's end shows that the request has been
+	// handled.
 	must(t, e.Stop(acctest.Bounded(t), map[string]int{h.memberName(0): 1, h.memberName(1): 1}, domain.StopFailed))
 	h.awaitStates(t, e, domain.StateRunning, domain.StateStopped)
 }
@@ -215,7 +215,7 @@ func testRemoveTree(t *testing.T, h Harness) {
 	if _, err := e.Logs(t.Context(), stubborn.Name, engine.LogOptions{}); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("the log of a removed member: %v, not ErrNotFound", err)
 	}
-	// A command that ends takes along what it left behind.
+	// When a command ends, its leftover children are killed.
 	start(t, e, h.member(1, "child", "exit:0"))
 	h.awaitStates(t, e, domain.StateCompleted)
 	if n := h.Alive(t, e, h.group); n != 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// farm returns a group of a master and interchangeable workers that take these steps. It never completes.
+// farm returns a group of a master and interchangeable workers that run these steps. It never completes.
 func (h Harness) farm(workers int, steps ...string) domain.Group {
 	one := 1
 	return domain.Group{
@@ -25,7 +25,7 @@ func (h Harness) farm(workers int, steps ...string) domain.Group {
 	}
 }
 
-// workers changes the role of a group's workers.
+// workers changes the role "worker" of a group.
 func workers(g domain.Group, change func(r *domain.Role)) domain.Group {
 	role := g.Roles["worker"]
 	change(&role)
@@ -33,8 +33,8 @@ func workers(g domain.Group, change func(r *domain.Role)) domain.Group {
 	return g
 }
 
-// testInterchangeable shows that workers without an identity are made and observed, grow and shrink without a restart
-// of the others, change, and are destroyed.
+// testInterchangeable: workers without an identity are created and observed, scaled without restarting the others,
+// changed, and destroyed.
 func testInterchangeable(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	r := reconcile.Reconciler{Engine: e}
@@ -70,7 +70,8 @@ func testInterchangeable(t *testing.T, h Harness) {
 	h.checkGone(t, NewMortal(e, 0))
 }
 
-// running fails unless the group is as specified, with a master and so many workers that run; it returns the workers.
+// running fails unless the group is as specified, with a master and this number of running workers; it returns the
+// workers.
 func (h Harness) running(t *testing.T, r reconcile.Reconciler, want int) []domain.Observed {
 	t.Helper()
 	group, err := r.Read(t.Context(), h.group)
@@ -86,7 +87,7 @@ func (h Harness) running(t *testing.T, r reconcile.Reconciler, want int) []domai
 	return found
 }
 
-// kept fails unless so many of the workers have run on since before.
+// kept fails unless exactly this number of the workers have kept running.
 func (h Harness) kept(t *testing.T, which string, before, after []domain.Observed, want int) {
 	t.Helper()
 	started := map[time.Time]int{}
@@ -105,7 +106,7 @@ func (h Harness) kept(t *testing.T, which string, before, after []domain.Observe
 	}
 }
 
-// testInterchangeableEnd shows that workers without an identity complete, fail, and are stopped with their group.
+// testInterchangeableEnd: workers without an identity complete, fail, and are stopped with their group.
 func testInterchangeableEnd(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	r := reconcile.Reconciler{Engine: e}
@@ -113,7 +114,7 @@ func testInterchangeableEnd(t *testing.T, h Harness) {
 	group.Completion, group.WaitFor = domain.Completion{When: domain.WhenAll, Roles: []string{"worker"}}, domain.WaitCompleted
 	must(t, r.Update(acctest.Bounded(t), group))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateCompleted)
-	// Nothing more is to be done, and whoever asks for another worker asks for all of it to run again.
+	// Applying again changes nothing; another worker makes all of it run again.
 	must(t, r.Update(acctest.Bounded(t), group))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateCompleted)
 	must(t, r.Update(acctest.Bounded(t), workers(group, func(r *domain.Role) { r.Replicas = new(3) })))
@@ -123,7 +124,7 @@ func testInterchangeableEnd(t *testing.T, h Harness) {
 	group = h.farm(2, "wait")
 	group.Roles["submit"] = domain.Role{Replicas: new(1), Template: h.Template("exit:0")}
 	group.WaitFor = domain.WaitCompleted
-	group = workers(group, func(r *domain.Role) { r.Update.Parallelism = 1 }) // which is for changes, not for the end
+	group = workers(group, func(r *domain.Role) { r.Update.Parallelism = 1 }) // parallelism applies to changes, not to the end
 	must(t, r.Update(acctest.Bounded(t), group))
 	h.ended(t, r, domain.StateStopped, domain.StateCompleted, domain.StateStopped, domain.StateStopped)
 	must(t, r.Destroy(acctest.Bounded(t), h.group))
@@ -136,15 +137,15 @@ func testInterchangeableEnd(t *testing.T, h Harness) {
 	if err := r.Update(acctest.Bounded(t), group); !errors.As(err, &failure) || failure.Member.Role != "worker" || !slices.Contains(failure.Log, "it broke") {
 		t.Errorf("workers that fail: %v", err)
 	}
-	// What is changed starts again.
+	// A change starts failed workers again.
 	must(t, r.Update(acctest.Bounded(t), h.farm(2, "wait")))
 	h.running(t, r, 2)
 	must(t, r.Destroy(acctest.Bounded(t), h.group))
 	h.checkGone(t, NewMortal(e, 0))
 }
 
-// ended fails unless the group has completed with its members in these states, in the order of their names, and nothing
-// is to be changed.
+// ended fails unless the group has completed with its members in these states, in the order of their names, and no
+// changes are left.
 func (h Harness) ended(t *testing.T, r reconcile.Reconciler, states ...domain.State) {
 	t.Helper()
 	group, err := r.Read(t.Context(), h.group)
@@ -158,8 +159,8 @@ func (h Harness) ended(t *testing.T, r reconcile.Reconciler, states ...domain.St
 	}
 }
 
-// testInterchangeableAfterDeath has an apply that grows and changes such workers die after each of its changes, and a
-// destroy follow without another apply in every other case.
+// testInterchangeableAfterDeath: an apply that grows and changes such workers dies after each number of changes, and is
+// then destroyed, in every other case without another apply.
 func testInterchangeableAfterDeath(t *testing.T, h Harness) {
 	h.atEachDeath(t, h.cluster(t), func(t *testing.T, h Harness, mortal *Mortal) {
 		r := reconcile.Reconciler{Engine: mortal.Immortal}
@@ -178,8 +179,8 @@ func testInterchangeableAfterDeath(t *testing.T, h Harness) {
 	})
 }
 
-// testUpdateInTurns changes workers one after the other. Then the first fails with a change: it goes back to what it
-// was, and the last is left alone.
+// testUpdateInTurns: workers are updated one after the other. If the first fails with a change, it is rolled back, and
+// the last is not touched.
 func testUpdateInTurns(t *testing.T, h Harness) {
 	e := h.cluster(t)
 	r := reconcile.Reconciler{Engine: e}

@@ -47,13 +47,13 @@ func testScaling(t *testing.T, h Harness) {
 		interleavings = 40
 	}
 	for seed := range interleavings {
-		random := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // it is not negative, and no secret
+		random := rand.New(rand.NewPCG(uint64(seed), 0)) //nolint:gosec // it is not negative, and not secret
 		try(fmt.Sprint("interleaving ", seed), func(t *testing.T, h Harness, e engine.Engine) { interleaves(t, h, e, random) })
 	}
 }
 
-// resizes has workers request something else: those that run go on, with the others, which are started by it, there is
-// nothing to mend, and no apply starts any again.
+// resizes: after workers' resource requests change, running members keep running, new ones start with the new request,
+// nothing counts as drift, and no apply restarts any.
 func resizes(t *testing.T, h Harness, e engine.Engine) {
 	spec := workers(h.job(0, "wait"), func(r *domain.Role) {
 		r.Replicas, r.OnScale, r.Resources = nil, domain.OnScaleNone, domain.ResourceRequirements{MemoryMiB: 64}
@@ -95,7 +95,7 @@ func (h Harness) scale(t *testing.T, e engine.Engine, from, to int, remove ...st
 	return h.scaled(t, e, to)
 }
 
-// scaled returns the group once it has so many workers, which run, and nothing is left to be done.
+// scaled returns the group once it has this number of running workers, and nothing is left to do.
 func (h Harness) scaled(t *testing.T, e engine.Engine, workers int) (group reconcile.Group) {
 	t.Helper()
 	h.await(t, e, fmt.Sprint(workers, " workers"), func([]domain.Observed) bool {
@@ -112,7 +112,7 @@ func (h Harness) scaled(t *testing.T, e engine.Engine, workers int) (group recon
 	return group
 }
 
-// started returns when the members started, by their names.
+// started returns the start times of the members, by name.
 func started(group reconcile.Group) map[string]time.Time {
 	at := map[string]time.Time{}
 	for _, o := range group.Observed {
@@ -121,14 +121,14 @@ func started(group reconcile.Group) map[string]time.Time {
 	return at
 }
 
-// follow has the number of a group's workers be a policy's, and starts the group with one.
+// follow leaves the number of a group's workers to a policy, and starts the group with one.
 func (h Harness) follow(t *testing.T, e engine.Engine, spec domain.Group) reconcile.Group {
 	t.Helper()
 	must(t, reconcile.Reconciler{Engine: e}.Update(acctest.Bounded(t), workers(spec, func(r *domain.Role) { r.Replicas = nil })))
 	return h.scaled(t, e, 1)
 }
 
-// scales changes the number of members that know each other: all of them start again.
+// scales: members that know each other all restart when their number changes.
 func scales(t *testing.T, h Harness, e engine.Engine) {
 	one := started(h.follow(t, e, h.job(0, "wait")))
 	three := started(h.scale(t, e, 1, 3))
@@ -140,8 +140,8 @@ func scales(t *testing.T, h Harness, e engine.Engine) {
 	}
 }
 
-// scalesInPeace changes the number of members that go on with what they know of each other: that they know less than
-// those that started later is no change of theirs, and nothing for an apply to mend.
+// scalesInPeace: with on_scale = "none", running members keep running with what they know. That they know less than
+// later ones is no drift, and an apply doesn't correct it.
 func scalesInPeace(t *testing.T, h Harness, e engine.Engine) {
 	spec := workers(h.job(0, "wait"), func(r *domain.Role) { r.OnScale = domain.OnScaleNone })
 	one := started(h.follow(t, e, spec))
@@ -159,7 +159,7 @@ func scalesInPeace(t *testing.T, h Harness, e engine.Engine) {
 	}
 }
 
-// scalesInterchangeable changes the number of members that are all the same, whichever go: nobody else starts again.
+// scalesInterchangeable: scaling interchangeable members, whichever are removed, restarts no others.
 func scalesInterchangeable(t *testing.T, h Harness, e engine.Engine) {
 	running := func(group reconcile.Group) []domain.Observed {
 		return slices.DeleteFunc(slices.Clone(group.Observed), func(o domain.Observed) bool { return o.Role != "worker" })
@@ -178,8 +178,8 @@ func scalesInterchangeable(t *testing.T, h Harness, e engine.Engine) {
 	h.scale(t, e, 0, 2)
 }
 
-// scalesBesideOthers changes the number of interchangeable members after that of others whose addresses they do not
-// depend on: those that are there go on with what they know.
+// scalesBesideOthers: scaling interchangeable members, after another role that they do not depend on was scaled,
+// restarts no running ones.
 func scalesBesideOthers(t *testing.T, h Harness, e engine.Engine) {
 	spec := h.farm(0, "wait")
 	spec.Roles["submit"] = domain.Role{OnScale: domain.OnScaleNone, Template: h.Template("wait")}
@@ -216,9 +216,9 @@ func scalesShort(t *testing.T, h Harness, e engine.Engine) {
 	h.scaled(t, e, hosts)
 }
 
-// interleaves has an apply and the scalings of two controllers come in between each other's calls, and any of them die.
-// The cluster's own controller finishes what is left of a scaling, and another apply what is left of one. In the end
-// there are as many members as the last change of their number says.
+// interleaves runs an apply and the scalings of two controllers concurrently, with callers that may die at any call.
+// The cluster's own controller finishes an interrupted scaling, another apply an interrupted apply, and in the end the
+// number of members is the last one that was stored.
 func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 	spec := workers([]domain.Group{h.job(0, "wait"), h.farm(0, "wait")}[random.IntN(2)], func(r *domain.Role) {
 		r.OnScale = domain.OnScales[random.IntN(len(domain.OnScales))]
@@ -281,7 +281,7 @@ func interleaves(t *testing.T, h Harness, e engine.Engine, random *rand.Rand) {
 	h.scaled(t, e, want)
 }
 
-// peaceful reports whether an error is that of somebody who died, or leaves the group to others.
+// peaceful reports whether there is no error, or one of a caller that died or left the group to others.
 func peaceful(err error) bool {
 	_, locked := errors.AsType[*engine.LockedError](err)
 	_, held := errors.AsType[*reconcile.HeldError](err)
@@ -289,20 +289,20 @@ func peaceful(err error) bool {
 	return err == nil || locked || held || counted || errors.Is(err, ErrDead)
 }
 
-// ledger has the numbers of workers as they were changed, in their order.
+// ledger records the changed numbers of workers, in order.
 type ledger struct {
 	mutex   sync.Mutex
 	last    domain.Scaled
 	changes []int
 }
 
-// noted is an engine whose changes of the number of workers are noted.
+// noted is an engine that records changes of the number of workers.
 type noted struct {
 	engine.Engine
 	ledger *ledger
 }
 
-// Put is that of the engine, one at a time.
+// Put stores an item, one at a time.
 func (n noted) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	n.ledger.mutex.Lock()
 	defer n.ledger.mutex.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// sweepResults has runs leave files: these outlive attempts and members, are read and missed, and go where that is
-// wanted.
+// sweepResults: the files that runs leave outlive attempts and members, can be read, are reported if lost, and are
+// deleted on request.
 func sweepResults(t *testing.T, h Harness, e engine.Engine) {
 	r := reconcile.Reconciler{Engine: e}
 	s := h.sweep(map[string]string{"plain": "exit:0", "again": "once:" + h.Scratch(t)})
@@ -45,7 +45,7 @@ func sweepResults(t *testing.T, h Harness, e engine.Engine) {
 		t.Errorf("what was left (-want +got):\n%s", diff)
 	}
 
-	// What is gone is missed, and made again by another apply, which leaves the others alone.
+	// A lost folder is reported, and another apply runs its run again, and no others.
 	folder, _ := sweep.Folder(h.group, "plain", found.Runs["plain"])
 	lost := func(found reconcile.Sweep) []string {
 		t.Helper()
@@ -89,10 +89,10 @@ func sweepResults(t *testing.T, h Harness, e engine.Engine) {
 	if diff := cmp.Diff(folders, missing); diff != "" {
 		t.Errorf("folders that are gone with their sweep (-want +got):\n%s", diff)
 	}
-	must(t, e.RemoveFolders(acctest.Bounded(t), folders)) // a destroy that died is repeated
+	must(t, e.RemoveFolders(acctest.Bounded(t), folders)) // as a destroy does that is repeated after a crash
 }
 
-// archived returns the files of an archive of what all runs of a sweep left.
+// archived returns the files in an archive of what all runs of a sweep left.
 func archived(t *testing.T, r reconcile.Reconciler, found reconcile.Sweep) map[string]string {
 	t.Helper()
 	var archive bytes.Buffer

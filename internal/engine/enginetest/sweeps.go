@@ -36,11 +36,11 @@ func testSweep(t *testing.T, h Harness) {
 	try("results", sweepResults)
 }
 
-// sweep returns a sweep whose runs take the steps.
+// sweep returns a sweep whose runs run the steps.
 func (h Harness) sweep(runs map[string]string) domain.Sweep {
 	template := h.Template("print:{{ .Role }} has {{ .Env.STEP }}", "environment:TRAINYARD_RUN", "environment:TRAINYARD_ATTEMPT", "{{ .Env.STEP }}")
 	s := domain.Sweep{Cluster: h.lab, Name: h.group, Template: template, Runs: map[string]map[string]string{}, MaxParallel: new(2)}
-	s.Placement.Hosts = []string{h.Host} // where the files are that the steps look for
+	s.Placement.Hosts = []string{h.Host} // the host that has the files that the steps need
 	for key, step := range runs {
 		s.Runs[key] = map[string]string{"STEP": step}
 	}
@@ -54,7 +54,7 @@ func (h Harness) put(t *testing.T, e engine.Engine, s domain.Sweep, created bool
 	must(t, err)
 }
 
-// swept returns a sweep once what is remembered of its runs is as it should be.
+// swept returns a sweep once as accepts it.
 func (h Harness) swept(t *testing.T, e engine.Engine, what string, as func(reconcile.Sweep, sweep.Summary) bool) reconcile.Sweep {
 	t.Helper()
 	var found reconcile.Sweep
@@ -69,7 +69,7 @@ func (h Harness) swept(t *testing.T, e engine.Engine, what string, as func(recon
 
 func ended(_ reconcile.Sweep, s sweep.Summary) bool { return s.Ended() }
 
-// checkSwept checks that nothing is left of a sweep.
+// checkSwept fails if anything is left of a sweep.
 func (h Harness) checkSwept(t *testing.T, e engine.Engine) {
 	t.Helper()
 	observed, err := e.Observe(t.Context(), h.group)
@@ -88,8 +88,8 @@ func (h Harness) checkSwept(t *testing.T, e engine.Engine) {
 	}
 }
 
-// sweepsToEveryEnd has runs that succeed, fail, and fail once: each ends as it should, and its member goes while its
-// log stays.
+// sweepsToEveryEnd: runs that succeed, fail, or fail once end as they should; their members are removed, and their logs
+// kept.
 func sweepsToEveryEnd(t *testing.T, h Harness, e engine.Engine) {
 	s := h.sweep(map[string]string{
 		"good": "exit:0", "bad": "exit:3", "final": "exit:126", "again": "once:" + h.Scratch(t), "value-1": "print:accuracy 0.5", "value-2": "print:accuracy 0.75",
@@ -116,14 +116,14 @@ func sweepsToEveryEnd(t *testing.T, h Harness, e engine.Engine) {
 	if want := []string{"bad has exit:3", "bad", "2"}; !slices.Equal(lines, want) {
 		t.Errorf("the log of a run that ended is %q, want %q", lines, want)
 	}
-	// What has ended stays so, whoever applies it again.
+	// Applying the sweep again changes nothing for ended runs.
 	h.put(t, e, s, false)
 	if again := h.swept(t, e, "the end of all runs", ended); !again.Runs["good"].StartedAt.Equal(*found.Runs["good"].StartedAt) || again.Document.MinRun != found.Document.MinRun {
 		t.Errorf("applied again, the sweep is %+v", again)
 	}
 }
 
-// sweepChanges adds, removes and changes runs while others are on: those alone are touched.
+// sweepChanges: adding, removing and changing runs while others run affects only those.
 func sweepChanges(t *testing.T, h Harness, e engine.Engine) {
 	gate := h.Scratch(t)
 	s := h.sweep(map[string]string{"done": "exit:0", "kept": "until:" + gate, "changed": "wait", "gone": "wait"})
@@ -144,10 +144,10 @@ func sweepChanges(t *testing.T, h Harness, e engine.Engine) {
 	if _, there := after.Runs["gone"]; there {
 		t.Errorf("a run that is gone is remembered: %+v", after.Runs["gone"])
 	}
-	// Destroyed while one is on.
+	// Destroyed while a run is running.
 }
 
-// sweepVanishes takes the member of a run away: the run is queued again, and nothing is used up.
+// sweepVanishes: if the member of a run disappears, the run is queued again, and no attempt is used up.
 func sweepVanishes(t *testing.T, h Harness, e engine.Engine) {
 	gate := h.Scratch(t)
 	h.put(t, e, h.sweep(map[string]string{"one": "once:" + gate}), true)
@@ -166,7 +166,7 @@ func sweepVanishes(t *testing.T, h Harness, e engine.Engine) {
 	h.awaitStates(t, e, domain.StateRunning)
 }
 
-// sweepFails has so many runs fail that the others are cancelled.
+// sweepFails: after too many failed runs, the others are cancelled.
 func sweepFails(t *testing.T, h Harness, e engine.Engine) {
 	s := h.sweep(map[string]string{"a-1": "exit:1", "a-2": "exit:1", "b-1": "wait", "c-1": "exit:0"})
 	s.MaxParallel, s.OnFailure = new(3), &domain.SweepOnFailure{After: 2}

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// slice is how long a member that burns looks ahead, and the least that it sleeps between two bursts.
+	// slice is the scheduling interval of burn, and the minimum sleep between two bursts.
 	slice = 5 * time.Millisecond
-	// debt bounds how much a member makes up for that the machine did not let it have.
+	// debt bounds how much processor time is made up for after the machine was too busy to provide it.
 	debt = 20 * time.Millisecond
 )
 
-// burn takes as many processors as the file "load" of a folder says, divided among the members that share the folder:
-// none where there is no such file.
+// burn uses the number of processors in the file "load" of a folder, divided among the members that share the folder;
+// none if there is no such file.
 func burn(folder string, stop <-chan os.Signal) (err error) {
 	own := filepath.Join(folder, strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(own, nil, 0o600); err != nil {
@@ -35,7 +35,7 @@ func burn(folder string, stop <-chan os.Signal) (err error) {
 			return nil
 		case <-time.After(slice):
 		}
-		text, _ := os.ReadFile(filepath.Join(folder, "load")) // without it there is nothing to do
+		text, _ := os.ReadFile(filepath.Join(folder, "load")) // without a file, the load is 0
 		load, _ := strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
 		sharing, _, err := sharers(folder)
 		if err != nil {
@@ -51,9 +51,9 @@ func burn(folder string, stop <-chan os.Signal) (err error) {
 	}
 }
 
-// processorTime is what this process has taken of the processors.
+// processorTime is the processor time that this process has used.
 func processorTime() time.Duration {
 	var usage syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // of itself, a process may always ask
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage) // a process may always ask about itself
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }

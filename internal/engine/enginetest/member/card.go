@@ -12,9 +12,8 @@ import (
 	"syscall"
 )
 
-// takeCard takes memory of a card for as long as this process lives. Who has how much is in a file, a line each, with
-// the ID of its process; what is left by those that are gone is free. Where there is not enough, it fails with what
-// PyTorch says.
+// takeCard takes memory of a simulated GPU for as long as this process lives. A file has a line per process, with its
+// ID and its memory; memory of dead processes is free. If there is not enough left, the error is PyTorch's.
 func takeCard(operand string) (err error) {
 	path, sizes, _ := strings.Cut(operand, ",")
 	need, all, _ := strings.Cut(sizes, ",")

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// swallow takes all that is sent to a port, until it is told to stop.
+// swallow reads and discards all data sent to a port until it receives a stop signal.
 func swallow(port string, stop <-chan os.Signal) error {
-	listener, err := net.Listen("tcp", ":"+port) //nolint:noctx // until it is told to stop
+	listener, err := net.Listen("tcp", ":"+port) //nolint:noctx // closed by the stop signal
 	if err != nil {
 		return err
 	}
@@ -22,16 +22,17 @@ func swallow(port string, stop <-chan os.Signal) error {
 	for {
 		connection, err := listener.Accept()
 		if err != nil {
-			return nil //nolint:nilerr // it was told to stop
+			return nil //nolint:nilerr // closed by the stop signal
 		}
 		go func() {
-			_, _ = io.Copy(io.Discard, connection) // who sends may go
+			_, _ = io.Copy(io.Discard, connection) // the sender may disconnect
 			_ = connection.Close()
 		}()
 	}
 }
 
-// send sends a lump of bytes to an address every tick until it is told to stop, and tries again while nobody takes it.
+// send sends 64 KiB to an address every tick until it receives a stop signal, and retries while nobody accepts the
+// connection.
 func send(address string, stop <-chan os.Signal) {
 	const lump, tick = 64 << 10, 100 * time.Millisecond
 	beat := time.NewTicker(tick)
@@ -45,7 +46,7 @@ func send(address string, stop <-chan os.Signal) {
 		}
 		var err error
 		if connection == nil {
-			connection, err = net.DialTimeout("tcp", address, time.Second) //nolint:noctx // bounded by itself
+			connection, err = net.DialTimeout("tcp", address, time.Second) //nolint:noctx // has its own timeout
 		}
 		if err == nil {
 			_, err = connection.Write(make([]byte, lump))

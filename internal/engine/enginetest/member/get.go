@@ -9,9 +9,9 @@ import (
 	"os"
 )
 
-// get writes what is answered at a URL.
+// get writes the response of a URL.
 func get(url string) error {
-	response, err := http.Get(url) //nolint:gosec,noctx // the test's own
+	response, err := http.Get(url) //nolint:gosec,noctx // the test's own URL
 	if err != nil {
 		return err
 	}

@@ -41,9 +41,9 @@ import (
 )
 
 const (
-	// look is how often a member looks for a file that it waits for.
+	// look is how often a member polls a file that it waits for.
 	look = 20 * time.Millisecond
-	// exitInterrupted is what a shell makes of an end by SIGTERM.
+	// exitInterrupted is the exit code that a shell reports for SIGTERM.
 	exitInterrupted = 128 + int(syscall.SIGTERM)
 )
 
@@ -162,7 +162,7 @@ func main() {
 	}
 }
 
-// leave adds a line to a file in a folder.
+// leave appends a line to the file "lines" in a folder.
 func leave(folder, line string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -175,11 +175,12 @@ func leave(folder, line string) error {
 	return errors.Join(err, file.Close())
 }
 
-// hold follows the file until it is told to stop. Memory is a load that doesn't depend on what else the machine does.
+// hold keeps as much memory as the file says until it receives a stop signal. Memory is a load that doesn't depend on
+// what else the machine does.
 func hold(file string, stop <-chan os.Signal) error {
 	var held []byte
 	for {
-		text, _ := os.ReadFile(file) // without it there is nothing to do
+		text, _ := os.ReadFile(file) // without a file, nothing is held
 		mib, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		if bytes := mib << 20; bytes != len(held) {
 			var err error
@@ -195,7 +196,7 @@ func hold(file string, stop <-chan os.Signal) error {
 	}
 }
 
-// exchange gives memory back, and returns as much as asked for: resident, and outside of the garbage collector's.
+// exchange frees held, and returns the requested memory: resident, and not managed by the garbage collector.
 func exchange(held []byte, bytes int) ([]byte, error) {
 	if held != nil {
 		if err := syscall.Munmap(held); err != nil {

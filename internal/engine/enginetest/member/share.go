@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// stepsASecond is how many steps a member that shares what makes it go makes while it is alone.
+// stepsASecond is how many steps a sharing member makes per second while it is alone.
 const stepsASecond = 20
 
-// share works for as many seconds as it takes alone, and writes of its steps. How fast it is depends on how many share
-// the folder with it, and on nothing else that the machine does. It ends at once where the folder has a file "gate".
+// share runs for the time that the work takes a single member, longer if others share the folder, and prints its steps.
+// Its speed depends only on the number of sharers, not on the machine's load; a file "gate" in the folder ends it at
+// once.
 func share(operand string, stop <-chan os.Signal) (err error) {
 	parts := strings.Split(operand, ",")
 	if len(parts) < 3 {
@@ -58,7 +59,7 @@ func share(operand string, stop <-chan os.Signal) (err error) {
 	return nil
 }
 
-// sharers returns how many live members share a folder, and whether it has a gate.
+// sharers returns how many live members share a folder, and whether the folder has a file "gate".
 func sharers(folder string) (n int, gate bool, err error) {
 	entries, err := os.ReadDir(folder)
 	for _, entry := range entries {

@@ -14,7 +14,7 @@ import (
 // itemTime is how long an item of a list takes.
 const itemTime = 20 * time.Millisecond
 
-// workOff takes items off a list, and adds each to another one when it is done, until it is told to stop.
+// workOff pops items from a list, and pushes each to another one when it is done, until it receives a stop signal.
 func workOff(list string, stop <-chan os.Signal) error {
 	address, key, _ := strings.Cut(list, "/")
 	client, err := redis.Dial("tcp", address)
@@ -25,7 +25,7 @@ func workOff(list string, stop <-chan os.Signal) error {
 	for {
 		item, err := redis.String(client.Do("LPOP", key))
 		if err == nil {
-			<-time.After(itemTime) // who is told to stop does what was begun
+			<-time.After(itemTime) // an item in progress is finished despite a stop signal
 			_, err = client.Do("RPUSH", key+"-done", item)
 		}
 		if err != nil && !errors.Is(err, redis.ErrNil) {
