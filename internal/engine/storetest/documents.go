@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Set has a document be stored as it is, with its revision, whatever was there before.
+// Set stores a document as it is, with its revision, replacing what was there before.
 func Set[T any, P domain.Document[T]](m *Memory, doc T) {
 	head := P(&doc).Head()
 	head.Version = domain.DocumentVersion
@@ -19,7 +19,7 @@ func Set[T any, P domain.Document[T]](m *Memory, doc T) {
 	m.Set(engine.Item{Key: engine.Key{Kind: P(&doc).Kind(), Name: P(&doc).Key()}, Revision: head.Revision, Data: data})
 }
 
-// Documents returns what is stored of a type, by name.
+// Documents returns the stored documents of a type, by name.
 func Documents[T any, P domain.Document[T]](m *Memory) map[string]T {
 	found, err := engine.List[T, P](context.Background(), m)
 	if err != nil {
@@ -28,7 +28,7 @@ func Documents[T any, P domain.Document[T]](m *Memory) map[string]T {
 	return found
 }
 
-// Drop removes all that is stored of a type; with the cluster's, all.
+// Drop removes all stored documents of a type; with the cluster's, everything.
 func Drop[T any, P domain.Document[T]](m *Memory) {
 	for name := range Documents[T, P](m) {
 		if err := engine.Delete[T, P](context.Background(), m, name); err != nil {

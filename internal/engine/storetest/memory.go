@@ -9,9 +9,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Memory is a store in memory, for tests. Its zero value is an empty one.
+// Memory is a store in memory, for tests. Its zero value is empty.
 type Memory struct {
-	// Changed is called after each change of a watched item, where it is set.
+	// Changed is called after each change of a watched item, unless it is nil.
 	Changed func()
 
 	mu    sync.Mutex
@@ -90,14 +90,14 @@ func (m *Memory) changed(kind domain.Kind) {
 	}
 }
 
-// Drop has an item not be there, and no other go with it.
+// Drop removes an item, and no others with it.
 func (m *Memory) Drop(key engine.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.items, key)
 }
 
-// Set has an item be there as it is, whatever was there before.
+// Set stores an item as it is, replacing what was there before.
 func (m *Memory) Set(item engine.Item) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -12,7 +12,7 @@ func TestMemory(t *testing.T) {
 		Open: func(*testing.T, string) engine.Store { return &storetest.Memory{} },
 		Watch: func(_ *testing.T, s engine.Store) <-chan struct{} {
 			changes := make(chan struct{}, 10)
-			s.(*storetest.Memory).Changed = func() { changes <- struct{}{} } //nolint:forcetypeassert // Open returns no other
+			s.(*storetest.Memory).Changed = func() { changes <- struct{}{} } //nolint:forcetypeassert // Open returns no other type
 			return changes
 		},
 	})

@@ -20,22 +20,22 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Harness is what the suite needs of a store.
+// Harness is what the suite needs to test a store.
 type Harness struct {
-	// Open returns the store of a cluster, of which nothing is stored yet.
+	// Open returns the empty store of a cluster.
 	Open func(t *testing.T, cluster string) engine.Store
-	// MaxItem is how large an item may be; 0 for any size.
+	// MaxItem is the maximum size of an item in bytes; 0 for no limit.
 	MaxItem int
-	// Watch reports changes of watched items; nil where the store can't be watched. SharedEvents says that it wakes for
-	// other clusters as well.
+	// Watch reports changes of watched items; nil if the store can't be watched. SharedEvents means that changes in
+	// other clusters are reported too.
 	Watch        func(t *testing.T, s engine.Store) <-chan struct{}
 	SharedEvents bool
 	// Corrupt makes a stored item unreadable, and returns where it is.
 	Corrupt func(t *testing.T, s engine.Store, key engine.Key) (where string)
-	// Foreign puts something beside the items that is none, and returns a function that reports what became of it.
+	// Foreign puts something that is not an item beside the items, and returns a function that fails if it was touched.
 	Foreign func(t *testing.T, s engine.Store) (untouched func() error)
-	// Dying has somebody die at a moment of a change, counted from 0, and reports whether he survived it. It is nil
-	// where a store dies with who changes it.
+	// Dying kills the caller of a change at a moment, counted from 0, and reports whether the caller survived it. It is
+	// nil for a store that dies with its caller.
 	Dying func(t *testing.T, s engine.Store, change Change, moment int) (survived bool)
 }
 
@@ -55,8 +55,8 @@ func (c Change) Make(ctx context.Context, s engine.Store) error {
 	return err
 }
 
-// Kinds are one of each sort that a store has to tell apart, beside those of documents. One's name begins as another's
-// does.
+// Kinds has one of each sort that a store has to distinguish, in addition to those of documents. The name of one is a
+// prefix of another's.
 var Kinds = []domain.Kind{
 	domain.GroupKind, domain.PolicyKind,
 	{Name: "group-note", Noun: "note", Planned: true},
@@ -138,7 +138,7 @@ func testItems(t *testing.T, _ Harness, s engine.Store) {
 	started(t, s)
 	_, err = s.Put(ctx, engine.Item{Key: cluster, Data: []byte("other")})
 	wantError(t, "a write that expects nothing, over a cluster", err, engine.ErrConflict)
-	// All are of one name: what tells them apart is the kind.
+	// All have the same name, so that only the kind distinguishes them.
 	job := map[domain.Kind]engine.Item{}
 	for _, kind := range Kinds {
 		want(t, "at first", s, kind)
@@ -184,7 +184,7 @@ func testNames(t *testing.T, h Harness, s engine.Store) {
 			}
 		}
 	}
-	// Clusters whose names begin alike, and are long.
+	// Clusters with long names that share a prefix.
 	first, second := h.Open(t, long+"c"), h.Open(t, long+"d")
 	started(t, first)
 	started(t, second)
@@ -215,7 +215,7 @@ func testSizes(t *testing.T, h Harness, s engine.Store) {
 	}
 }
 
-// testWriters shows that of several writers on top of one revision one wins, round by round.
+// testWriters: of several concurrent writers of one revision exactly one wins, round after round.
 func testWriters(t *testing.T, _ Harness, s engine.Store) {
 	started(t, s)
 	for _, kind := range Kinds {
@@ -245,7 +245,7 @@ func testWriters(t *testing.T, _ Harness, s engine.Store) {
 	}
 }
 
-// testEnd shows that nothing outlives its cluster.
+// testEnd: no item outlives its cluster.
 func testEnd(t *testing.T, _ Harness, s engine.Store) {
 	started(t, s)
 	for _, kind := range Kinds {
@@ -263,8 +263,8 @@ func testEnd(t *testing.T, _ Harness, s engine.Store) {
 	}
 }
 
-// testCorrupt shows that what can't be read is an error that says where it is, is not written over, and does not hide
-// what can.
+// testCorrupt: an unreadable item is an error that says where it is, is not overwritten, and does not hide readable
+// ones.
 func testCorrupt(t *testing.T, h Harness, s engine.Store) {
 	if h.Corrupt == nil {
 		t.Skip("nobody can change what this store has")
@@ -298,7 +298,7 @@ func testCorrupt(t *testing.T, h Harness, s engine.Store) {
 	must(t, s.Delete(t.Context(), cluster))
 }
 
-// testForeign shows that what is somebody else's is no item, and is left alone.
+// testForeign: foreign data is not listed as items, and is left alone.
 func testForeign(t *testing.T, h Harness, s engine.Store) {
 	if h.Foreign == nil {
 		t.Skip("nobody else can write to this store")
@@ -315,10 +315,10 @@ func testForeign(t *testing.T, h Harness, s engine.Store) {
 	must(t, untouched())
 }
 
-// quiet is how long a stream of events is listened to in which nothing is to be heard.
+// quiet is how long an event stream is watched when no event is expected.
 const quiet = 100 * time.Millisecond
 
-// testWatch shows that a change of a watched item is reported, and of no other.
+// testWatch: changes of watched items are reported, and no others.
 func testWatch(t *testing.T, h Harness, s engine.Store) {
 	if h.Watch == nil {
 		t.Skip("this store can't be watched")
@@ -350,8 +350,8 @@ func testWatch(t *testing.T, h Harness, s engine.Store) {
 	}
 }
 
-// testDeaths has who changes an item die at each moment: what is read then is the old item or the new one, and the next
-// write succeeds on top of it.
+// testDeaths: if the caller of a change dies at any moment, the old item or the new one is read afterwards, and the
+// next write based on it succeeds.
 func testDeaths(t *testing.T, h Harness, s engine.Store) {
 	if h.Dying == nil {
 		t.Skip("nobody dies: this store dies with who changes it, or another run shows it")
