@@ -29,8 +29,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestAgentKeys: once a host has left, the agents have a key that it never had, and refuse the one that it has. None
-// has lost anything of its history. And no agent is believed that claims to be another host's.
+// TestAgentKeys: once a host has left, the agents have a new key that it never had, refuse the old one, and have lost
+// none of their history. An agent that claims to be another host's is not believed.
 func TestAgentKeys(t *testing.T) {
 	t.Parallel()
 	testbed.OnEngines(t, testAgentKeys)
@@ -95,7 +95,7 @@ type keysLab struct {
 	*testing.T
 	bed    *testbed.Bed
 	engine *Engine
-	// subnet is that of its network, as of ownSubnet. The processes of its agents are known by it.
+	// subnet is that of its network, as returned by [swarmtest.OwnSubnet]. Its agents' processes are recognised by it.
 	subnet string
 }
 
@@ -150,7 +150,7 @@ func (l keysLab) awaitResidents() {
 	must(l.T, err)
 }
 
-// told returns what agents tell of all that they remember, by the names of their hosts, and why others do not.
+// told returns everything that agents remember, by host name, and why others did not report.
 func (l keysLab) told(ctx context.Context) (reports map[string]telemetry.Report, failures map[string]string, err error) {
 	document, err := engine.Cluster(ctx, l.engine)
 	if err != nil {
@@ -177,8 +177,8 @@ func (l keysLab) told(ctx context.Context) (reports map[string]telemetry.Report,
 	return reports, failures, err
 }
 
-// keepAsking asks the agents of hosts again and again until it is ended, and then until all have answered once more. It
-// fails if one has lost anything of what it told before; one that is being replaced may be silent for a moment.
+// keepAsking queries the agents of hosts repeatedly until end is called, and then until all have answered once more. It
+// fails if one has lost anything that it reported before; one that is being replaced may be silent for a moment.
 func (l keysLab) keepAsking(before map[string]telemetry.Report, hosts ...string) (end func()) {
 	ctx := acctest.Bounded(l)
 	last := make(chan struct{})
@@ -237,7 +237,7 @@ func (l keysLab) agent() (pid int) {
 	return pid
 }
 
-// stealKeys copies the present keys of the agents, as root of a host could, to a folder.
+// stealKeys copies the agents' current keys to a folder, as root on a host could.
 func (l keysLab) stealKeys() (folder string) {
 	l.Helper()
 	folder = l.TempDir()
@@ -251,7 +251,7 @@ func (l keysLab) stealKeys() (folder string) {
 	return folder
 }
 
-// askWith asks the agent of a host on the cluster's network with the keys in a folder.
+// askWith queries the agent of a host on the cluster's network with the keys in a folder.
 func (l keysLab) askWith(folder, host string) telemetry.Reports {
 	l.Helper()
 	document, err := engine.Cluster(l.Context(), l.engine)
@@ -269,14 +269,14 @@ func (l keysLab) askWith(folder, host string) telemetry.Reports {
 	return told
 }
 
-// address returns the address of the agent that runs on a node, on the cluster's network.
+// address returns the address of a node's agent on the cluster's network.
 func (l keysLab) address(node string) string {
 	l.Helper()
 	tasks, err := l.bed.Nodes[0].Client().TaskList(l.Context(), swarm.TaskListOptions{Filters: filters.NewArgs(
 		filters.Arg("service", spec.ResidentName("keys", spec.KindAgent)), filters.Arg("node", node), filters.Arg("desired-state", "running"),
 	)})
 	must(l.T, err)
-	address := "" // while it is being replaced
+	address := "" // while the agent is being replaced
 	for _, task := range tasks {
 		if task.Status.State == swarm.TaskStateRunning && len(task.NetworksAttachments) > 0 {
 			address, _, _ = strings.Cut(task.NetworksAttachments[0].Addresses[0], "/")
@@ -285,7 +285,7 @@ func (l keysLab) address(node string) string {
 	return address
 }
 
-// keys returns the IDs of the keys that the service of the agents refers to, and of all that there are.
+// keys returns the IDs of the keys that the agents' service refers to, and of all existing ones.
 func (l keysLab) keys() (handedOut, all []string) {
 	l.Helper()
 	services, err := l.engine.Services(l.Context())
@@ -303,7 +303,7 @@ func (l keysLab) keys() (handedOut, all []string) {
 	return handedOut, all
 }
 
-// claim has all agents claim to be that of one host.
+// claim makes all agents claim to be the given host's.
 func (l keysLab) claim(host string) {
 	l.Helper()
 	document, err := engine.Cluster(l.Context(), l.engine)

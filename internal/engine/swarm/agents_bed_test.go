@@ -33,7 +33,7 @@ func TestMemberPosesAsAgent(t *testing.T) {
 		Entrypoint: []string{"/member"}, Labels: map[string]string{spec.LabelCluster: s.name, spec.LabelKind: spec.KindAgent},
 	}, map[string]string{"/member": acctest.Member})
 
-	manager := s.bed.Nodes[0] // the only host whose address is known, and so with an agent
+	manager := s.bed.Nodes[0] // the only host whose address is known, so it needs an agent
 	e := s.open(manager.Host())
 	r := reconcile.Reconciler{Engine: e}
 	_, err := r.AwaitResidents(acctest.Bounded(t))

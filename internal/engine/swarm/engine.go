@@ -22,7 +22,7 @@ const Name = dockerapi.EngineName
 // Program is what the controllers of clusters are run from.
 type Program = daemons.Program
 
-// Engine runs one cluster: it is its parts, each of which works on the same Swarm. It is safe for concurrent use.
+// Engine runs one cluster. It consists of parts that all work on the same Swarm, and is safe for concurrent use.
 type Engine struct {
 	dockerapi.Swarm
 	store.Items
@@ -37,15 +37,15 @@ type Engine struct {
 	memory  memory
 }
 
-// memory is what parts remember from one call to the next, and share with their snapshots.
+// memory is what parts keep between calls, and share with their snapshots.
 type memory struct {
 	locks   *store.Leases
 	tags    *images.Tags
 	members *members.Memory
 }
 
-// Driver returns the driver of this engine, which runs the controllers of clusters from a program. An endpoint is that
-// of a manager.
+// Driver returns the driver of this engine, which runs the controllers of clusters from program. An endpoint is that of
+// a manager.
 func Driver(program Program) engine.Driver {
 	return engine.Driver{
 		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
@@ -65,7 +65,7 @@ func Open(cluster domain.ClusterRef, settings engine.Settings, program Program) 
 	return newEngine(dockerapi.Swarm{Cluster: cluster.Name, Connection: c, Reads: dockerapi.Live(c)}, program, m), nil
 }
 
-// newEngine puts the parts together.
+// newEngine assembles the parts.
 func newEngine(in dockerapi.Swarm, program Program, m memory) *Engine {
 	items := store.NewItems(in)
 	in.Items = items
@@ -77,7 +77,7 @@ func newEngine(in dockerapi.Swarm, program Program, m memory) *Engine {
 	}
 }
 
-// Traits returns what is particular to this engine: members are reached by their names.
+// Traits returns the properties of this engine: members are reached by their names.
 func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{
 		Name:          Name,

@@ -26,12 +26,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// standing is a cluster with a controller, in which tests have groups of their own.
+// standing is a cluster with a controller, in which each test has its own group.
 type standing struct {
 	*testing.T
 	bed  *testbed.Bed
 	name string
-	// subnet is that of its network, as of ownSubnet.
+	// subnet is that of its network, as returned by [swarmtest.OwnSubnet].
 	subnet string
 }
 
@@ -56,7 +56,7 @@ func newStanding(t *testing.T, bed *testbed.Bed, name string) *standing {
 	return s
 }
 
-// logResidents has a test that fails log what its cluster's residents were like.
+// logResidents makes a failing test log the state of its cluster's residents.
 func (s *standing) logResidents() {
 	if !s.Failed() {
 		return
@@ -98,7 +98,7 @@ func (s *standing) group(name string) (domain.Group, domain.SecretValues) {
 	}, domain.SecretValues{"worker": {"token": []byte("a token")}}
 }
 
-// left lists the names of what is in the Swarm of a group.
+// left lists the names of a group's objects in the Swarm.
 func (s *standing) left(t *testing.T, group string) []string {
 	t.Helper()
 	docker := s.bed.Nodes[0].Client()
@@ -122,8 +122,8 @@ func (s *standing) left(t *testing.T, group string) []string {
 	return found
 }
 
-// faulty is a proxy before a manager, and runs that reach it there. Each run's process ends with it: what it leaves
-// locked is taken over, but not before.
+// faulty is a proxy in front of a manager, for runs that reach the manager through it. Each run has a process that ends
+// with it, so that its locks are taken over then, and not before.
 type faulty struct {
 	*testbed.Proxy
 	*standing
@@ -135,7 +135,7 @@ func (s *standing) faulty(t *testing.T) faulty {
 	return faulty{proxy, s}
 }
 
-// run has an engine whose process ends with the run.
+// run calls do with an engine whose lock owner is a process that ends with the run.
 func (f faulty) run(t *testing.T, secrets domain.SecretValues, do func(reconcile.Reconciler) error) error {
 	t.Helper()
 	e := f.open(f.Host())
@@ -161,7 +161,7 @@ func (f faulty) destroy(t *testing.T, group domain.Group) error {
 	return f.run(t, nil, func(r reconcile.Reconciler) error { return r.Destroy(acctest.Bounded(t), group.Name) })
 }
 
-// on has the call number k that writes meet with a mishap.
+// on injects a fault into the k-th writing call.
 func (f faulty) on(k int, mishap testbed.Action) {
 	f.Reset()
 	f.On(testbed.Fault{Match: writes, Nth: k, Do: mishap})
@@ -172,13 +172,13 @@ func writes(call testbed.Call) bool {
 	return call.Method != http.MethodGet && call.Method != http.MethodHead
 }
 
-// count returns how many calls write that were made.
+// count returns the number of writing calls so far.
 func (f faulty) count() int {
 	return len(slices.DeleteFunc(f.Calls(), func(call testbed.Call) bool { return !writes(call) }))
 }
 
-// TestCallsFail: each call that writes of an apply that creates a group, and each one of its destroy, meets with a
-// mishap, or in turn with each of them. The next run gets there, and leaves nothing.
+// TestCallsFail injects each fault into each writing call of an apply that creates a group, and of its destroy; without
+// AllKills, one fault per call, in turn. The next run converges, and leaves nothing behind.
 func TestCallsFail(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "mishaps")

@@ -9,9 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/members"
 )
 
-// Guard restarts indexed members that ended, as their rules say, until ctx is done: the Swarm's own restart policy
-// knows no exit codes that are final, and no back-off. It also has members follow their hosts, and replaces the agents'
-// key.
+// Guard restarts ended indexed members by their rules until ctx is done: the Swarm's own restart policy has no final
+// exit codes and no back-off. It also moves members with hosts that became other nodes, and replaces the agents' key.
 func (e *Engine) Guard(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -33,7 +32,7 @@ func (e *Engine) Guard(ctx context.Context) error {
 	}
 }
 
-// guardOnce does what is due now, and returns when the next is. It reads each list once.
+// guardOnce does what is due now, and returns when to call it next. It reads each list once.
 func (e *Engine) guardOnce(ctx context.Context, seen members.Ends) (next time.Time, err error) {
 	once := e.snapshot()
 	if err := errors.Join(once.KeepOff(ctx), once.FollowHosts(ctx)); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// counted returns reads that count how often each list is asked for.
+// counted returns reads that count how often each list is read.
 func counted(r dockerapi.Reads, calls map[string]int) dockerapi.Reads {
 	return dockerapi.Reads{
 		Nodes:    counting(r.Nodes, calls, "nodes"),
@@ -36,7 +36,7 @@ func counting[T any](read dockerapi.List[T], calls map[string]int, name string) 
 	}
 }
 
-// TestGuardReadsOnce: the controller looks at everything again and again while others work.
+// TestGuardReadsOnce: the controller's regular checks read each list once, as they run while others work.
 func TestGuardReadsOnce(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "guarded")
@@ -51,7 +51,7 @@ func TestGuardReadsOnce(t *testing.T) {
 	}
 }
 
-// TestServiceOfSomebodyElse: what somebody made under a member's name meanwhile is not changed.
+// TestServiceOfSomebodyElse: a service that somebody else created under a member's name is not changed.
 func TestServiceOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "elsewhere")

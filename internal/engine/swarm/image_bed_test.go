@@ -35,7 +35,7 @@ import (
 
 func Nothing() (io.ReadCloser, error) { return nil, errors.New("there is no archive") }
 
-// shelf is a cluster of all nodes of a bed, whose images a test looks at.
+// shelf is a cluster of all nodes of a bed, for tests of its images.
 type shelf struct {
 	*testing.T
 	*Engine
@@ -63,7 +63,7 @@ func shelfOf(t *testing.T, bed *testbed.Bed, cluster string, addresses map[strin
 	return s
 }
 
-// archived is an image with one file, as what an archive of it is specified by.
+// archived returns the specification of an image with one file that is loaded from an archive.
 func archived(t *testing.T, name, content string) engine.ImageSpec {
 	t.Helper()
 	img, err := image.Build(v1.Config{Cmd: []string{"/file"}}, image.FromBytes("/file", 0o755, []byte(content)))
@@ -92,7 +92,7 @@ func (s shelf) id(node int, image string) string {
 	return held.ID
 }
 
-// provide brings an image to all hosts, which have to have it then, and removes it at the end of the test.
+// provide brings an image to all hosts, checks that they have it, and removes it at the end of the test.
 func (s shelf) provide(spec engine.ImageSpec) string {
 	s.Helper()
 	found, err := s.ProvideImage(s.Context(), spec)
@@ -107,7 +107,7 @@ func (s shelf) provide(spec engine.ImageSpec) string {
 	return id
 }
 
-// forget removes an image from all nodes, whatever it is called.
+// forget removes an image from all nodes, under all its names.
 func (s shelf) forget(id string) {
 	ctx := context.WithoutCancel(s.Context())
 	for _, node := range s.bed.Nodes {
@@ -125,7 +125,7 @@ func (s shelf) forget(id string) {
 	}
 }
 
-// want checks what the nodes have under a name, "" being nothing.
+// want checks the images that the nodes have under a name; "" means none.
 func (s shelf) want(name string, ids ...string) {
 	s.Helper()
 	found, err := s.FindImage(s.Context(), name)
@@ -173,14 +173,14 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	s.want(first.Name, first.ID, "", first.ID)
 	s.provide(first)
 
-	// One whose image is there under its ID needs its name only.
+	// An image that is there under its ID only needs the name.
 	s.tag(2, first.ID, "archives/other:1")
 	s.remove(2, first.Name)
 	unread := first
 	unread.Archive = Nothing
 	s.provide(unread)
 
-	// Another image is not overwritten, and nothing is changed anywhere.
+	// Another image is not overwritten, and nothing is changed on any host.
 	_, err := s.ProvideImage(t.Context(), second)
 	var taken *engine.ImageTakenError
 	if !errors.As(err, &taken) || len(taken.Taken) != 3 || taken.Taken["node2"] != s.id(1, first.ID) || taken.Wanted != second.ID {
@@ -193,7 +193,7 @@ func testImagesFromArchives(t *testing.T, bed *testbed.Bed) {
 	kept := s.id(1, first.ID)
 	stop := s.runs(kept)
 	second.Replaces = map[string]string{"node1": first.ID, "node2": first.ID, "node3": first.ID}
-	want := []string{"", first.ID, first.ID} // the last host has it under another name, too
+	want := []string{"", first.ID, first.ID} // the last host has it under another name too
 	if s.id(0, first.ID) == kept {
 		want[0] = first.ID
 	}
@@ -280,7 +280,7 @@ func testImagesThatFail(t *testing.T, bed *testbed.Bed) {
 	must(t, err)
 }
 
-// builtFrom is an image that is built from files.
+// builtFrom returns the specification of an image that is built from files.
 func builtFrom(t *testing.T, name string, files map[string]string) engine.ImageSpec {
 	t.Helper()
 	var content bytes.Buffer
@@ -312,7 +312,7 @@ func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 
-	// What was built is not built again: not after an apply that died, and not for a host that has lost it.
+	// What was built is not built again: neither after an apply that died, nor for a host that has lost it.
 	unread := spec
 	unread.Build = &engine.ImageBuild{Context: Nothing, Source: spec.Build.Source}
 	s.remove(0, first)
@@ -341,7 +341,7 @@ func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
 	}
 	s.want(failing.Name, "", "", "")
 
-	// What others have under the name is not built over.
+	// An image that somebody else has under the name is not overwritten by a build.
 	s.tag(1, second, "builds/failing:1")
 	foreign := archived(t, "builds/foreign:1", "foreign")
 	s.provide(foreign)
@@ -371,12 +371,12 @@ func testImagesThatArePulled(t *testing.T, bed *testbed.Bed) {
 		t.Error("the registry was asked for what is there")
 	}
 
-	// A tag moves on; the hosts have one image all the same.
+	// Though the tag has moved, all hosts get the same image.
 	second := registry.sell(t, "1")
 	s.remove(1, first)
 	s.provide(engine.ImageSpec{Name: name, ID: first})
 
-	// Without a plan that says which one, hosts that differ are an error.
+	// Without a planned ID, hosts with different images are an error.
 	s.remove(1, first)
 	t.Cleanup(func() { s.forget(second) })
 	_, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: name})

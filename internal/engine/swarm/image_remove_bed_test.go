@@ -59,8 +59,8 @@ func testRemoveImage(t *testing.T, bed *testbed.Bed) {
 	s.want(built.Name, "", "", "")
 }
 
-// The containers of a service outlive it for a moment: an image that only they use is removed all the same, one that
-// another container uses is left.
+// TestRemoveImageOfServiceThatIsGone: the containers of a service outlive it for a moment. An image that only they use
+// is removed all the same, one that another container uses is left.
 func TestRemoveImageOfServiceThatIsGone(t *testing.T) {
 	swarmtest.OnBeds(t, testRemoveImageOfServiceThatIsGone)
 }

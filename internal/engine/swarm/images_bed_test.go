@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// TestImagesOfMembers has hosts provide themselves with the images of members, from a registry, each by its policy.
+// TestImagesOfMembers: hosts pull the images of members from a registry, according to each member's policy.
 func TestImagesOfMembers(t *testing.T) { swarmtest.OnBeds(t, testImagesOfMembers) }
 
 func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
@@ -49,7 +49,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 			s.Placement.Hosts = hosts
 		}
 	}
-	// running is the service of a member that runs an image by an ID.
+	// running returns the service of a member that runs an image by its ID.
 	running := func(given domain.MemberSpec, id string) map[string]dockerswarm.Service {
 		around := spec.Target{Network: "net", Nodes: in.IDs}
 		around.Images = map[string]spec.References{given.Image: {Shared: id}}
@@ -90,9 +90,9 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 
 	references, err := provide(in, nil, member(0, "node1", name, ""), member(1, "node2", name, ""))
 	here, there := s.id(0, first), s.id(1, first)
-	shared := here // what members on either host are told
+	shared := here // the reference that works on either host
 	if there != here {
-		shared = digest // both image stores know it
+		shared = digest // both image stores know the digest
 	}
 	check("what is pulled", references, err, here, there)
 	s.want(name, first, first, "")
@@ -131,7 +131,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	references, err = provide(in, running(member(0, "node1", name, ""), here), member(0, "node1", name, ""))
 	check("what is mended", references, err, here)
 
-	// The controller reaches no host but its own: what runs on another one tells of it.
+	// The controller reaches no host but its own: for others it relies on the members that run there.
 	s.Connection.Settings.Controller = true
 	references, err = provide(in, running(member(1, "node2", name, "", func(s *domain.MemberSpec) { s.Run = 1 }), there), member(0, "node2", name, ""))
 	check("a host that can't be asked, and runs the image", references, err, there)
@@ -142,7 +142,7 @@ func testImagesOfMembers(t *testing.T, bed *testbed.Bed) {
 	references, err = provide(in, nil, member(0, "node2", name, ""))
 	check("a host that can't be asked", references, err, name)
 
-	// The controller finds the local tag of an image that was brought to all hosts on its own host.
+	// The controller finds, on its own host, the local tag of an image that was brought to all hosts.
 	s.Connection.Settings.Controller = false
 	brought := archived(t, "members/brought:1", "brought")
 	s.provide(brought)

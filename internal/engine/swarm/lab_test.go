@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// documentsOn returns an engine for the items of a cluster of its own on a bed, and the proxy through which it reaches
-// its manager. A second one on the same cluster is another run that comes in between.
+// documentsOn returns an engine for the items of its own cluster on a bed, and the proxy through which it reaches its
+// manager. A second engine on the same cluster represents a concurrent run.
 func documentsOn(t *testing.T, bed *testbed.Bed, cluster string) (*Engine, *testbed.Proxy) {
 	t.Helper()
 	proxy := testbed.NewProxy(t, bed.Nodes[0])

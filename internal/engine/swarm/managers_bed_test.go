@@ -32,7 +32,7 @@ func using(t *testing.T, e *Engine, bed *testbed.Bed) *testbed.Node {
 	return nil
 }
 
-// revive starts a manager again, and returns when the first one reaches it.
+// revive starts a manager again, and returns once the first one reaches it.
 func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.Node) {
 	t.Helper()
 	must(t, dead.Restart(ctx))
@@ -44,8 +44,8 @@ func revive(ctx context.Context, t *testing.T, bed *testbed.Bed, dead *testbed.N
 	})
 }
 
-// TestManagersDie: the manager that an apply uses is dead before some of its calls that change something, or each of
-// them, and the apply gets through by way of another one.
+// TestManagersDie: the manager that an apply uses is killed before some of its changing calls, or with AllKills before
+// each of them, and the apply gets through by another one.
 func TestManagersDie(t *testing.T) {
 	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 3, Managers: 3})
@@ -70,7 +70,7 @@ func TestManagersDie(t *testing.T) {
 	_, err = engine.Put(ctx, first, domain.ClusterDocument{Spec: spec})
 	must(t, err)
 
-	// The leader is the first node, and no apply reaches it: so the others can die one after the other.
+	// The leader is the first node, which the apply doesn't use, so that the others can be killed one after the other.
 	e := open(bed.Nodes[1], bed.Nodes[2])
 	_, err = engine.Cluster(ctx, e.Items)
 	must(t, err)
@@ -104,7 +104,7 @@ func TestManagersDie(t *testing.T) {
 	}
 	revive(ctx, t, bed, dead)
 
-	// The others choose another leader when it dies, and those who ask wait for it.
+	// When the leader dies, the others elect another one, and callers wait for it.
 	e = open(bed.Nodes...)
 	_, err = engine.Cluster(ctx, e.Items)
 	must(t, err)
@@ -121,7 +121,7 @@ func TestManagersDie(t *testing.T) {
 	}
 	must(t, leaderless.Destroy(ctx, group.Name))
 
-	// One that has left the Swarm knows nothing of what goes on without it: that is no answer.
+	// A manager that has left the Swarm doesn't know its present state: its answer proves nothing.
 	revive(ctx, t, bed, bed.Nodes[0])
 	must(t, bed.Nodes[1].Client().SwarmLeave(ctx, true))
 	alone := open(bed.Nodes[1])
@@ -134,8 +134,8 @@ func TestManagersDie(t *testing.T) {
 		t.Errorf("by way of another manager: %v", err)
 	}
 
-	// One that reaches no leader lists the networks of its own node, and no error: that the cluster's is not among them
-	// is no answer either.
+	// A manager without a leader lists only its own node's networks, without an error: that the cluster's is missing
+	// there proves nothing either.
 	must(t, bed.Nodes[2].Kill())
 	acctest.Eventually(t, "the leader to be lost", func() bool {
 		_, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
@@ -147,7 +147,7 @@ func TestManagersDie(t *testing.T) {
 	}
 }
 
-// isOpen fails unless an error leaves it open whether something is there.
+// isOpen fails unless err leaves open whether something exists.
 func isOpen(t *testing.T, what string, err error) {
 	t.Helper()
 	if err == nil || errors.Is(err, engine.ErrNotFound) {

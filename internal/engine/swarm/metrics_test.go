@@ -11,7 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm"
 )
 
-// TestNoPortForMetrics: a port on the hosts is refused, with where residents answer without one.
+// TestNoPortForMetrics: a metrics port on the hosts is refused, and the error says where residents serve metrics
+// without one.
 func TestNoPortForMetrics(t *testing.T) {
 	e, err := swarm.Open(domain.ClusterRef{Engine: swarm.Name, Name: "lab", Endpoint: "unix:///nowhere.sock"}, engine.Settings{}, swarm.Program{})
 	must(t, err)

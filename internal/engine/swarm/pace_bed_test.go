@@ -28,7 +28,7 @@ func TestStartInTurns(t *testing.T) {
 	begin := slices.MinFunc(tasks, func(a, b dockerswarm.Task) int { return a.CreatedAt.Compare(b.CreatedAt) }).CreatedAt
 	early := 0
 	for _, task := range tasks {
-		// On a host where none runs after ten seconds, all follow.
+		// If none runs on a host after ten seconds, all others start.
 		if task.CreatedAt.Before(first) && task.CreatedAt.Before(begin.Add(9*time.Second)) {
 			early++
 		}
@@ -38,8 +38,8 @@ func TestStartInTurns(t *testing.T) {
 	}
 }
 
-// startAtOnce starts a group of so many members on one node, and returns a task of each. A Swarm gives all tasks of a
-// node another try whose heartbeats were late, as on a busy machine: then another group is started.
+// startAtOnce starts a group of this number of members on one node, and returns a task of each. On a busy machine, a
+// Swarm replaces all tasks of a node whose heartbeats were late: then another group is started.
 func (f farm) startAtOnce(members int) []dockerswarm.Task {
 	f.Helper()
 	const tries = 5

@@ -47,7 +47,7 @@ func newFarm(t *testing.T) farm {
 	return farm{t, reconcile.Reconciler{Engine: e}, bed, bed.Nodes[0].Client()}
 }
 
-// group returns the group with so many workers, which find a config and a secret.
+// group returns the group with this number of workers, which have a config and a secret.
 func (f farm) group(workers int, changes ...func(r *domain.Role)) domain.Group {
 	role := domain.Role{
 		Replicas: &workers, Update: domain.Update{Parallelism: 1},
@@ -68,7 +68,7 @@ func (f farm) group(workers int, changes ...func(r *domain.Role)) domain.Group {
 	}
 }
 
-// apply has the group be so, and checks that nothing is left to do.
+// apply applies the group, and checks that nothing is left to do.
 func (f farm) apply(spec domain.Group) {
 	f.Helper()
 	must(f.T, f.Update(acctest.Bounded(f), spec))
@@ -81,7 +81,7 @@ func (f farm) apply(spec domain.Group) {
 	}
 }
 
-// destroy destroys the group, and checks that no container of it is left.
+// destroy destroys the group, and checks that none of its containers is left.
 func (f farm) destroy() {
 	f.Helper()
 	must(f.T, f.Destroy(acctest.Bounded(f), "farm"))
@@ -102,7 +102,7 @@ func (f farm) read() reconcile.Group {
 	return group
 }
 
-// tamper has somebody change the service of the workers.
+// tamper changes the workers' service by hand.
 func (f farm) tamper(do func(s *dockerswarm.ServiceSpec)) {
 	f.Helper()
 	service, _, err := f.docker.ServiceInspectWithRaw(f.Context(), "farm-worker", dockerswarm.ServiceInspectOptions{})
@@ -112,7 +112,7 @@ func (f farm) tamper(do func(s *dockerswarm.ServiceSpec)) {
 	must(f.T, err)
 }
 
-// running returns the IDs of the tasks of the workers that run.
+// running returns the IDs of the workers' running tasks.
 func (f farm) running() (ids []string) {
 	f.Helper()
 	service, _, err := f.docker.ServiceInspectWithRaw(f.Context(), "farm-worker", dockerswarm.ServiceInspectOptions{})
@@ -127,7 +127,7 @@ func (f farm) running() (ids []string) {
 	return ids
 }
 
-// files returns the labels that the config objects and secrets with files of members have, by their names.
+// files returns the labels of the config objects and secrets that hold members' files, by name.
 func (f farm) files() map[string]map[string]string {
 	f.Helper()
 	files := map[string]map[string]string{}
@@ -148,7 +148,7 @@ func (f farm) files() map[string]map[string]string {
 	return files
 }
 
-// TestPoolLifecycle has somebody interfere with the one service that the workers share.
+// TestPoolLifecycle changes the one service that the workers share by hand.
 func TestPoolLifecycle(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
@@ -183,15 +183,15 @@ func TestPoolLifecycle(t *testing.T) {
 
 func sorted(ids []string) []string { return slices.Sorted(slices.Values(ids)) }
 
-// TestPoolUpdatePaused changes workers one at a time to what fails: the error names the one that failed, and the others
-// run on.
+// TestPoolUpdatePaused updates workers one at a time to a command that fails: the error names the one that failed, and
+// the others keep running.
 func TestPoolUpdatePaused(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("first")}}
 	f.apply(f.group(3))
 	before := f.running()
-	// Swarm goes on to the next once one runs, and sees only then that it fails.
+	// Swarm continues with the next one once one runs, and only then notices that it fails.
 	pause := domain.Duration(5 * time.Second)
 	fails := func(r *domain.Role) {
 		r.Args, r.Restart = []string{"print:it broke", "exit:3"}, domain.Restart{Condition: domain.RestartNever}
@@ -207,7 +207,7 @@ func TestPoolUpdatePaused(t *testing.T) {
 		t.Errorf("beside the one that failed, %d workers run on", len(kept))
 	}
 
-	// Going back is the reconciler's.
+	// The reconciler does the rollback.
 	f.apply(f.group(3))
 	back := func(r *domain.Role) { r.Update.OnFailure = domain.UpdateRollback }
 	if err := f.Update(acctest.Bounded(t), f.group(3, fails, back)); err == nil || !strings.Contains(err.Error(), "was rolled back") {
@@ -220,7 +220,7 @@ func TestPoolUpdatePaused(t *testing.T) {
 	f.destroy()
 }
 
-// TestFilesOfMembers follows the config objects and secrets of a group through its life.
+// TestFilesOfMembers follows the config objects and secrets of a group over its lifetime.
 func TestFilesOfMembers(t *testing.T) {
 	t.Parallel()
 	f := newFarm(t)
@@ -235,7 +235,7 @@ func TestFilesOfMembers(t *testing.T) {
 	})
 	must(t, err)
 
-	// Somebody takes the labels off. What needs the files finds them by their names, and labels them again.
+	// Without their labels, the objects are found by their names, and labelled again.
 	configs, err := f.docker.ConfigList(t.Context(), dockerswarm.ConfigListOptions{})
 	must(t, err)
 	for _, config := range configs {
@@ -265,7 +265,7 @@ func TestFilesOfMembers(t *testing.T) {
 		}
 	}
 
-	// Others take the place of what they are named like, and what no member needs any more goes with the change.
+	// New contents become new objects, and the change removes the objects that no member needs any more.
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("second")}}
 	f.apply(f.group(2, func(r *domain.Role) {
 		c := *r.Container
@@ -280,7 +280,7 @@ func TestFilesOfMembers(t *testing.T) {
 		}
 	}
 
-	// A change that fails goes back to a secret whose value only the Swarm has by now.
+	// A failing change is rolled back to a secret whose value only the Swarm still has.
 	f.Secrets = domain.SecretValues{"worker": {"token": []byte("third")}}
 	failing := f.group(2, func(r *domain.Role) {
 		r.Args, r.Restart = []string{"exit:3"}, domain.Restart{Condition: domain.RestartNever}

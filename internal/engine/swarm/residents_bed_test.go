@@ -38,8 +38,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// residentHosts returns the hosts on which services of the cluster's residents run from an image, by the services'
-// kinds.
+// residentHosts returns the hosts on which services of the cluster's residents run from an image, by kind of service.
 func (s *standing) residentHosts(image string) map[string][]string {
 	s.Helper()
 	docker := s.bed.Nodes[0].Client()
@@ -72,7 +71,7 @@ func (s *standing) residents() map[string]swarm.Service {
 	return found
 }
 
-// bySwarm ignores what the Swarm itself records of a service, as it goes on to update its tasks.
+// bySwarm ignores what the Swarm itself records on a service while it updates the tasks.
 var bySwarm = cmpopts.IgnoreFields(swarm.Service{}, "Meta", "UpdateStatus")
 
 // change changes the service of a kind of residents by hand.
@@ -89,8 +88,8 @@ func (s *standing) change(kind string, change func(*swarm.ServiceSpec)) {
 	})
 }
 
-// TestResidentsFromARegistry: the controller and the agents run from an image of a registry that wants to know who
-// pulls. All hosts have it then, those that the provider can't reach as well.
+// TestResidentsFromARegistry: the controller and the agents run from an image of a registry that requires a login. All
+// hosts get it, including those that the provider can't reach.
 func TestResidentsFromARegistry(t *testing.T) {
 	t.Parallel()
 	s := newStanding(t, testbed.Shared(t, swarmtest.Three), "published")
@@ -143,7 +142,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 	acctest.Eventually(t, "the residents to run from the image of the registry", func() bool {
 		return cmp.Equal(s.residentHosts(first), want)
 	})
-	// One of the agents asks all: the addresses of the other hosts are not known here.
+	// One agent queries the others, as the other hosts' addresses are not known here.
 	usage, err := s.open(s.bed.Nodes[0].Host()).Usage(t.Context(), time.Minute)
 	must(t, err)
 	for _, host := range []string{"node1", "node2", "node3"} {
@@ -162,7 +161,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 		t.Errorf("another start changed the services:\n%s", diff)
 	}
 
-	// The tag moves. What runs follows with the next start that the registry answers.
+	// After the tag has moved, residents follow at the next start at which the registry answers.
 	registry.stock(t, "1", moved)
 	must(t, start(name, "guess"))
 	if diff := cmp.Diff(running, s.residents(), bySwarm); diff != "" {
@@ -173,14 +172,14 @@ func TestResidentsFromARegistry(t *testing.T) {
 		return cmp.Equal(s.residentHosts(next), want)
 	})
 
-	// Without an image that is given, it is this program's again.
+	// Without a configured image, it is this program's again.
 	must(t, s.open(s.bed.Nodes[0].Host()).StartController(acctest.Bounded(t)))
 	own := s.residents()[spec.KindController].Spec.TaskTemplate.ContainerSpec.Image
 	acctest.Eventually(t, "the residents to run from the image of this program", func() bool {
 		return !strings.HasPrefix(own, host) && cmp.Equal(s.residentHosts(own), map[string][]string{spec.KindController: {"node1"}, spec.KindAgent: {"node1"}})
 	})
 
-	// A node that has it not rejects the agent, as one that has just joined: there is no second attempt.
+	// A node without the image rejects the agent, as one that has just joined: there is no second attempt.
 	before = s.residents()
 	s.change(spec.KindAgent, func(spec *swarm.ServiceSpec) { spec.TaskTemplate.Placement = &swarm.Placement{} })
 	acctest.Eventually(t, "the agents to keep off the nodes without the image", func() bool {
@@ -248,7 +247,7 @@ func (s *standing) network() network.Summary {
 	return own
 }
 
-// controllerOn reports whether the controller runs on the cluster's network, and only there.
+// controllerOn reports whether the controller runs on the given network and no other.
 func (s *standing) controllerOn(network string) bool {
 	s.Helper()
 	tasks, err := s.bed.Nodes[0].Client().TaskList(s.Context(), swarm.TaskListOptions{
@@ -259,8 +258,8 @@ func (s *standing) controllerOn(network string) bool {
 		tasks[0].NetworksAttachments[0].Network.ID == network && len(tasks[0].NetworksAttachments[0].Addresses) == 1
 }
 
-// metricsOn returns the ports at which residents tell Prometheus in their containers, of those that are told a subnet,
-// by the addresses of the sockets.
+// metricsOn returns the ports at which residents with this subnet serve metrics in their containers, by the addresses
+// of the sockets.
 func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 	t.Helper()
 	processes, err := procfs.AllProcs()
@@ -275,7 +274,7 @@ func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 		if err != nil {
 			continue // it has ended
 		}
-		for _, table := range []func() (procfs.NetTCP, error){of.NetTCP, of.NetTCP6} { //nolint:staticcheck // what replaces it knows no namespace but its own
+		for _, table := range []func() (procfs.NetTCP, error){of.NetTCP, of.NetTCP6} { //nolint:staticcheck // its replacement supports only the process's own namespace
 			sockets, _ := table()
 			for _, s := range sockets {
 				const listening = 10
@@ -288,8 +287,8 @@ func metricsOn(t *testing.T, subnet string) map[string]uint64 {
 	return found
 }
 
-// TestControllerOnTheNetwork: the controller is on the cluster's network whether or not there are agents, comes there
-// where an earlier version left it off, and leaves a network that is made anew.
+// TestControllerOnTheNetwork: the controller is on the cluster's network with or without agents, joins it if an earlier
+// version did not, and moves to a network that replaces it.
 func TestControllerOnTheNetwork(t *testing.T) {
 	t.Parallel()
 	testbed.OnEngines(t, testControllerOnTheNetwork)
@@ -316,7 +315,7 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 		t.Errorf("the name of the controller stands for a %q", mode)
 	}
 
-	// As an earlier version had made it.
+	// As an earlier version had created it.
 	s.change(spec.KindController, func(spec *swarm.ServiceSpec) {
 		spec.TaskTemplate.Networks, spec.EndpointSpec = nil, nil
 		spec.TaskTemplate.ContainerSpec.Args = spec.TaskTemplate.ContainerSpec.Args[:5]
@@ -347,8 +346,8 @@ func testControllerOnTheNetwork(t *testing.T, engineName string) {
 	acctest.Eventually(t, "the controller to run on the new network", func() bool { return s.controllerOn(next.ID) })
 }
 
-// TestImageDroppedMeanwhile: the image that residents are about to run from is there in the end, though another cluster
-// that ran from it before takes it for nobody's.
+// TestImageDroppedMeanwhile: residents get the image that they are about to run from, though another cluster that used
+// it before removes it as unused.
 func TestImageDroppedMeanwhile(t *testing.T) {
 	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1, Heartbeat: testbed.Steady})

@@ -30,10 +30,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// probe is where the images of [TestAgentRights] have the program of members.
+// probe is the path of the members' program in the images of [TestAgentRights].
 const probe = "/probe"
 
-// loadPrograms loads an image of programs of this module, by their places in it, onto all nodes until the end of the
+// loadPrograms loads an image with programs of this module, by their paths in it, onto all nodes until the end of the
 // test.
 func loadPrograms(t *testing.T, bed *testbed.Bed, name string, config v1.Config, programs map[string]string) {
 	t.Helper()
@@ -75,7 +75,7 @@ func (s *standing) running(node *testbed.Node, kind string) (swarm.Task, contain
 	return tasks[i], inspected
 }
 
-// does runs a step of the program of members in a container, and returns what it writes.
+// does runs a step of the members' program in a container, and returns its output.
 func (s *standing) does(node *testbed.Node, id, step string) (out, complaint string) {
 	s.Helper()
 	run := container.ExecOptions{Cmd: []string{probe, step}, AttachStdout: true, AttachStderr: true}
@@ -89,8 +89,8 @@ func (s *standing) does(node *testbed.Node, id, step string) (out, complaint str
 	return written.String(), complained.String()
 }
 
-// TestAgentRights: an agent has no capability, writes nowhere, and comes to nothing of others by the process table of
-// its host; with that, it measures all that it is to measure. One of an earlier version gets the same rights, once.
+// TestAgentRights: an agent has no capabilities, can't write anywhere, and can't access other processes through its
+// host's process table, yet measures everything that it should. One of an earlier version gets the same rights, once.
 func TestAgentRights(t *testing.T) {
 	t.Parallel()
 	testbed.OnEngines(t, testAgentRights)
@@ -109,7 +109,7 @@ func testAgentRights(t *testing.T, engineName string) {
 	s := newStanding(t, bed, "rights")
 	manager := bed.Nodes[0]
 
-	// As an earlier version had them run.
+	// As an earlier version ran them.
 	e := s.open(manager.Host())
 	s.change(spec.KindAgent, func(spec *swarm.ServiceSpec) {
 		runs := spec.TaskTemplate.ContainerSpec

@@ -20,16 +20,16 @@ import (
 
 // shop is a registry from which engines pull.
 type shop struct {
-	// password is that of the user "ops", without whom nobody pulls; "" has everybody pull.
+	// password is that of the user "ops", which pulls require; "" for none.
 	password string
 
 	mu     sync.Mutex
 	images map[string]v1.Image // by tag
-	blobs  map[string]v1.Image // by the digest of the manifest, or of what it is of
+	blobs  map[string]v1.Image // by the digest of the manifest or of its parts
 	pulls  int
 }
 
-// openShop opens a registry that the engines of a bed can reach until the test ends, and returns its host and port.
+// openShop starts a registry that the engines of a bed can reach until the test ends, and returns its host and port.
 func openShop(t *testing.T, bed *testbed.Bed, password string) (registry *shop, host string) {
 	t.Helper()
 	registry = &shop{password: password, images: map[string]v1.Image{}, blobs: map[string]v1.Image{}}
@@ -41,7 +41,7 @@ func openShop(t *testing.T, bed *testbed.Bed, password string) (registry *shop, 
 	return registry, listener.Addr().String()
 }
 
-// asked returns how often the registry was asked for an image.
+// asked returns how often an image was requested.
 func (s *shop) asked() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *shop) stock(t *testing.T, tag string, img v1.Image) string {
 	return contentOf(t, img)
 }
 
-// ServeHTTP answers what the registry's interface asks for a pull.
+// ServeHTTP implements the part of the registry API that pulls need.
 func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

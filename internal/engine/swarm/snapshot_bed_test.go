@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// TestSnapshotOfDocuments: a plan takes one list for all documents, and, as there are groups, asks for what they
-// consist of ahead.
+// TestSnapshotOfDocuments: a plan reads all documents with one list, and, as there are groups, requests the lists that
+// describe them in advance.
 func TestSnapshotOfDocuments(t *testing.T) {
 	e, proxy := documentsOn(t, testbed.Shared(t, swarmtest.Three), "snapshot")
 	_, err := engine.Put(t.Context(), e, domain.ClusterDocument{Spec: domain.Cluster{Name: "snapshot", Engine: Name}})
@@ -41,7 +41,7 @@ func TestSnapshotOfDocuments(t *testing.T) {
 	if want := map[string]int{"/configs": 1, "/services": 1, "/tasks": 1, "/nodes": 1}; !maps.Equal(asked, want) {
 		t.Errorf("the calls were %v", asked)
 	}
-	// Its writes are not based on what it remembers.
+	// Writes through a snapshot are not based on what it has read.
 	doc, err := engine.Put(t.Context(), e, domain.GroupDocument{Spec: domain.Group{Cluster: "snapshot", Name: "new"}})
 	must(t, err)
 	_, err = engine.Put(t.Context(), snapshot, doc)

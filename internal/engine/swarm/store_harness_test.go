@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// StoreOn is what the suite of stores needs on a bed.
+// StoreOn is the harness for the suite of stores on a bed.
 func StoreOn(bed *testbed.Bed) storetest.Harness {
 	return storetest.Harness{
 		Open: func(t *testing.T, cluster string) engine.Store {
@@ -77,8 +77,8 @@ func corruptIn(t *testing.T, e *Engine, key engine.Key) (object string) {
 	return object
 }
 
-// foreignIn leaves objects that are named as later revisions of items are, and lack the labels by which they would be
-// some: all of them, or one.
+// foreignIn creates objects that are named like later revisions of items, but lack all or one of the labels that would
+// make them items.
 func foreignIn(t *testing.T, e *Engine) (untouched func() error) {
 	t.Helper()
 	var theirs []swarm.Config

@@ -36,7 +36,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// opened is an engine, the name of its cluster, where the Swarm is reached, and how.
+// opened is an engine, the name of its cluster, and how the Swarm is reached.
 type opened struct {
 	*swarm.Engine
 	cluster, endpoint string
@@ -61,7 +61,7 @@ func (o opened) open(t *testing.T) opened {
 	return o
 }
 
-// again opens the engine once more.
+// again opens the engine a second time.
 func (o opened) again(t *testing.T) opened {
 	t.Helper()
 	ref := domain.ClusterRef{Engine: swarm.Name, Name: o.cluster, Endpoint: o.endpoint}
@@ -81,7 +81,7 @@ func known(t *testing.T, e engine.Engine) opened {
 	return o
 }
 
-// clusterOn returns the specification of a cluster of all nodes of a bed, number n of those that share it.
+// clusterOn returns the specification of a cluster of all nodes of a bed, the n-th of those that share it.
 func clusterOn(bed *testbed.Bed, name string, n int) domain.Cluster {
 	hosts := map[string]domain.Host{}
 	for _, node := range bed.Nodes {
@@ -105,7 +105,7 @@ func testConformance(t *testing.T, engineName string) {
 	acctest.LoadAgent(t, bed, enginetest.Lacking)
 	var number atomic.Int32
 	enginetest.Run(t, enginetest.Harness{
-		Brief: engineName != "", // deaths of callers and races between them don't depend on the Engine
+		Brief: engineName != "", // dying callers and races between callers don't depend on the Engine's version
 		Open:  func(t *testing.T, cluster string) engine.Engine { return open(t, cluster, bed.Nodes[0].Host()) },
 		Store: swarm.StoreOn(bed),
 		Cluster: func(name string) domain.Cluster {
@@ -140,7 +140,7 @@ func testConformance(t *testing.T, engineName string) {
 	})
 }
 
-// foreign makes a service of somebody else's, and returns a function that reports whether it is as it was.
+// foreign creates somebody else's service, and returns a function that fails if it was changed.
 func foreign(t *testing.T, bed *testbed.Bed) func() error {
 	t.Helper()
 	docker := bed.Nodes[0].Client()
@@ -187,7 +187,7 @@ func alive(t *testing.T, bed *testbed.Bed, e engine.Engine, group string) int {
 	return n
 }
 
-// processOf returns the first process of a member's container, as the node that it is on numbers processes.
+// processOf returns the ID of the first process of a member's container, as seen on its node.
 func processOf(t *testing.T, node *testbed.Node, cluster, member string) int {
 	t.Helper()
 	containers, err := node.Client().ContainerList(t.Context(), container.ListOptions{Filters: filters.NewArgs(
