@@ -14,16 +14,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// The kinds of objects that members find as files.
+// The kinds of objects that members have as files.
 const (
 	KindFile   = "file"
 	KindSecret = "secret"
 )
 
-// labelVersion is that of a secret.
+// labelVersion is the version of a secret.
 const labelVersion = LabelPrefix + "version"
 
-// attachment is a file that a member finds.
+// attachment is a file that a member has.
 type attachment struct {
 	// object is the name of the object that holds it.
 	object string
@@ -31,7 +31,7 @@ type attachment struct {
 	mode   domain.FileMode
 }
 
-// configFiles returns what of a specification is held by config objects, with the objects.
+// configFiles returns the files of a specification that config objects hold, and the objects.
 func configFiles(spec domain.MemberSpec) ([]attachment, []swarm.ConfigSpec) {
 	var files []attachment
 	var objects []swarm.ConfigSpec
@@ -50,10 +50,10 @@ func configFiles(spec domain.MemberSpec) ([]attachment, []swarm.ConfigSpec) {
 	return files, objects
 }
 
-// fileTarget returns where members find a file of their specification.
+// fileTarget returns the path at which members have a file of their specification.
 func fileTarget(name string) string { return path.Join(domain.FilesDir, name) }
 
-// configObject returns the config object of a file of a group. Another content makes it another object.
+// configObject returns the config object for a file of a group. Other content makes it another object.
 func configObject(spec domain.MemberSpec, name, content string) swarm.ConfigSpec {
 	sum := sha256.Sum256([]byte(content))
 	digest := hex.EncodeToString(sum[:])
@@ -68,7 +68,7 @@ func configObject(spec domain.MemberSpec, name, content string) swarm.ConfigSpec
 	}
 }
 
-// Configs returns the config objects that specifications need, each once, in the order of their names.
+// Configs returns the config objects that specifications need, each once, sorted by name.
 func Configs(specs []domain.MemberSpec) []swarm.ConfigSpec {
 	byName := map[string]swarm.ConfigSpec{}
 	for _, spec := range specs {
@@ -83,11 +83,11 @@ func Configs(specs []domain.MemberSpec) []swarm.ConfigSpec {
 // Secret is a secret that specifications need.
 type Secret struct {
 	Role, Name string
-	// object has the value where that is at hand.
+	// Object has the value if that is available.
 	Object swarm.SecretSpec
 }
 
-// secretObject returns the secret object of a version of a role's secret, without its value.
+// secretObject returns the secret object for a version of a role's secret, without its value.
 func secretObject(spec domain.MemberSpec, name, version string) swarm.SecretSpec {
 	return swarm.SecretSpec{Annotations: swarm.Annotations{
 		Name: ObjectName(spec.Cluster, KindSecret, spec.Group, spec.Role, name, version),
@@ -97,7 +97,7 @@ func secretObject(spec domain.MemberSpec, name, version string) swarm.SecretSpec
 	}}
 }
 
-// Secrets returns the secret objects that specifications need, each once, in the order of their names.
+// Secrets returns the secret objects that specifications need, each once, sorted by name.
 func Secrets(specs []domain.MemberSpec) []Secret {
 	byName := map[string]Secret{}
 	for _, spec := range specs {
@@ -110,7 +110,7 @@ func Secrets(specs []domain.MemberSpec) []Secret {
 	return slices.SortedFunc(maps.Values(byName), func(a, b Secret) int { return cmp.Compare(a.Object.Name, b.Object.Name) })
 }
 
-// secretFiles returns what of a specification is held by secret objects.
+// secretFiles returns the files of a specification that secret objects hold.
 func secretFiles(spec domain.MemberSpec) []attachment {
 	var files []attachment
 	for _, name := range slices.Sorted(maps.Keys(spec.Container.Secrets)) {
@@ -120,8 +120,8 @@ func secretFiles(spec domain.MemberSpec) []attachment {
 	return files
 }
 
-// IsAttachment reports whether an object was made for members of a cluster's group, or of any where group is empty: by
-// its labels or, where somebody took them off, by its name. A name that had to be cut short does not tell.
+// IsAttachment reports whether an object was made for members of a cluster's group, or of any if group is empty. It
+// goes by the object's labels or, if somebody removed them, by its name; a shortened name is not recognised.
 func IsAttachment(a swarm.Annotations, cluster, kind, group string) bool {
 	prefix := objectPrefix + cluster + "." + kind + "."
 	want := map[string]string{LabelCluster: cluster, LabelKind: kind}
@@ -137,7 +137,7 @@ func IsAttachment(a swarm.Annotations, cluster, kind, group string) bool {
 	return labelled || !contradicted && strings.HasPrefix(a.Name, prefix)
 }
 
-// DeclaredSecrets returns the names of the objects of the secrets that a group declares.
+// DeclaredSecrets returns the names of the secret objects that a group declares.
 func DeclaredSecrets(g domain.Group) map[string]bool {
 	names := map[string]bool{}
 	for _, role := range g.RoleNames() {

@@ -81,7 +81,7 @@ func TestIsAttachment(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	// What is rendered is found by its labels, and without them where its name tells enough.
+	// Rendered objects are recognised by their labels, and without them by a name that is not shortened.
 	spec := rich()
 	spec.Cluster = "lab"
 	_, objects := configFiles(spec)

@@ -10,17 +10,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// nodeIs and nodeIsNot begin the constraints on one node, nodeLabel those on a node's label.
+// nodeIs and nodeIsNot are the prefixes of constraints on one node, nodeLabel of those on a node's label.
 const (
 	nodeIs    = "node.id=="
 	nodeIsNot = "node.id!="
 	nodeLabel = "node.labels."
-	// nowhere is the constraint of members that were stopped: no node meets it.
+	// nowhere is the constraint of stopped members: no node meets it.
 	nowhere = nodeIs + "nowhere"
 )
 
-// constraintsOf returns what a node must fulfil to run a member. A pooled one stays on the cluster's nodes: constraints
-// know no "or", so all others are ruled out one by one.
+// constraintsOf returns the constraints on the nodes that may run a member. For a pooled one, each node that is not the
+// cluster's is excluded separately, as constraints have no "or".
 func constraintsOf(spec domain.MemberSpec, in Target) ([]string, error) {
 	if spec.Scheduling != domain.SchedulingEngine {
 		id, found := in.Nodes[spec.Host]
@@ -69,8 +69,8 @@ func PinnedNode(spec swarm.ServiceSpec) string {
 	return ""
 }
 
-// Repin returns a service that was pinned to a node pinned to the one that its host is now, and whether that is a
-// change. What others changed of it stays so.
+// Repin pins a service to the node that its host is now, instead of the given former one, and reports whether that is a
+// change. Changes by others are kept.
 func Repin(live swarm.ServiceSpec, formerly string, hosts map[string]string) (swarm.ServiceSpec, bool) {
 	r, found := RecordOf(live)
 	now, joined := hosts[r.Host]
@@ -96,8 +96,8 @@ func Repin(live swarm.ServiceSpec, formerly string, hosts map[string]string) (sw
 	return next, true
 }
 
-// KeepOff returns a placement that keeps off these nodes, too. The nodes have an order, as in what the next start of
-// the controller would write: that finds nothing to change then.
+// KeepOff returns a placement that also excludes these nodes. The nodes are sorted, so that the next start of the
+// controller finds nothing to change.
 func KeepOff(placement *swarm.Placement, nodes []string) *swarm.Placement {
 	var next swarm.Placement
 	if placement != nil {
@@ -134,18 +134,18 @@ func compact(constraint string) string {
 	return constraint
 }
 
-// pin returns the node that a constraint leaves alone.
+// pin returns the only node that a constraint admits.
 func pin(constraint string) (node string, isPin bool) { return strings.CutPrefix(constraint, nodeIs) }
 
-// labelOf returns the label of a node that a constraint asks for.
+// labelOf returns the node label that a constraint requires.
 func labelOf(constraint string) (key, value string, isLabel bool) {
 	key, value, isEqual := strings.Cut(constraint, "==")
 	key, isLabel = strings.CutPrefix(key, nodeLabel)
 	return key, value, isLabel && isEqual
 }
 
-// Admits reports whether the constraints of a service admit a node with these labels, as far as they are of the kinds
-// that are rendered.
+// Admits reports whether a service's constraints admit a node with these labels, considering only the kinds of
+// constraints that are rendered.
 func Admits(service swarm.ServiceSpec, node string, labels map[string]string) bool {
 	for _, constraint := range constraintsIn(service) {
 		if only, isPin := pin(constraint); isPin && only != node {

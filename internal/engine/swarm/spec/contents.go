@@ -66,7 +66,7 @@ func (r *reader) driver(target string, live mount.Driver) *domain.VolumeDriver {
 	return read
 }
 
-// driverOf returns the driver of a mount's volume; nil where it names none.
+// driverOf returns the driver of a mount's volume; nil if it has none.
 func driverOf(m mount.Mount) *mount.Driver {
 	if m.VolumeOptions == nil {
 		return nil
@@ -74,12 +74,12 @@ func driverOf(m mount.Mount) *mount.Driver {
 	return m.VolumeOptions.DriverConfig
 }
 
-// isShm reports whether a mount is what a size of the shared memory is rendered to.
+// isShm reports whether a mount was rendered from a size of the shared memory.
 func isShm(m mount.Mount) bool {
 	return m.Type == mount.TypeTmpfs && m.Target == domain.ShmDir && m.TmpfsOptions != nil && m.TmpfsOptions.Mode == shmMode
 }
 
-// configs reads the files that come from config objects: those of the specification are in a folder of their own.
+// configs reads the files from config objects: those of the specification are in a folder of their own.
 func (r *reader) configs() {
 	for _, ref := range r.container.Configs {
 		if ref.File == nil {
@@ -102,7 +102,7 @@ func (r *reader) configs() {
 	}
 }
 
-// secrets reads the secrets. One that is not of the recorded version has the name of its object for a version.
+// secrets reads the secrets. If one is not of the recorded version, its object's name is read as its version.
 func (r *reader) secrets() map[string]domain.SecretFile {
 	secrets := map[string]domain.SecretFile{}
 	for _, ref := range r.container.Secrets {
@@ -126,7 +126,7 @@ func (r *reader) secrets() map[string]domain.SecretFile {
 	return secrets
 }
 
-// healthcheck reads the health check. A shell's is read as the command that runs the shell.
+// healthcheck reads the health check. A shell form is read as the command that runs the shell.
 func (r *reader) healthcheck() *domain.HealthCheck {
 	check := r.container.Healthcheck
 	if check == nil {
@@ -162,7 +162,7 @@ func (r *reader) ulimits() map[string]domain.Ulimit {
 	return limits
 }
 
-// ports reads the published ports. One without a name of its own is named by what it is.
+// ports reads the published ports. One without a name is named after its published port and protocol.
 func (r *reader) ports() map[string]domain.PublishedPort {
 	if r.spec.EndpointSpec == nil {
 		return nil

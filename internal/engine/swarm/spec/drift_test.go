@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// tampering is what somebody may do to a service, and how it then reads.
+// tampering is a change that somebody may make to a service, and how the service then reads.
 type tampering struct {
 	do   func(s *swarm.ServiceSpec)
 	want func(s *domain.MemberSpec)
@@ -297,7 +297,7 @@ var tamperings = map[string]tampering{
 	"all service labels removed": {
 		func(s *swarm.ServiceSpec) { s.Labels = nil },
 		func(s *domain.MemberSpec) {
-			// What only the labels held is not known.
+			// What only the labels held is lost.
 			s.Host, s.Address, s.Restart, s.Image, s.Container.PullPolicy = "", "", domain.RestartRule{}, "sha256:1111", domain.PullIfNotPresent
 			file := s.Container.Configs["train.yaml"]
 			s.Container.Configs = map[string]domain.ConfigFile{"/etc/train.yaml": file}
@@ -333,7 +333,7 @@ func replaceEnv(s *swarm.ServiceSpec, before, after string) {
 	}
 }
 
-// TestDrift tampers with a service in one way after the other: exactly that is seen, and exactly that is mended.
+// TestDrift tampers with a service in one way after the other: exactly that is detected, and exactly that is corrected.
 func TestDrift(t *testing.T) {
 	for name, tampered := range tamperings {
 		t.Run(name, func(t *testing.T) {
@@ -361,7 +361,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// TestPoolDrift tampers with what is particular to pooled services.
+// TestPoolDrift tampers with what is specific to pooled services.
 func TestPoolDrift(t *testing.T) {
 	for name, tampered := range map[string]tampering{
 		"label added": {
@@ -446,7 +446,7 @@ func TestPoolDrift(t *testing.T) {
 	}
 }
 
-// TestStoppedPoolIsNoDrift: a pool is stopped all at once, however it is updated, and is updated as before when it
+// TestStoppedPoolIsNoDrift: a pool is stopped all at once, whatever its update settings, and uses these again when it
 // starts again.
 func TestStoppedPoolIsNoDrift(t *testing.T) {
 	service, k := rendered(t, richPool())
@@ -463,7 +463,7 @@ func TestStoppedPoolIsNoDrift(t *testing.T) {
 	}
 }
 
-// TestNoDrift does what is not drift: what changes in the course of a run, and what only looks different.
+// TestNoDrift makes changes that are no drift: those in the course of a run, and those that only look different.
 func TestNoDrift(t *testing.T) {
 	for name, do := range map[string]func(s *swarm.ServiceSpec){
 		"stopped": func(s *swarm.ServiceSpec) {

@@ -8,22 +8,22 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Identity tells whose a service or a task is.
+// Identity identifies the member, or the interchangeable role, that a service or a task belongs to.
 type Identity struct {
 	Cluster, Group, Role string
-	// Index is the member's; it is 0 where the service is pooled.
+	// Index is the member's; 0 if the service is pooled.
 	Index int
 	Hash  string
 	Run   int
-	// Pooled says that the service stands for all members of an interchangeable role.
+	// Pooled means that the service stands for all members of an interchangeable role.
 	Pooled bool
 }
 
-// identityLabels are the labels of services and of their containers by which they are known again. Pooled ones have
-// neither index nor member.
+// identityLabels are the labels of services and of their containers that hold the identity. Pooled ones have neither
+// index nor member.
 var identityLabels = []string{LabelCluster, LabelGroup, LabelRole, LabelIndex, LabelMember, LabelHash, LabelRun}
 
-// Labels returns the labels of what has this identity.
+// Labels returns the labels for this identity.
 func (id Identity) Labels() map[string]string {
 	labels := map[string]string{
 		LabelCluster: id.Cluster, LabelGroup: id.Group, LabelRole: id.Role, LabelHash: id.Hash, LabelRun: strconv.Itoa(id.Run),
@@ -34,7 +34,7 @@ func (id Identity) Labels() map[string]string {
 	return labels
 }
 
-// identityIn returns the identity that labels tell.
+// identityIn returns the identity in labels.
 func identityIn(labels map[string]string) Identity {
 	return Identity{
 		Cluster: labels[LabelCluster], Group: labels[LabelGroup], Role: labels[LabelRole], Index: NumberIn(labels, LabelIndex),
@@ -42,8 +42,8 @@ func identityIn(labels map[string]string) Identity {
 	}
 }
 
-// NumberIn returns the number that a label holds. What is none from 0 on counts as 0: it reads as a label that somebody
-// changed.
+// NumberIn returns the number in a label, or 0 if it is not a number from 0 up: the label then reads as changed by
+// somebody.
 func NumberIn(labels map[string]string, label string) int {
 	number, err := strconv.ParseUint(labels[label], 10, 31)
 	if err != nil {
@@ -52,8 +52,8 @@ func NumberIn(labels map[string]string, label string) int {
 	return int(number)
 }
 
-// IdentityOf returns the identity of a service: what its containers are labelled with, and what the service is labelled
-// with where they are not. Only a restart changes the labels of containers, so they tell what runs.
+// IdentityOf returns a service's identity by the labels of its containers, or by the service's own for each label that
+// they lack. Changing container labels requires a restart, so these describe what runs.
 func IdentityOf(service swarm.Service) Identity {
 	return identityIn(identifying(service.Spec))
 }
@@ -104,7 +104,7 @@ func identityFor(spec domain.MemberSpec) Identity {
 	return id
 }
 
-// ServiceName returns the name of the service of a member.
+// ServiceName returns the name of a member's service.
 func ServiceName(spec domain.MemberSpec) string {
 	if spec.Shared {
 		return spec.Group + "-" + spec.Role
@@ -112,5 +112,5 @@ func ServiceName(spec domain.MemberSpec) string {
 	return spec.Name
 }
 
-// Member returns the name of the member with an index.
+// Member returns the name of the member with this index.
 func (id Identity) Member(index int) string { return domain.MemberName(id.Group, id.Role, index) }

@@ -46,7 +46,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// FuzzIdentity: labels give back the identity that was written to them. A label that isn't a number is ignored.
+// FuzzIdentity: an identity survives the round trip through labels. A label that isn't a number is ignored.
 func FuzzIdentity(f *testing.F) {
 	for _, number := range []string{"0", "7", "-1", "+1", "007", "", "x", "99999999999999999999"} {
 		f.Add("lab", "job", "worker", "c0ffee", number, number)

@@ -6,13 +6,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// kindKept is what the volume of a member is that outlives it.
+// kindKept is the kind of the volume that outlives its member.
 const kindKept = "kept"
 
-// KeptVolume returns the name of the volume that holds the folder of a member that outlives it.
+// KeptVolume returns the name of the volume for the member's folder that outlives it.
 func KeptVolume(cluster, member string) string { return ObjectName(cluster, kindKept, member) }
 
-// keptMount returns the mount of the folder of a member that outlives it.
+// keptMount returns the mount of the member's folder that outlives it.
 func keptMount(member domain.MemberSpec) mount.Mount {
 	return mount.Mount{
 		Type: mount.TypeVolume, Source: KeptVolume(member.Cluster, member.Name), Target: literal(member.Kept),
@@ -22,7 +22,7 @@ func keptMount(member domain.MemberSpec) mount.Mount {
 	}
 }
 
-// isKept reports whether a mount is that of the folder of a member that outlives it.
+// isKept reports whether a mount is that of the member's folder that outlives it.
 func isKept(m mount.Mount, member domain.MemberSpec) bool {
 	return m.Type == mount.TypeVolume && m.Source == KeptVolume(member.Cluster, member.Name)
 }

@@ -2,9 +2,9 @@ package spec
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 
-// The labels of what Trainyard creates in a Swarm. What has no label of the cluster is never touched. A service's
-// containers carry LabelCluster, LabelGroup, LabelRole, LabelIndex, LabelMember, LabelHash and LabelRun as well, so
-// that they can be told even where somebody removed the service's.
+// The labels of what Trainyard creates in a Swarm. Anything without the cluster's label is never touched. A service's
+// containers carry LabelCluster, LabelGroup, LabelRole, LabelIndex, LabelMember, LabelHash and LabelRun too, so that
+// they are recognised even if somebody removed the service's.
 const (
 	LabelPrefix  = domain.LabelPrefix
 	LabelCluster = domain.LabelCluster
@@ -14,24 +14,24 @@ const (
 	LabelMember  = domain.LabelMember
 	LabelHash    = domain.LabelHash
 	LabelRun     = domain.LabelRun
-	// LabelSpec holds what of the specification can't be read back from the service, see [Seal].
+	// LabelSpec holds the part of the specification that can't be read back from the service, see [Seal].
 	LabelSpec = LabelPrefix + "spec"
-	// LabelStop is the reason for which the member was stopped in its present run.
+	// LabelStop is the reason why the member was stopped in its current run.
 	LabelStop = LabelPrefix + "stop"
-	// LabelRestarts counts the starts after the first, in this run, and LabelStarted is when the first was, once there
-	// was another.
+	// LabelRestarts counts the starts of this run after the first, and LabelStarted is the time of the first, once
+	// there was another.
 	LabelRestarts = LabelPrefix + "restarts"
 	LabelStarted  = LabelPrefix + "started"
 	// LabelRestarted is the ID of the task after whose end the member was last restarted.
 	LabelRestarted = LabelPrefix + "restarted"
-	// LabelStaged is on a service that was made and never started.
+	// LabelStaged marks a service that was created and never started.
 	LabelStaged = LabelPrefix + "staged"
-	// LabelKind is what a config object of the cluster is: an item's kind, for one. LabelName is the item's name, or
-	// that of a file or a secret.
+	// LabelKind is the kind of the cluster's config object, such as an item's kind. LabelName is the name of the item,
+	// file or secret.
 	LabelKind = LabelPrefix + "kind"
 	LabelName = LabelPrefix + "name"
-	// LabelRevision is that of an item, or the number of a key of the agents.
+	// LabelRevision is the revision of an item, or the number of an agents' key.
 	LabelRevision = LabelPrefix + "revision"
-	// LabelNodes holds the IDs of the nodes that were given a key of the agents.
+	// LabelNodes holds the IDs of the nodes that were given an agents' key.
 	LabelNodes = LabelPrefix + "nodes"
 )

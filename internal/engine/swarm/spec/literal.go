@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// quoted is the template that expands to what begins a template.
+// quoted is the template that expands to the opening delimiter of a template.
 const quoted = `{{"{{"}}`
 
-// literal returns the template that expands to a text. Swarm expands templates in the values of variables, and in the
-// sources, targets and driver options of mounts. A list of all members, which each of them has in its environment,
-// becomes a template that counts them: as text, what a manager keeps and lists of a group would grow with the square of
+// literal returns a template that expands to text. Swarm expands templates in values of variables, and in sources,
+// targets and driver options of mounts. A list of all members, which is in each member's environment, becomes a
+// template with a counter: as text, the size of a group in the Swarm's store and lists would grow with the square of
 // its members.
 func literal(text string) string {
 	var template strings.Builder
@@ -35,15 +35,16 @@ func literal(text string) string {
 	}
 }
 
-// unquoted returns the text of which literal makes a template. Another template is returned as it is, and not ok.
+// unquoted returns the text that literal turns into this template. Any other template is returned unchanged, and not
+// ok.
 func unquoted(template string) (text string, ok bool) {
 	size := 0
 	text = countedSeries.ReplaceAllStringFunc(template, func(counted string) string {
 		part := countedSeries.FindStringSubmatch(counted)
-		last, _ := strconv.Atoi(part[3]) // digits, and few
+		last, _ := strconv.Atoi(part[3]) // at most five digits
 		s := series{part[1], part[2], last}
 		if size += (last + 1) * len(s.item(last)+","); size > longestText {
-			return counted // and so not what literal makes of it
+			return counted // so literal can't have made it
 		}
 		return s.text()
 	})
@@ -56,14 +57,14 @@ func unquoted(template string) (text string, ok bool) {
 
 func quote(text string) string { return strings.ReplaceAll(text, "{{", quoted) }
 
-// series are the items of a JSON list of addresses that differ in their index alone:
+// series are the items of a JSON list of addresses that differ only in their index:
 // "job-worker-0:9000","job-worker-1:9000" and so on.
 type series struct {
 	head, tail string
 	last       int
 }
 
-// longestText is more than a variable can have: Linux takes 128 KiB.
+// longestText exceeds the maximum size of a variable, which is 128 KiB on Linux.
 const longestText = 1 << 20
 
 var (
@@ -73,7 +74,7 @@ var (
 
 func (s series) item(index int) string { return fmt.Sprintf(`"%s%d%s"`, s.head, index, s.tail) }
 
-// length returns how many items a text begins with.
+// length returns the number of the series' items that a text begins with.
 func (s series) length(text string) int {
 	for n, rest := 0, text; ; n++ {
 		after, found := strings.CutPrefix(rest, s.item(n))
@@ -94,8 +95,8 @@ func (s series) text() string {
 	return strings.Join(items, ",")
 }
 
-// template returns the template number n of a text that expands to the series. One item calls for the next: a template
-// of the Swarm has no other way to count, and to add one but by the length of what is printed so wide.
+// template returns template number n of a text, which expands to the series. It calls itself recursively, as Swarm's
+// templates can't loop over numbers, and adds one by the length of a padded string.
 func (s series) template(n int) string {
 	return fmt.Sprintf(`{{define "%[1]d"}}"%[2]s{{.}}%[3]s"{{if lt . %[4]d}},{{template "%[1]d" len (printf "%%*s." . "")}}{{end}}{{end}}{{template "%[1]d" 0}}`,
 		n, s.head, s.tail, s.last)

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// expand does what Swarm does with a template.
+// expand expands a template as Swarm does.
 func expand(t interface{ Fatal(...any) }, text string) string {
 	parsed, err := template.New("").Parse(text)
 	if err != nil {
@@ -46,7 +46,7 @@ func TestLiteral(t *testing.T) {
 	}
 }
 
-// TestLiteralOfMany shows that what says where all members are takes as much for a thousand members as for ten.
+// TestLiteralOfMany: the list of all members takes the same space for a thousand members as for ten.
 func TestLiteralOfMany(t *testing.T) {
 	spec := func(members int) string {
 		var ps, workers []string
@@ -71,7 +71,7 @@ func TestLiteralOfMany(t *testing.T) {
 	}
 }
 
-// FuzzUnquoted shows that what a template is read as is what it expands to.
+// FuzzUnquoted: a template is read as the text that it expands to.
 func FuzzUnquoted(f *testing.F) {
 	f.Add("{{")
 	f.Add(quoted)

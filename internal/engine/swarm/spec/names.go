@@ -11,40 +11,40 @@ import (
 )
 
 const (
-	// maxObjectName is how long the name of a config object may be.
+	// maxObjectName is the maximum length of a config object's name.
 	maxObjectName = 64
 	objectPrefix  = "trainyard."
-	// lockPrefix tells locks from all else by their names.
+	// lockPrefix is the prefix that distinguishes the names of locks from all others.
 	lockPrefix = "trainyard-lock."
-	// keptMark and quietMark stand before the first dot of the names of items that no plan reads, and that are not
-	// watched.
+	// keptMark and quietMark come before the first dot in the names of items that no plan reads, and of those that are
+	// not watched.
 	keptMark  = "-kept"
 	quietMark = "-quiet"
-	// digestBytes is how much of a digest stands for what does not fit into a name.
+	// digestBytes is the length of the digest that replaces what does not fit into a name.
 	digestBytes = 8
-	// readableName is how much of a name is left as it is where it ends in a digest.
+	// readableName is how much of a name is kept if it ends in a digest.
 	readableName = maxObjectName - len(".") - 2*digestBytes
 )
 
 var (
-	// plainPart is what a name can hold as it is. The Swarm does not tell upper case from lower, and the dot is ours.
+	// plainPart is a part that a name can hold unchanged. Swarm's names are case-insensitive, and the dot is the
+	// separator.
 	plainPart = regexp.MustCompile(`^[a-z0-9-]*[a-z0-9]$`)
 	unfit     = regexp.MustCompile(`[^a-z0-9.-]`)
 )
 
-// ObjectName returns the name of the object that these parts name together, such as "trainyard.lab.group.mnist.7".
-// Different parts make different names. Where they are too long in all, or hold characters that a name can't, it ends
-// in a digest.
+// ObjectName returns the object name for these parts, such as "trainyard.lab.group.mnist.7". Different parts give
+// different names; if they are too long, or contain characters that a name can't, it ends in a digest.
 func ObjectName(parts ...string) string { return prefixedName(objectPrefix, parts) }
 
-// LockName returns the name of the config object of a lock.
+// LockName returns the name of a lock's config object.
 func LockName(cluster, lock string) string { return prefixedName(lockPrefix, []string{cluster, lock}) }
 
-// ItemName returns the name of the object of an item of a kind that these parts name together, as [ObjectName] does.
+// ItemName returns the object name for an item of a kind with these parts, as [ObjectName] does.
 func ItemName(kind domain.Kind, parts ...string) string { return prefixedName(ItemPrefix(kind), parts) }
 
-// ItemPrefix returns what the names of the objects of a kind of items begin with. A name is all that the Engine's
-// events have of a config object, and a list by what names begin with carries no others along, which may be large.
+// ItemPrefix returns the name prefix of a kind's objects. The Engine's events contain no more of a config object than
+// its name, and a list by prefix omits others, which may be large.
 func ItemPrefix(kind domain.Kind) string {
 	prefix := "trainyard"
 	if !kind.Planned {
@@ -56,14 +56,13 @@ func ItemPrefix(kind domain.Kind) string {
 	return prefix + "."
 }
 
-// PlannedPrefixes are what the names of those config objects begin with that plans read: items, and what members
-// find as files.
+// PlannedPrefixes are the name prefixes of the config objects that plans read: items, and members' files.
 func PlannedPrefixes() []string {
 	return []string{ItemPrefix(domain.Kind{Planned: true, Watched: true}), ItemPrefix(domain.Kind{Planned: true})}
 }
 
-// IsQuiet reports whether a change of a config object of a name concerns nobody who watches: locks are taken, renewed
-// and released all the time.
+// IsQuiet reports whether changes of a config object with this name are not watched. That includes locks, which are
+// taken, renewed and released all the time.
 func IsQuiet(name string) bool {
 	prefix, _, _ := strings.Cut(name, ".")
 	return strings.HasPrefix(name, lockPrefix) || strings.HasPrefix(name, "trainyard-") && strings.HasSuffix(prefix, quietMark)

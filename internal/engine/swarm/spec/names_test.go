@@ -8,15 +8,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestObjectName: a Swarm takes the names, and different things have different ones, whatever the case of their
-// letters.
+// TestObjectName: a Swarm accepts the names, and different things have names that differ in more than case.
 func TestObjectName(t *testing.T) {
 	taken := regexp.MustCompile(`^[a-zA-Z0-9]+(?:[a-zA-Z0-9-_.]*[a-zA-Z0-9])?$`)
 	long := strings.Repeat("a", 63)
 	names := map[string][]string{}
 	for _, test := range []struct {
 		parts []string
-		want  string // where the name does not end in a digest
+		want  string // the name if it does not end in a digest
 	}{
 		{[]string{"lab", "cluster", "1"}, "trainyard.lab.cluster.1"},
 		{[]string{"lab", "group", "mnist", "12"}, "trainyard.lab.group.mnist.12"},
@@ -52,7 +51,7 @@ func TestObjectName(t *testing.T) {
 	}
 }
 
-// TestLockName: a lock can be told by its name, even that of a cluster with an odd or long one.
+// TestLockName: a lock is recognised by its name, even that of a cluster with an unusual or long one.
 func TestLockName(t *testing.T) {
 	for _, cluster := range []string{"lab", "lock", strings.Repeat("a", 63)} {
 		name := LockName(cluster, "group mnist")

@@ -11,8 +11,8 @@ import (
 	"github.com/docker/docker/api/types/swarm"
 )
 
-// Overlay returns a live service as it should be: what is Trainyard's is taken from what was rendered, and all else is
-// left as it is. What already means the same is not touched either, so that no task restarts for it.
+// Overlay merges a rendered service into a live one: Trainyard's settings are replaced, all others kept. Settings that
+// already have the same meaning are not touched, so that no task restarts because of them.
 func Overlay(live, want swarm.ServiceSpec) swarm.ServiceSpec {
 	next := live
 	next.Labels = overlayLabels(live.Labels, want.Labels)
@@ -26,8 +26,8 @@ func Overlay(live, want swarm.ServiceSpec) swarm.ServiceSpec {
 	return next
 }
 
-// overlayUpdate keeps what others say of updates: all of it, unless the specification rules them; then it is for how
-// long tasks are watched, how many may fail, and the order of stop and start.
+// overlayUpdate keeps others' update settings: all of them, unless the specification sets updates (ruled); then only
+// the monitoring time, the tolerated failures, and the order of stop and start.
 func overlayUpdate(live, want *swarm.UpdateConfig, ruled bool) *swarm.UpdateConfig {
 	if live == nil || want == nil || !ruled {
 		return cmp.Or(live, want)
@@ -40,7 +40,7 @@ func overlayUpdate(live, want *swarm.UpdateConfig, ruled bool) *swarm.UpdateConf
 	return &next
 }
 
-// overlayLabels keeps the labels of others.
+// overlayLabels keeps labels of others.
 func overlayLabels(live, want map[string]string) map[string]string {
 	labels := maps.Clone(want)
 	if labels == nil {
@@ -101,8 +101,8 @@ func overlayContainer(live, want *swarm.ContainerSpec) *swarm.ContainerSpec {
 
 func isTrue(value *bool) bool { return value != nil && *value }
 
-// keepImage keeps what the hosts were told to run where the image is the same, as the user gave it, and the member
-// needs no restart: the user's tag may stand for another image by now.
+// keepImage keeps the live image reference if the user's image is unchanged and the member needs no restart: the user's
+// tag may refer to another image by now.
 func keepImage(next *swarm.ServiceSpec, live, want swarm.ServiceSpec) {
 	before, found := RecordOf(live)
 	after, rendered := RecordOf(want)
@@ -114,8 +114,8 @@ func keepImage(next *swarm.ServiceSpec, live, want swarm.ServiceSpec) {
 	after.put(next)
 }
 
-// KeepEnvironment returns what was rendered with the live environment, where the member needs no restart and nobody
-// else changed it: what it was told of others may be out of date by now, and is no reason for one.
+// KeepEnvironment returns the rendered service with the live environment, if the member needs no restart and nobody
+// else changed it: its information about other members may be outdated, which is no reason for a restart.
 func KeepEnvironment(live, want swarm.ServiceSpec) swarm.ServiceSpec {
 	before, found := RecordOf(live)
 	after, rendered := RecordOf(want)
@@ -131,8 +131,8 @@ func KeepEnvironment(live, want swarm.ServiceSpec) swarm.ServiceSpec {
 	return want
 }
 
-// keep returns what is wanted, each element as it is live where it means the same, and in the live order where all of
-// them do.
+// keep returns the wanted elements, each in its live form if that has the same meaning, and in live order if that is so
+// for all of them.
 func keep[T any](live, want []T, same func(a, b T) bool) []T {
 	var kept []T
 	taken := make([]bool, len(live))
@@ -152,7 +152,7 @@ func keep[T any](live, want []T, same func(a, b T) bool) []T {
 	return kept
 }
 
-// keepAll is keep for lists whose order has a meaning.
+// keepAll is keep for lists in which the order matters.
 func keepAll(live, want []string) []string {
 	if slices.Equal(live, want) {
 		return live
@@ -193,7 +193,7 @@ func fileConfigs(refs []*swarm.ConfigReference) []*swarm.ConfigReference {
 	return slices.DeleteFunc(slices.Clone(refs), func(ref *swarm.ConfigReference) bool { return ref.File == nil })
 }
 
-// runtimeConfigs are the configs that are no files: others use them for the credentials of Windows containers.
+// runtimeConfigs are the configs that are not files: others use them for the credentials of Windows containers.
 func runtimeConfigs(refs []*swarm.ConfigReference) []*swarm.ConfigReference {
 	return slices.DeleteFunc(slices.Clone(refs), func(ref *swarm.ConfigReference) bool { return ref.File != nil })
 }
@@ -202,7 +202,7 @@ func sameSecret(a, b *swarm.SecretReference) bool {
 	return a.File != nil && a.SecretName == b.SecretName && a.File.Name == b.File.Name && a.File.Mode == b.File.Mode
 }
 
-// overlayHealthcheck keeps how often a starting container is checked.
+// overlayHealthcheck keeps the live check interval of starting containers.
 func overlayHealthcheck(live, want *container.HealthConfig) *container.HealthConfig {
 	if live == nil || want == nil {
 		return want
@@ -244,7 +244,8 @@ func orZero[T any](value *T) T {
 	return *value
 }
 
-// overlayRestart keeps the window in which restarts are counted, and, where nothing restarts, what would apply.
+// overlayRestart keeps the window in which restarts are counted and, if nothing restarts, the settings that would
+// apply.
 func overlayRestart(live, want *swarm.RestartPolicy) *swarm.RestartPolicy {
 	if live == nil || want == nil {
 		return want
@@ -272,8 +273,8 @@ func overlayPlacement(live, want *swarm.Placement, formerly string) *swarm.Place
 	return &next
 }
 
-// overlayNetworks keeps the networks of others, and adds those that are missing. The cluster's former network goes: it
-// was made anew.
+// overlayNetworks keeps the networks of others, and adds missing ones. The cluster's former network is removed, as it
+// was recreated.
 func overlayNetworks(live, want []swarm.NetworkAttachmentConfig, formerly string) []swarm.NetworkAttachmentConfig {
 	to := func(target string) func(n swarm.NetworkAttachmentConfig) bool {
 		return func(n swarm.NetworkAttachmentConfig) bool { return n.Target == target }

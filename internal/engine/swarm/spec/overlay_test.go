@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// theirs is what others may set on a service, of which no specification knows.
+// theirs are settings of a service that others may make and no specification has.
 var theirs = map[string]func(s *swarm.ServiceSpec){
 	"service label": func(s *swarm.ServiceSpec) { s.Labels["team"] = "vision" },
 	"container label": func(s *swarm.ServiceSpec) {
@@ -76,7 +76,7 @@ var theirs = map[string]func(s *swarm.ServiceSpec){
 	},
 }
 
-// theirDetails is what others may set on what is rendered, and is kept while that stays.
+// theirDetails are settings that others may make on rendered elements, kept as long as the elements are.
 var theirDetails = map[string]func(s *swarm.ServiceSpec){
 	"propagation": func(s *swarm.ServiceSpec) {
 		s.TaskTemplate.ContainerSpec.Mounts[0].BindOptions = &mount.BindOptions{Propagation: mount.PropagationRSlave}
@@ -95,7 +95,7 @@ var theirDetails = map[string]func(s *swarm.ServiceSpec){
 	"spaces in constraints":   func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Constraints[0] = "node.id == node1" },
 }
 
-// TestOverlayKeeps checks that what others set is neither drift nor lost.
+// TestOverlayKeeps: settings by others are neither drift nor lost.
 func TestOverlayKeeps(t *testing.T) {
 	all := maps.Clone(theirs)
 	maps.Copy(all, theirDetails)
@@ -119,7 +119,7 @@ func TestOverlayKeeps(t *testing.T) {
 	}
 }
 
-// TestOverlayProperty lays one specification over the service of another that others changed as well.
+// TestOverlayProperty merges one specification into the service of another that others changed too.
 func TestOverlayProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		before, after := drawSpec(t), drawSpec(t)
@@ -165,7 +165,7 @@ func TestOverlayKeepsImageOfWhatGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.Images["trainer:1"] = References{Shared: "sha256:2222"} // the tag moved
+	in.Images["trainer:1"] = References{Shared: "sha256:2222"} // the tag has moved
 	for name, c := range map[string]struct {
 		hash, image, want string
 		run               int
@@ -196,7 +196,7 @@ func TestOverlayKeepsImageOfWhatGoesOn(t *testing.T) {
 	}
 }
 
-// TestOverlayOther lays services over others that have little, as those of controllers do.
+// TestOverlayOther merges services into minimal ones, such as those of controllers.
 func TestOverlayOther(t *testing.T) {
 	want := swarm.ServiceSpec{
 		Annotations:  swarm.Annotations{Name: "a", Labels: map[string]string{LabelKind: "controller"}},
@@ -219,7 +219,7 @@ func TestOverlayOther(t *testing.T) {
 	}
 }
 
-// TestOverlayNetwork lays a service over itself after the cluster's network was made anew.
+// TestOverlayNetwork merges a service into itself after the cluster's network was recreated.
 func TestOverlayNetwork(t *testing.T) {
 	spec := rich()
 	service, _ := rendered(t, spec)

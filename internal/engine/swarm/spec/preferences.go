@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// preferencesOf returns how the Swarm is to distribute the members that share a service.
+// preferencesOf returns how the Swarm distributes the members that share a service.
 func preferencesOf(spec domain.MemberSpec) []swarm.PlacementPreference {
 	if !spec.Shared || spec.Placement.SpreadBy == "" {
 		return nil
@@ -17,8 +17,8 @@ func preferencesOf(spec domain.MemberSpec) []swarm.PlacementPreference {
 	return []swarm.PlacementPreference{{Spread: &swarm.SpreadOver{SpreadDescriptor: nodeLabel + spec.Placement.SpreadBy}}}
 }
 
-// spreadLabel returns the label of nodes over whose values a preference spreads tasks. Swarm does not mind the case of
-// what comes before the label.
+// spreadLabel returns the node label over whose values a preference spreads tasks. The part before the label is
+// case-insensitive, as in Swarm.
 func spreadLabel(preference swarm.PlacementPreference) (label string, isLabel bool) {
 	if preference.Spread == nil {
 		return "", false
@@ -30,8 +30,8 @@ func spreadLabel(preference swarm.PlacementPreference) (label string, isLabel bo
 	return descriptor[len(nodeLabel):], true
 }
 
-// spreadsBy returns the label that a service spreads its tasks by before all others, and where among its preferences
-// that is; -1 where it is by none.
+// spreadsBy returns the label by which a service spreads its tasks first, and the index of that preference; -1 if there
+// is none.
 func spreadsBy(placement *swarm.Placement) (label string, at int) {
 	if placement == nil {
 		return "", -1
@@ -44,8 +44,8 @@ func spreadsBy(placement *swarm.Placement) (label string, at int) {
 	return "", -1
 }
 
-// overlayPreferences has the wanted label come first, in place of the one by which the role was spread, whoever changed
-// that since. All other preferences are kept.
+// overlayPreferences puts the wanted label first, in place of the role's former one, even if somebody changed that. All
+// other preferences are kept.
 func overlayPreferences(live, want *swarm.Placement, formerly string) []swarm.PlacementPreference {
 	wanted, _ := spreadsBy(want)
 	is, at := spreadsBy(live)

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// preferring are the preferences for spreading over these, in order.
+// preferring returns the preferences for spreading over these, in order.
 func preferring(descriptors ...string) []swarm.PlacementPreference {
 	var preferences []swarm.PlacementPreference
 	for _, descriptor := range descriptors {
@@ -19,7 +19,7 @@ func preferring(descriptors ...string) []swarm.PlacementPreference {
 	return preferences
 }
 
-// descriptors are what a service's tasks are spread over, in order.
+// descriptors returns what a service's tasks are spread over, in order.
 func descriptors(s swarm.ServiceSpec) []string {
 	var all []string
 	for _, preference := range s.TaskTemplate.Placement.Preferences {
@@ -28,7 +28,7 @@ func descriptors(s swarm.ServiceSpec) []string {
 	return all
 }
 
-// TestSpread renders roles that are spread by a label. Only members that share a service are spread by the Swarm.
+// TestSpread renders roles that are spread by a label. The Swarm spreads only members that share a service.
 func TestSpread(t *testing.T) {
 	indexed := rich()
 	indexed.Placement.SpreadBy = "rack"
@@ -47,11 +47,11 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestSpreadDrift changes the preferences of a service by hand: what that makes of its label is seen, and mended.
+// TestSpreadDrift changes the preferences of a service by hand: the effect on its label is detected, and corrected.
 func TestSpreadDrift(t *testing.T) {
 	for name, c := range map[string]struct {
 		live []string
-		// label is what the service is spread by then, and mended are its preferences once an apply has been over it.
+		// label is what the service is then spread by, and mended are its preferences after an apply.
 		label  string
 		mended []string
 	}{
@@ -91,7 +91,8 @@ func TestSpreadDrift(t *testing.T) {
 	}
 }
 
-// TestSpreadChanges lays roles that are spread by another label, or by none, over services to which others have added.
+// TestSpreadChanges merges roles that are spread by another label, or by none, into services to which others have added
+// preferences.
 func TestSpreadChanges(t *testing.T) {
 	for name, c := range map[string]struct {
 		before string

@@ -13,8 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Lookup is what can be looked up of what services refer to: config objects by their IDs, and hosts by those of their
-// nodes.
+// Lookup resolves what services refer to: config objects by their IDs, and hosts by their nodes' IDs.
 type Lookup struct {
 	Configs map[string]swarm.Config
 	Hosts   map[string]string
@@ -26,24 +25,24 @@ func (k Lookup) content(ref *swarm.ConfigReference) string {
 func (k Lookup) host(node string) string                     { return k.Hosts[node] }
 func (k Lookup) text(template string) (text string, ok bool) { return unquoted(template) }
 
-// resolver gives what a service only refers to: the content of a config object, a host, or "", and the text that a
-// template expands to, if it is one of ours.
+// resolver resolves references of a service: to the content of a config object, to a host, or "", and to the text that
+// a template expands to, if the template is Trainyard's.
 type resolver interface {
 	content(ref *swarm.ConfigReference) string
 	host(node string) string
 	text(template string) (text string, ok bool)
 }
 
-// sealing stands in for what is referred to with the reference: a config object never changes, nor does a node's ID or
-// what a template expands to.
+// sealing resolves each reference to itself: a config object never changes, nor does a node's ID or what a template
+// expands to.
 type sealing struct{}
 
 func (sealing) content(ref *swarm.ConfigReference) string   { return ref.ConfigName }
 func (sealing) host(node string) string                     { return node }
 func (sealing) text(template string) (text string, ok bool) { return template, true }
 
-// Drift returns the specification that a service stands for, where that is not what was rendered: somebody else changed
-// it. Else it is nil. How many replicas the service has is not part of it.
+// Drift returns the specification that a service stands for if somebody else changed the service since it was rendered,
+// otherwise nil. The number of replicas is not part of it.
 func Drift(service swarm.Service, k Lookup) *domain.MemberSpec {
 	if !sealedOf(service).Broken {
 		return nil
@@ -52,8 +51,8 @@ func Drift(service swarm.Service, k Lookup) *domain.MemberSpec {
 	return &live
 }
 
-// Individual returns the specification of the member with an index, and its address, from the one that the members of a
-// pooled service share.
+// Individual returns the specification of the member with this index, and its address, from the one that the members of
+// a pooled service share.
 func Individual(shared domain.MemberSpec, index int) domain.MemberSpec {
 	spec := shared
 	spec.Index, spec.Name = index, domain.MemberName(shared.Group, shared.Role, index)
@@ -67,14 +66,14 @@ func Individual(shared domain.MemberSpec, index int) domain.MemberSpec {
 	return spec
 }
 
-// read returns the specification that a service stands for, in its normal form. That of a pooled service is what its
+// read returns the specification that a service stands for, in normal form. For a pooled service it is the one that its
 // members share, see [Individual].
 func read(spec swarm.ServiceSpec, look resolver) domain.MemberSpec {
 	r, recorded := RecordOf(spec)
 	return readWith(spec, r, recorded, look)
 }
 
-// readWith is read for a service whose record has been read.
+// readWith is read for a service whose record was already read.
 func readWith(spec swarm.ServiceSpec, carried Record, recorded bool, look resolver) domain.MemberSpec {
 	r := reader{spec: spec, task: spec.TaskTemplate, look: look, id: identityIn(identifying(spec)), record: carried, recorded: recorded}
 	if spec.TaskTemplate.ContainerSpec != nil {
@@ -128,7 +127,7 @@ func (r *reader) deviate(format string, args ...any) {
 	r.found.Deviations = append(r.found.Deviations, fmt.Sprintf(format, args...))
 }
 
-// expect notes where something that no field tells is not as rendered.
+// expect records a deviation if something without a field of its own is not as rendered.
 func expect[T comparable](r *reader, what string, got, want T) {
 	if got != want {
 		r.deviate("%s is %s instead of %s", what, shown(got), shown(want))
@@ -142,8 +141,7 @@ func shown(value any) string {
 	return fmt.Sprint(value)
 }
 
-// labels notes which labels of the identity somebody changed. What service and containers disagree on is the
-// containers' to say.
+// labels records deviations of the identity labels. If service and containers disagree, the containers are right.
 func (r *reader) labels() {
 	want := r.id.Labels()
 	for _, key := range identityLabels {
@@ -165,8 +163,8 @@ func (r *reader) labels() {
 	}
 }
 
-// image returns the image as the user gave it, where the service still runs what was rendered for it. Docker's own
-// command adds the digest to a tag: that is no other image.
+// image returns the user's image if the service still runs what was rendered for it. The docker command adds the digest
+// to a tag, which is not a change.
 func (r *reader) image() string {
 	live, rendered := r.container.Image, r.record.reference()
 	if r.recorded && (live == rendered || !strings.Contains(rendered, "@") && strings.HasPrefix(live, rendered+"@")) {
@@ -208,7 +206,7 @@ func (r *reader) env() map[string]string {
 	return env
 }
 
-// grace returns the time between the stop signal and the kill; Docker's default where there is none.
+// grace returns the time between the stop signal and the kill, Docker's default if none is set.
 func grace(period *time.Duration) domain.Duration {
 	if period == nil {
 		return domain.DefaultGracePeriod
@@ -229,7 +227,7 @@ func (r *reader) resources() {
 	}
 }
 
-// mib returns a size in mebibytes, and notes where it is between two of them.
+// mib converts a size to mebibytes, and records a deviation if it is not a whole number of them.
 func (r *reader) mib(what string, bytes int64) int64 {
 	if bytes%MiB != 0 {
 		r.deviate("%s is %d bytes", what, bytes)
@@ -237,7 +235,7 @@ func (r *reader) mib(what string, bytes int64) int64 {
 	return bytes / MiB
 }
 
-// restart reads the restart rule. Of an indexed member Swarm knows none, and of a pooled one a part.
+// restart reads the restart rule. Swarm knows nothing of an indexed member's, and part of a pooled one's.
 func (r *reader) restart() {
 	rule := r.record.Restart
 	rule.Final = slices.Clone(rule.Final)
@@ -267,8 +265,7 @@ func (r *reader) restart() {
 	r.found.Restart = rule
 }
 
-// update reads how changes come to the members that share a service. Those of an indexed member are not the Swarm's to
-// say.
+// update reads how members that share a service are updated. For an indexed member, that is not up to the Swarm.
 func (r *reader) update() {
 	if !r.id.Pooled {
 		return
@@ -277,7 +274,7 @@ func (r *reader) update() {
 		r.found.Update = r.record.Update // it was stopped all at once
 		return
 	}
-	config := swarm.UpdateConfig{Parallelism: 1} // what Swarm takes where there is none
+	config := swarm.UpdateConfig{Parallelism: 1} // Swarm's default
 	if r.spec.UpdateConfig != nil {
 		config = *r.spec.UpdateConfig
 	}
@@ -289,7 +286,7 @@ func (r *reader) update() {
 	r.found.Update = update
 }
 
-// placement reads where the member may be.
+// placement reads where the member may run.
 func (r *reader) placement() {
 	r.found.Host, r.found.Placement = r.record.Host, r.record.Placement
 	r.found.Scheduling, r.found.Shared = domain.SchedulingPinned, r.id.Pooled
@@ -317,7 +314,7 @@ func (r *reader) placement() {
 		expect(r, "the number of replicas a node takes", most, 0)
 		return
 	}
-	if r.record.Placement.SpreadBy != "" { // or else all preferences are others'
+	if r.record.Placement.SpreadBy != "" { // otherwise all preferences are others'
 		r.found.Placement.SpreadBy, _ = spreadsBy(r.task.Placement)
 	}
 	switch isOnePerHost := r.found.Placement.Strategy == domain.OnePerHost; {
@@ -331,8 +328,8 @@ func (r *reader) placement() {
 	}
 }
 
-// constraints compares the constraints with those that were rendered. Of one that is stopped, that is so by another
-// one.
+// constraints compares the constraints with those that were rendered. A stopped member is expected to have [nowhere] in
+// addition.
 func (r *reader) constraints() (added, removed []string) {
 	if !r.recorded {
 		return nil, nil
@@ -355,7 +352,7 @@ func (r *reader) constraints() (added, removed []string) {
 	return added, removed
 }
 
-// otherHost returns the host that an indexed member was put on, where nothing but that changed.
+// otherHost returns the host that an indexed member was moved to, if that is all that changed.
 func (r *reader) otherHost(added, removed []string) (host string, isOther bool) {
 	if len(added) != 1 || len(removed) != 1 {
 		return "", false
@@ -368,7 +365,7 @@ func (r *reader) otherHost(added, removed []string) (host string, isOther bool) 
 	return host, host != ""
 }
 
-// labelConstraints takes up what changed about node labels, and returns the rest.
+// labelConstraints applies the changes that concern node labels, and returns the others.
 func (r *reader) labelConstraints(added, removed []string) (restAdded, restRemoved []string) {
 	labels := r.found.Placement.Labels
 	if labels == nil {
@@ -393,7 +390,7 @@ func (r *reader) labelConstraints(added, removed []string) (restAdded, restRemov
 	return restAdded, restRemoved
 }
 
-// rest notes what no field tells.
+// rest records deviations of what has no field of its own.
 func (r *reader) rest() {
 	expect(r, "the host name", r.container.Hostname, hostname(r.id))
 	var mode swarm.ResolutionMode
@@ -409,7 +406,7 @@ func (r *reader) rest() {
 	}
 }
 
-// networksIn returns the networks of a service, wherever it has them.
+// networksIn returns the networks of a service, from either of its fields.
 func networksIn(spec swarm.ServiceSpec) []swarm.NetworkAttachmentConfig {
 	if len(spec.TaskTemplate.Networks) > 0 {
 		return spec.TaskTemplate.Networks

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// FuzzService shows that any service that a manager tells of can be read, and always as the same.
+// FuzzService: any service that a manager returns can be read, and always reads the same.
 func FuzzService(f *testing.F) {
 	for _, spec := range []domain.MemberSpec{rich(), richPool()} {
 		service, _ := rendered(f, spec)
@@ -38,7 +38,7 @@ func FuzzService(f *testing.F) {
 	})
 }
 
-// listsNothing reports whether a container has an entry that is null, which what a Swarm stores can't say.
+// listsNothing reports whether a container has a null list entry, which a Swarm can't store.
 func listsNothing(container *swarm.ContainerSpec) bool {
 	return container != nil && (slices.Contains(container.Configs, nil) || slices.Contains(container.Secrets, nil) || slices.Contains(container.Ulimits, nil))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// around are surroundings that know all that the specifications refer to, and what there is to look up.
+// around returns a target and a lookup that know everything that the specifications refer to.
 func around(specs ...domain.MemberSpec) (Target, Lookup) {
 	in := Target{
 		Network: "network1", Nodes: map[string]string{"h0": "node0", "h1": "node1", "h2": "node2"}, Others: []string{"stranger"},
@@ -32,7 +32,7 @@ func around(specs ...domain.MemberSpec) (Target, Lookup) {
 	return in, k
 }
 
-// rendered returns the service of a specification as the Engine returns it, by way of JSON.
+// rendered returns the service of a specification as the Engine would return it, after a round trip through JSON.
 func rendered(t interface{ Fatal(...any) }, spec domain.MemberSpec) (swarm.Service, Lookup) {
 	in, k := around(spec)
 	service, err := Render(spec, in, 1)
@@ -49,7 +49,7 @@ func clone[T any](t interface{ Fatal(...any) }, value T) (copied T) {
 	return copied
 }
 
-// rich is a specification with something in every field.
+// rich is a specification with a value in every field.
 func rich() domain.MemberSpec {
 	return domain.MemberSpec{
 		Cluster: "lab", Group: "mnist", Role: "worker", Index: 3, Name: "mnist-worker-3", Scheduling: domain.SchedulingPinned, Host: "h1", Address: "mnist-worker-3:9000", Hash: "c0ffee", Run: 7,
@@ -80,10 +80,10 @@ func rich() domain.MemberSpec {
 	}
 }
 
-// share makes a specification one that all members of its role share.
+// share turns a specification into the one that all members of its role share.
 func share(spec *domain.MemberSpec, address string) {
 	spec.Scheduling, spec.Shared, spec.Interchangeable = domain.SchedulingEngine, true, true
-	spec.Host, spec.Address, spec.Kept = "", address, "" // a folder is one member's
+	spec.Host, spec.Address, spec.Kept = "", address, "" // a kept folder belongs to one member
 }
 
 // richPool is the specification of a member of an interchangeable role.
@@ -118,7 +118,7 @@ func TestReadBackProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { readBack(t, drawSpec(t)) })
 }
 
-// readBack checks that the service of a specification reads as that specification, and does not read as changed.
+// readBack checks that the service of a specification reads as that specification, and not as changed.
 func readBack(t interface {
 	Fatal(...any)
 	Errorf(string, ...any)
@@ -147,7 +147,7 @@ func readBack(t interface {
 	}
 }
 
-// drawSpec draws specifications, as topology makes them, with few values for each field.
+// drawSpec draws specifications as topology makes them, with few values for each field.
 func drawSpec(t *rapid.T) domain.MemberSpec {
 	text := rapid.OneOf(rapid.String(), rapid.StringOfN(rapid.RuneFrom([]rune(`{}".-/* a`)), 0, 8, -1))
 	texts := rapid.SliceOfN(text, 0, 3)
@@ -258,8 +258,8 @@ func drawSpec(t *rapid.T) domain.MemberSpec {
 	return spec
 }
 
-// TestSeal pins the digests of some specifications. A change of how services are rendered or read back that changes
-// them makes all members of running clusters read as changed: their apply would show it, and restart none for it.
+// TestSeal pins the digests of some specifications. If a change of rendering or reading alters them, all members of
+// running clusters read as changed: an apply would show that, though it restarts none of them.
 func TestSeal(t *testing.T) {
 	unkept := rich()
 	unkept.Kept = ""

@@ -9,9 +9,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Record is what of a specification can't be read back from its service: the service carries it in [LabelSpec].
+// Record is the part of a specification that can't be read back from its service, which carries it in [LabelSpec].
 type Record struct {
-	// Seal is the digest of all that could be read back when the service was rendered, see [Seal].
+	// Seal is the digest of everything that could be read back when the service was rendered, see [Seal].
 	Seal    string             `json:"seal"`
 	Host    string             `json:"host,omitempty"`
 	Address string             `json:"address"`
@@ -23,12 +23,12 @@ type Record struct {
 	Content    string            `json:"content,omitempty"`
 	PullPolicy domain.PullPolicy `json:"pull_policy,omitempty"`
 	Network    string            `json:"network,omitempty"`
-	// Placement are the constraints of a member without a host, and Constraints those that the service was given.
+	// Placement are the placement rules of a member without a host, and Constraints the service's rendered constraints.
 	Placement domain.Placement `json:"placement,omitzero"`
-	// Update says how members that share a service are updated.
+	// Update is how members that share a service are updated.
 	Update      domain.Update `json:"update,omitzero"`
 	Constraints []string      `json:"constraints,omitempty"`
-	// Configs and Secrets are named by their targets.
+	// Configs and Secrets map targets to names.
 	Configs map[string]string        `json:"configs,omitempty"`
 	Secrets map[string]secretVersion `json:"secrets,omitempty"`
 }
@@ -39,7 +39,7 @@ type secretVersion struct {
 	Version string `json:"version"`
 }
 
-// RecordOf returns the record that a service carries, and whether it carries one that can be read.
+// RecordOf returns the record that a service carries, and whether there is a readable one.
 func RecordOf(spec swarm.ServiceSpec) (r Record, found bool) {
 	if err := json.Unmarshal([]byte(spec.Labels[LabelSpec]), &r); err != nil {
 		return Record{}, false
@@ -47,7 +47,7 @@ func RecordOf(spec swarm.ServiceSpec) (r Record, found bool) {
 	return r, true
 }
 
-// put has the service carry the record.
+// put stores the record in the service's label.
 func (r Record) put(spec *swarm.ServiceSpec) { spec.Labels[LabelSpec] = encode(r) }
 
 // reference returns what the hosts were told to run.
@@ -58,7 +58,7 @@ func (r Record) reference() string {
 	return r.Image
 }
 
-// encode returns the JSON of a value that is made of maps, slices, structs, strings and numbers, which always has one.
+// encode returns the JSON of a value that is made of maps, slices, structs, strings and numbers, which never fails.
 func encode(value any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// shmMode are the permissions of the shared memory. Swarm has no size for it: it is a tmpfs, told from a user's by
-	// its mode.
+	// shmMode are the permissions of the shared memory. Swarm has no setting for its size, so it is a tmpfs, which
+	// differs from a user's by its mode.
 	shmMode = os.FileMode(0o1777)
 )
 
 // The variables that tell members who and where they are. Members of an interchangeable role share their specification,
-// and so have neither index nor name; where they are is told by Swarm's own names of the node and the task.
+// so they have neither index nor name; Swarm's templates for node and task give their location.
 const (
 	variableIndex   = "TRAINYARD_INDEX"
 	variableMember  = "TRAINYARD_MEMBER"
@@ -34,11 +34,11 @@ const (
 	taskTemplate = "{{.Task.Name}}"
 )
 
-// HostnameTemplate is what a Swarm expands to the name of the host on which a task runs.
+// HostnameTemplate is the Swarm template for the name of the host on which a task runs.
 const HostnameTemplate = "{{.Node.Hostname}}"
 
-// Render returns the service of a member, or, for a pooled one, of n members of its role. It is an error where the
-// target lacks a host, a config object or a secret that the specification names.
+// Render returns the service of a member or, for a pooled one, of n members of its role. If the target lacks a host, a
+// config object or a secret that the specification names, that is an error.
 func Render(spec domain.MemberSpec, in Target, n int) (swarm.ServiceSpec, error) {
 	constraints, err := constraintsOf(spec, in)
 	if err != nil {
@@ -80,8 +80,8 @@ func Render(spec domain.MemberSpec, in Target, n int) (swarm.ServiceSpec, error)
 			Placement:     &swarm.Placement{Constraints: constraints, Preferences: preferencesOf(spec), MaxReplicas: maxReplicas(spec)},
 			Networks:      []swarm.NetworkAttachmentConfig{{Target: in.Network}},
 		},
-		// A member is replaced only once it has ended. Whether a replacement that failed is tried again is the restart
-		// rule's to say.
+		// A member is replaced only after it has ended. Whether a failed replacement is retried is up to the restart
+		// rule.
 		UpdateConfig: updateConfig(spec.Update),
 		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR, Ports: ports(spec.Container.Ports)},
 	}
@@ -98,9 +98,9 @@ func Render(spec domain.MemberSpec, in Target, n int) (swarm.ServiceSpec, error)
 	return service, nil
 }
 
-// recordFor returns what the service of a specification carries of it, without the seal.
+// recordFor returns the record of a specification, without the seal.
 func recordFor(spec domain.MemberSpec, in Target, constraints []string) Record {
-	spec = spec.Normal() // what means the same is recorded the same
+	spec = spec.Normal() // equivalent specifications have the same record
 	r := Record{
 		Host: spec.Host, Address: spec.Address, Restart: spec.Restart, Image: spec.Image, PullPolicy: spec.Container.PullPolicy,
 		Network: in.Network, Constraints: constraints, Configs: map[string]string{}, Secrets: map[string]secretVersion{},
@@ -121,7 +121,7 @@ func recordFor(spec domain.MemberSpec, in Target, constraints []string) Record {
 	return r
 }
 
-// hostname is that of a member's containers; pooled ones keep the names that Docker gives them.
+// hostname is the hostname of a member's containers; pooled ones keep Docker's default.
 func hostname(id Identity) string {
 	if id.Pooled {
 		return ""
@@ -152,8 +152,8 @@ func whereabouts(address string) map[string]string {
 	return map[string]string{variableHost: HostnameTemplate, variableAddress: taskTemplate + portOf(address)}
 }
 
-// sharedAddress is the address of all members that share a service: the service's name, which leads to each of them in
-// turn.
+// sharedAddress is the address of all members that share a service: the service's name, which resolves to each of them
+// in turn.
 func sharedAddress(spec domain.MemberSpec) string { return ServiceName(spec) + portOf(spec.Address) }
 
 // portOf returns the port of an address with its colon, or "".
@@ -168,7 +168,7 @@ var mountTypes = map[domain.MountType]mount.Type{
 	domain.MountBind: mount.TypeBind, domain.MountVolume: mount.TypeVolume, domain.MountTmpfs: mount.TypeTmpfs,
 }
 
-// literals returns the values of a map as literal does.
+// literals applies literal to the values of a map.
 func literals(texts map[string]string) map[string]string {
 	if texts == nil {
 		return nil
@@ -199,7 +199,7 @@ func mounts(spec domain.MemberSpec) []mount.Mount {
 			Type: mount.TypeTmpfs, Target: domain.ShmDir, TmpfsOptions: &mount.TmpfsOptions{SizeBytes: size * MiB, Mode: shmMode},
 		})
 	}
-	if spec.Kept != "" && !spec.Shared { // a folder is one member's
+	if spec.Kept != "" && !spec.Shared { // a kept folder belongs to one member
 		list = append(list, keptMount(spec))
 	}
 	return list
@@ -275,7 +275,7 @@ func ports(published map[string]domain.PublishedPort) []swarm.PortConfig {
 	return list
 }
 
-// resources returns what a member reserves and may use, or nil where it says neither.
+// resources returns what a member reserves and may use, or nil if it sets neither.
 func resources(spec domain.MemberSpec) *swarm.ResourceRequirements {
 	var requirements swarm.ResourceRequirements
 	if r := spec.Resources.Requests(); r != (domain.Resources{}) {
@@ -292,7 +292,7 @@ func resources(spec domain.MemberSpec) *swarm.ResourceRequirements {
 
 func nano(cpus float64) int64 { return int64(math.Round(cpus * NanoCPUs)) }
 
-// swarmConditions are Swarm's names of the conditions under which it restarts pooled members by itself.
+// swarmConditions are Swarm's names of the conditions under which it restarts pooled members.
 var swarmConditions = map[domain.Condition]swarm.RestartPolicyCondition{
 	domain.RestartAlways:    swarm.RestartPolicyConditionAny,
 	domain.RestartOnFailure: swarm.RestartPolicyConditionOnFailure,
@@ -300,8 +300,8 @@ var swarmConditions = map[domain.Condition]swarm.RestartPolicyCondition{
 	domain.RestartByGroup:   swarm.RestartPolicyConditionNone,
 }
 
-// restartPolicy returns the policy by which the Swarm itself restarts containers: indexed members never, which is up to
-// the controller, and pooled ones by their rule, of which it knows neither final exit codes nor the back-off.
+// restartPolicy returns the Swarm's restart policy: none for indexed members, which the controller restarts, and for
+// pooled ones their rule, except for final exit codes and the back-off, which Swarm does not have.
 func restartPolicy(spec domain.MemberSpec) *swarm.RestartPolicy {
 	if !spec.Shared {
 		return &swarm.RestartPolicy{Condition: swarm.RestartPolicyConditionNone}
@@ -310,14 +310,14 @@ func restartPolicy(spec domain.MemberSpec) *swarm.RestartPolicy {
 	return &swarm.RestartPolicy{Condition: swarmConditions[spec.Restart.Condition], Delay: &delay, MaxAttempts: &attempts}
 }
 
-// failureActions are Swarm's names of what becomes of an update. To go back is up to the reconciler, which puts back
-// the group's document as well, and all its roles.
+// failureActions are Swarm's names of what happens if an update fails. The reconciler does rollbacks, as it also
+// restores the group's document and all its roles.
 var failureActions = map[domain.OnFailure]string{
 	domain.UpdatePause: swarm.UpdateFailureActionPause, domain.UpdateContinue: swarm.UpdateFailureActionContinue, domain.UpdateRollback: swarm.UpdateFailureActionPause,
 }
 
-// failureAction returns what the Swarm does when a task fails with an update. It takes one that completes soon for one
-// that fails: where all are changed at once it is to go on, or some would be left out.
+// failureAction returns what the Swarm does if a task fails during an update. Swarm takes a task that completes soon
+// for a failed one, so an update of all at once has to continue, or some would be left out.
 func failureAction(update domain.Update) string {
 	if update.Parallelism <= 0 {
 		return swarm.UpdateFailureActionContinue
@@ -325,7 +325,7 @@ func failureAction(update domain.Update) string {
 	return failureActions[cmp.Or(update.OnFailure, domain.UpdatePause)]
 }
 
-// updateConfig returns how the Swarm changes the tasks of a service.
+// updateConfig returns how the Swarm updates the tasks of a service.
 func updateConfig(update domain.Update) *swarm.UpdateConfig {
 	return &swarm.UpdateConfig{
 		Parallelism: uint64(max(update.Parallelism, 0)), Delay: update.Wait(), //nolint:gosec // it is not negative

@@ -37,7 +37,7 @@ type onBed struct {
 	known  Lookup
 }
 
-// newOnBed makes what these specifications need in a Swarm of their own with an Engine.
+// newOnBed creates what these specifications need in a new Swarm with this Engine.
 func newOnBed(t *testing.T, engine string, specs ...domain.MemberSpec) *onBed {
 	t.Helper()
 	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1, Heartbeat: testbed.Steady, Engine: engine})
@@ -82,7 +82,7 @@ func (b *onBed) must(err error) {
 	}
 }
 
-// create makes the service of a specification, and returns it as the Swarm has it.
+// create creates the service of a specification, and returns it as the Swarm has it.
 func (b *onBed) create(spec domain.MemberSpec, n int) swarm.Service {
 	b.Helper()
 	want, err := Render(spec, b.in, n)
@@ -95,7 +95,7 @@ func (b *onBed) create(spec domain.MemberSpec, n int) swarm.Service {
 	return b.service(created.ID)
 }
 
-// service returns a service as a list has it.
+// service returns a service as listed.
 func (b *onBed) service(id string) swarm.Service {
 	b.Helper()
 	services, err := b.docker.ServiceList(b.Context(), swarm.ServiceListOptions{Filters: filters.NewArgs(filters.Arg("id", id))})
@@ -106,7 +106,7 @@ func (b *onBed) service(id string) swarm.Service {
 	return services[0]
 }
 
-// update has a service become what next makes of it, whether that is a change or not.
+// update updates a service with the result of next, even if that is no change.
 func (b *onBed) update(service swarm.Service, next func(live swarm.ServiceSpec) swarm.ServiceSpec) swarm.Service {
 	b.Helper()
 	service = b.service(service.ID)
@@ -115,7 +115,7 @@ func (b *onBed) update(service swarm.Service, next func(live swarm.ServiceSpec) 
 	return b.service(service.ID)
 }
 
-// overlay lays a specification over its service.
+// overlay merges a specification into its service.
 func (b *onBed) overlay(service swarm.Service, spec domain.MemberSpec, n int) swarm.Service {
 	b.Helper()
 	want, err := Render(spec, b.in, n)
@@ -123,7 +123,7 @@ func (b *onBed) overlay(service swarm.Service, spec domain.MemberSpec, n int) sw
 	return b.update(service, func(live swarm.ServiceSpec) swarm.ServiceSpec { return Overlay(live, want) })
 }
 
-// tasks returns the tasks that there ever were of a service, the oldest first.
+// tasks returns all tasks that a service ever had, oldest first.
 func (b *onBed) tasks(service swarm.Service) []swarm.Task {
 	b.Helper()
 	tasks, err := b.docker.TaskList(b.Context(), swarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("service", service.ID))})
@@ -132,7 +132,7 @@ func (b *onBed) tasks(service swarm.Service) []swarm.Task {
 	return tasks
 }
 
-// await waits until there were total tasks of a service and the newest n of them run, and returns these.
+// await waits until a service has had total tasks and the newest n of them run, and returns these.
 func (b *onBed) await(service swarm.Service, total, n int) (newest []swarm.Task) {
 	b.Helper()
 	defer func() {
@@ -158,7 +158,7 @@ func (b *onBed) await(service swarm.Service, total, n int) (newest []swarm.Task)
 	return newest
 }
 
-// container returns what runs a task.
+// container returns the container of a task.
 func (b *onBed) container(task swarm.Task) container.InspectResponse {
 	b.Helper()
 	inspected, err := b.docker.ContainerInspect(b.Context(), task.Status.ContainerStatus.ContainerID)
@@ -166,7 +166,7 @@ func (b *onBed) container(task swarm.Task) container.InspectResponse {
 	return inspected
 }
 
-// log returns what a container wrote until it was about to wait.
+// log returns what a container has written once it has this number of lines.
 func (b *onBed) log(c container.InspectResponse, lines int) string {
 	b.Helper()
 	reader, err := b.docker.ContainerLogs(b.Context(), c.ID, container.LogsOptions{ShowStdout: true, ShowStderr: true, Follow: true})
@@ -187,16 +187,16 @@ func (b *onBed) log(c container.InspectResponse, lines int) string {
 	return strings.Join(log, "\n")
 }
 
-// onNode is the rich specification, so that it runs on a node of a test bed.
+// onNode is the rich specification, adapted to run on a node of a test bed.
 func onNode() domain.MemberSpec {
 	spec := rich()
 	spec.Command, spec.Args = []string{"/member"}, []string{"print:{{3}}", "file:/run/trainyard/hostfile", "file:/etc/train.yaml", "file:/run/secrets/token", "wait"}
 	spec.Mounts[0].Source = "/etc"
-	spec.Container.User = "0:0" // files of secrets are root's
+	spec.Container.User = "0:0" // root owns the files of secrets
 	spec.WorkingDir, spec.GracePeriod = "/scratch", domain.Duration(time.Second)
-	// Swarm takes a task to run once it was found well.
+	// Swarm counts a task as running only once it is healthy.
 	spec.Container.HealthCheck = &domain.HealthCheck{Command: []string{"/member", "exit:0"}, Interval: new(domain.Duration(50 * time.Millisecond)), Retries: 5}
-	// Raising a limit takes a privilege that a node need not have.
+	// Raising a limit requires a privilege that a node may lack.
 	spec.Container.Ulimits = map[string]domain.Ulimit{"nofile": {Soft: 512, Hard: 1024}, "core": {Soft: 0, Hard: 0}}
 	all := make([]string, 300)
 	for i := range all {
@@ -207,8 +207,8 @@ func onNode() domain.MemberSpec {
 	return spec
 }
 
-// TestRenderedOnSwarm runs the richest specification on a real Swarm: it arrives in the container as it was given, it
-// is read back as it was given, and nothing but a change of it makes another task.
+// TestRenderedOnSwarm runs the richest specification on a real Swarm: it arrives in the container as given, reads back
+// as given, and only a change of it creates another task.
 func TestRenderedOnSwarm(t *testing.T) {
 	t.Parallel()
 	testbed.OnEngines(t, testRenderedOnSwarm)
@@ -232,7 +232,7 @@ func testRenderedOnSwarm(t *testing.T, engine string) {
 	first := b.await(service, 1, 1)[0]
 	b.checkContainer(spec, b.container(first))
 
-	// What needs no restart makes no task.
+	// Changes that need no restart create no task.
 	undisturbed := map[string]func(s *swarm.ServiceSpec){
 		"the same":        func(*swarm.ServiceSpec) {},
 		"a service label": func(s *swarm.ServiceSpec) { s.Labels["team"] = "vision" },
@@ -255,7 +255,7 @@ func testRenderedOnSwarm(t *testing.T, engine string) {
 	if service.Spec.Labels["team"] != "vision" || service.Spec.UpdateConfig.Parallelism != 3 {
 		t.Errorf("what others set is lost: %+v", service.Spec)
 	}
-	// Swarm deals with services one after the other: once another one runs, it is through with this one.
+	// Swarm processes services in order: once another one runs, it has finished with this one.
 	other := onNode()
 	other.Name, other.Index, other.Mounts, other.Container.Ports = "mnist-worker-4", 4, nil, nil
 	other.WorkingDir = ""
@@ -278,7 +278,7 @@ func testRenderedOnSwarm(t *testing.T, engine string) {
 	}
 }
 
-// checkContainer checks that a container is what a specification says.
+// checkContainer checks that a container matches a specification.
 func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectResponse) {
 	b.Helper()
 	check := func(what string, got, want any) {
@@ -337,7 +337,7 @@ func (b *onBed) checkContainer(spec domain.MemberSpec, c container.InspectRespon
 	}, "\n"))
 }
 
-// TestPoolOnSwarm runs two members of an interchangeable role, which learn where they are from the Swarm.
+// TestPoolOnSwarm runs two members of an interchangeable role, which learn their location from the Swarm.
 func TestPoolOnSwarm(t *testing.T) {
 	t.Parallel()
 	testbed.OnEngines(t, testPoolOnSwarm)
@@ -374,7 +374,7 @@ func testPoolOnSwarm(t *testing.T, engine string) {
 			t.Errorf("it is told an identity: %q", c.Config.Env)
 		}
 	}
-	// Another count leaves those that run alone.
+	// Changing the count leaves running members alone.
 	service = b.overlay(service, Individual(spec, 2), 3)
 	b.await(service, 3, 3)
 	if tasks := b.tasks(service); len(tasks) != 3 {

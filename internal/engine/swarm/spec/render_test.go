@@ -44,7 +44,7 @@ func TestRenderFails(t *testing.T) {
 	}
 }
 
-// TestPooledServicesAreOne checks that whichever member of a role is rendered, it is the same service.
+// TestPooledServicesAreOne: all members of a role render to the same service.
 func TestPooledServicesAreOne(t *testing.T) {
 	first, second := richPool(), Individual(richPool(), 8)
 	in, _ := around(first)
@@ -58,7 +58,7 @@ func TestPooledServicesAreOne(t *testing.T) {
 	}
 }
 
-// TestFailureAction: the Swarm never pauses a change that comes to all members at once.
+// TestFailureAction: the Swarm never pauses an update of all members at once.
 func TestFailureAction(t *testing.T) {
 	for update, want := range map[domain.Update]string{
 		{}:                                 swarm.UpdateFailureActionContinue,

@@ -7,7 +7,7 @@ func Replicas(spec swarm.ServiceSpec) int {
 	if spec.Mode.Replicated == nil || spec.Mode.Replicated.Replicas == nil {
 		return 0
 	}
-	return int(*spec.Mode.Replicated.Replicas) //nolint:gosec // the Engine's number is far below
+	return int(*spec.Mode.Replicated.Replicas) //nolint:gosec // the Engine's maximum is far lower
 }
 
 // SetReplicas sets how many tasks a service should have.

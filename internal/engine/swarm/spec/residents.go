@@ -1,6 +1,6 @@
 package spec
 
-// The kinds of services that are no members.
+// The kinds of services that are not members.
 const (
 	KindController = "controller"
 	KindAgent      = "agent"

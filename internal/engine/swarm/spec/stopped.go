@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Stopped returns a live service so that no node meets its constraints, labelled with the reason.
+// Stopped returns a live service with constraints that no node meets, labelled with the reason.
 func Stopped(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec {
 	live.Labels = maps.Clone(live.Labels)
 	if live.Labels == nil {
@@ -25,7 +25,7 @@ func Stopped(live swarm.ServiceSpec, reason domain.StopReason) swarm.ServiceSpec
 	}
 	live.TaskTemplate.Placement = &placement
 	if identityIn(identifying(live)).Pooled && live.UpdateConfig != nil {
-		// All at once: the Swarm would wait for what takes the place of the first ones, and that never runs.
+		// All at once: otherwise the Swarm would wait for replacements of the first ones, which never run.
 		config := *live.UpdateConfig
 		config.Parallelism, config.Delay = 0, 0
 		live.UpdateConfig = &config
