@@ -32,8 +32,8 @@ type site struct {
 	ctx context.Context
 }
 
-// TestCluster forms, changes and deletes clusters on real engines. All parts leave the nodes bare, but for the last
-// one, which loses a node.
+// TestCluster forms, changes and deletes clusters on real engines. Each part leaves the nodes without a Swarm, except
+// the last one, which loses a node.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	bed := testbed.New(t, testbed.Options{Nodes: 3})
@@ -58,7 +58,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// hosts are all nodes with their addresses, and the roles given for the first ones.
+// hosts returns all nodes with their addresses, and the given roles for the first ones.
 func (s site) hosts(roles ...domain.HostRole) map[string]domain.Host {
 	hosts := map[string]domain.Host{}
 	for i, node := range s.bed.Nodes {
@@ -88,7 +88,7 @@ func (s site) bare(nodes ...*testbed.Node) {
 	}
 }
 
-// apply does what an apply does: plan, form, store.
+// apply plans, forms and stores the cluster, as an apply does.
 func (s site) apply(e engineOf, hosts map[string]domain.Host) domain.Cluster {
 	s.Helper()
 	completed, problems, err := e.Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts})
@@ -122,7 +122,7 @@ func (s site) settled(e engineOf, hosts map[string]domain.Host) {
 	}
 }
 
-// nodes are the nodes of the Swarm by name, as the first node's Engine sees them.
+// nodes returns the nodes of the Swarm by name, as the first node's Engine lists them.
 func (s site) nodes() map[string]swarm.Node {
 	s.Helper()
 	list, err := s.bed.Nodes[0].Client().NodeList(s.ctx, swarm.NodeListOptions{})
@@ -142,7 +142,7 @@ func (s site) change(name string, change func(*swarm.NodeSpec)) {
 	swarmtest.Must(s.T, s.bed.Nodes[0].Client().NodeUpdate(s.ctx, node.ID, node.Version, node.Spec))
 }
 
-// managers are the names of the managers that can be reached.
+// managers returns the names of the reachable managers.
 func (s site) managers() []string {
 	s.Helper()
 	nodes := s.nodes()
@@ -150,7 +150,7 @@ func (s site) managers() []string {
 	return slices.Sorted(maps.Keys(nodes))
 }
 
-// life is that of a cluster formed from nothing.
+// life tests the lifecycle of a cluster formed from nothing.
 func (s site) life() {
 	first := s.bed.Nodes[0]
 	proxy := testbed.NewProxy(s.T, first)
@@ -219,8 +219,8 @@ func (s site) life() {
 	s.bare(s.bed.Nodes...)
 }
 
-// leftover is a network of the cluster's name, as an Engine has one for a while that has just left another Swarm: it is
-// waited for.
+// leftover: an Engine that has just left another Swarm keeps its network of the same name for a while, which the apply
+// waits for.
 func (s site) leftover() {
 	first := s.bed.Nodes[0]
 	old, err := first.Client().NetworkCreate(s.ctx, spec.NetworkName("lab"), network.CreateOptions{Labels: map[string]string{spec.LabelCluster: "lab"}})
@@ -238,7 +238,7 @@ func (s site) leftover() {
 	s.bare(first)
 }
 
-// networks of a single host are in the way of the cluster's like those of all.
+// networks: a network of a single host conflicts with the cluster's just as one of all hosts does.
 func (s site) networks() {
 	hosts := s.hosts(domain.HostManager)
 	e := s.open("")
@@ -263,7 +263,7 @@ func (s site) networks() {
 	s.bare(s.bed.Nodes...)
 }
 
-// drift is found where something is declared, and mended.
+// drift of declared attributes is detected, and corrected.
 func (s site) drift(e engineOf, hosts map[string]domain.Host, stored domain.Cluster) {
 	s.change("node3", func(spec *swarm.NodeSpec) {
 		spec.Labels["gpu"], spec.Labels["theirs"] = "other", "1"
@@ -305,7 +305,7 @@ func (s site) drift(e engineOf, hosts map[string]domain.Host, stored domain.Clus
 	}
 }
 
-// roles change.
+// roles changes hosts' roles.
 func (s site) roles(e engineOf, hosts map[string]domain.Host) {
 	set := func(name string, role domain.HostRole) {
 		host := hosts[name]
@@ -327,7 +327,7 @@ func (s site) roles(e engineOf, hosts map[string]domain.Host) {
 	s.settled(e, hosts)
 }
 
-// removedByHand are two hosts, one of which does not know.
+// removedByHand removes two nodes by hand; one of the hosts doesn't know that it was removed.
 func (s site) removedByHand(e engineOf, hosts map[string]domain.Host, stored domain.Cluster) {
 	swarmtest.Must(s.T, s.bed.Nodes[1].Client().SwarmLeave(s.ctx, false))
 	for _, name := range []string{"node2", "node3"} {
@@ -347,7 +347,7 @@ func (s site) removedByHand(e engineOf, hosts map[string]domain.Host, stored dom
 	s.settled(e, hosts)
 }
 
-// swarmByHand makes a Swarm of the first two nodes, and returns how to end it.
+// swarmByHand creates a Swarm of the first two nodes by hand, and returns a function that ends it.
 func (s site) swarmByHand() (end func()) {
 	first, second := s.bed.Nodes[0], s.bed.Nodes[1]
 	_, err := first.Client().SwarmInit(s.ctx, swarm.InitRequest{ListenAddr: listenAddress, AdvertiseAddr: first.Address.String()})
@@ -365,7 +365,7 @@ func (s site) swarmByHand() (end func()) {
 	}
 }
 
-// adopted is a Swarm that stays as it is.
+// adopted adopts a Swarm, which stays as it is.
 func (s site) adopted() {
 	first := s.bed.Nodes[0]
 	_, problems, err := s.open(first.Host()).Complete(s.ctx, domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Endpoint: first.Host()})
@@ -375,7 +375,7 @@ func (s site) adopted() {
 	}
 
 	defer s.swarmByHand()()
-	// A network that takes the first subnet, and one with which a declared subnet would overlap.
+	// One network takes the first subnet, and another would overlap with a declared one.
 	taken, err := first.Client().NetworkCreate(s.ctx, "theirs", network.CreateOptions{
 		Driver: "overlay", IPAM: &network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.64.0.0/24"}}},
 	})
@@ -397,7 +397,7 @@ func (s site) adopted() {
 		s.Errorf("adopted %+v with the network %+v", formed.Hosts, formed.Network)
 	}
 	s.settled(e, nil)
-	// What the Swarm chooses itself keeps clear of the cluster's network.
+	// Subnets that the Swarm chooses itself don't overlap with the cluster's network.
 	theirs, err := first.Client().NetworkCreate(s.ctx, "chosen", network.CreateOptions{Driver: "overlay"})
 	swarmtest.Must(s.T, err)
 	swarmtest.Must(s.T, first.Client().NetworkRemove(s.ctx, theirs.ID))
@@ -413,7 +413,7 @@ func (s site) adopted() {
 	}
 }
 
-// joined is a Swarm of others that a host is made part of, by an apply that dies before it has stored it.
+// joined: a host joins somebody else's Swarm by an apply that dies before it has stored that.
 func (s site) joined() {
 	defer s.swarmByHand()()
 	first, third := s.bed.Nodes[0], s.bed.Nodes[2]
@@ -441,7 +441,7 @@ func (s site) joined() {
 	}
 }
 
-// quorum is kept while a manager is dead, and the dead one can be taken out.
+// quorum is kept while a manager is down, and the cluster can be changed to leave that out.
 func (s site) quorum() {
 	hosts := s.hosts(domain.HostManager, domain.HostManager, domain.HostManager)
 	e := s.open("")

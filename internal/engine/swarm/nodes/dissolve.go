@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/store"
 )
 
-// Dissolve removes what is left of the cluster in the Swarm, and takes out of it the hosts that were made part of it.
-// The host whose Engine is asked goes last; where it is the last manager, the Swarm ends with it.
+// Dissolve removes what is left of the cluster in the Swarm, and takes out the hosts that Form added. The host whose
+// Engine is used goes last; if it is the last manager, the Swarm ends with it.
 func (e Hosts) Dissolve(ctx context.Context) error {
 	e = e.live()
 	f, err := e.look(ctx, domain.Cluster{Name: e.Cluster})
@@ -53,7 +53,7 @@ func (e Hosts) Dissolve(ctx context.Context) error {
 	if err := w.take(ctx, steps); err != nil {
 		return err
 	}
-	// The documents go last: they tell of a host that could not leave.
+	// The documents are removed last: until then they record a host that could not leave.
 	if len(last) == 1 {
 		return m.SwarmLeave(ctx, true)
 	}
@@ -66,8 +66,8 @@ func (e Hosts) Dissolve(ctx context.Context) error {
 	return e.Items.Delete(ctx, engine.Key{Kind: domain.ClusterKind})
 }
 
-// departure returns the steps by which the hosts leave that were made part of the Swarm, and those for the one that is
-// asked: a single one where the Swarm ends with it.
+// departure returns the steps by which the hosts that Form added leave, and separately those for the host whose Engine
+// is used: a single one if the Swarm ends with it.
 func (f *facts) departure(cluster, asked string) (steps, last []step, err error) {
 	goes := f.formerSteps(domain.Cluster{Name: cluster}, nil)
 	sortSteps(goes)
@@ -85,7 +85,7 @@ func (f *facts) departure(cluster, asked string) (steps, last []step, err error)
 		switch {
 		case leaving[node.ID]:
 		case dockerapi.IsManager(node):
-			// Somebody else's manager goes on.
+			// Somebody else's manager remains.
 			var problems domain.Problems
 			checkQuorum(&problems, f.nodes, slices.Concat(steps, last), false)
 			return steps, last, problems.Err()
@@ -101,7 +101,7 @@ func (f *facts) departure(cluster, asked string) (steps, last []step, err error)
 	return steps, last, nil
 }
 
-// isStored reports whether a node is one of the cluster's hosts.
+// isStored reports whether a node is one of the stored cluster's hosts.
 func (f *facts) isStored(node swarm.Node) bool {
 	for name := range f.stored.Hosts {
 		if known, found := f.known(name); found && known.ID == node.ID {
@@ -111,7 +111,7 @@ func (f *facts) isStored(node swarm.Node) bool {
 	return false
 }
 
-// empty removes what the cluster has in the Swarm, but for its documents.
+// empty removes everything that the cluster has in the Swarm, except its documents.
 func (e Hosts) empty(ctx context.Context, f *facts) error {
 	if err := e.daemons.StopController(ctx); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (e Hosts) empty(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
-	if engines, err := e.ReadyEngines(ctx); err == nil { // or else they stay behind
+	if engines, err := e.ReadyEngines(ctx); err == nil { // otherwise they are left behind
 		e.daemons.ClearHistories(ctx, slices.Collect(maps.Values(engines))...)
 	}
 	if err := e.removeNetwork(ctx); err != nil {
@@ -150,7 +150,7 @@ func (e Hosts) empty(ctx context.Context, f *facts) error {
 	return e.removeFiles(ctx)
 }
 
-// removeFiles removes the config objects and secrets of the cluster that are neither documents nor locks.
+// removeFiles removes the cluster's config objects and secrets that are neither documents nor locks.
 func (e Hosts) removeFiles(ctx context.Context) error {
 	configs, err := dockerapi.Live(e.Connection).Configs(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// TestRemoveFilesLeavesItems: what goes before the items takes none of them along.
+// TestRemoveFilesLeavesItems: removing a cluster's files removes none of its items.
 func TestRemoveFilesLeavesItems(t *testing.T) {
 	in, _ := swarmtest.Stored(t, "files", keep)
 	e := New(in, members.Members{}, daemons.Daemons{})

@@ -35,40 +35,39 @@ func New(in dockerapi.Swarm, members members.Members, daemons daemons.Daemons) H
 	return Hosts{in, members, daemons}
 }
 
-// facts are what was found of a cluster's hosts. What becomes of them is decided from facts alone, see [facts.plan].
+// facts are what was found out about a cluster's hosts. All decisions are made from facts alone, see [facts.plan].
 type facts struct {
-	// stored is the cluster as it was last stored; without hosts where it was not.
+	// stored is the cluster as it was last stored; without hosts if it was not.
 	stored domain.Cluster
-	// joined are the hosts that were made part of the Swarm for the cluster, or were about to be, with the addresses of
-	// their Engines.
+	// joined are the hosts that Form added to the Swarm, or was about to, with the addresses of their Engines.
 	joined map[string]string
-	// missing is why there is no Swarm to adopt; nil where there is one.
+	// missing is the reason why there is no Swarm to adopt; nil if there is one.
 	missing error
-	// nodes and networks are those that a manager knows.
+	// nodes and networks are those that a manager lists.
 	nodes    []swarm.Node
 	networks []network.Summary
-	// engines are the Engines of hosts that are not known to be nodes, by host; endpoint is that at the cluster's
-	// endpoint, where there is no Swarm and an endpoint is given.
+	// engines are the Engines of hosts that are not known to be nodes, by host; endpoint is the one at the cluster's
+	// endpoint, if there is no Swarm and an endpoint is given.
 	engines  map[string]answer
 	endpoint *answer
-	// inside are the Engines of hosts that are nodes, by host, where a network is to be made: theirs alone may be in
-	// the way.
+	// inside are the Engines of hosts that are nodes, by host. They are only asked if a network is to be created, since
+	// their own networks may conflict with it.
 	inside map[string]answer
-	// invalid says what is wrong with addresses, by host.
+	// invalid are the errors in hosts' addresses, by host.
 	invalid map[string]error
 	// sockets are the socket paths that were found on hosts, by host, if they aren't the default one.
 	sockets map[string]string
 }
 
-// answer is what an Engine says of itself, or why it does not.
+// answer is what an Engine reports about itself, or the error.
 type answer struct {
 	err      error
 	info     system.Info
 	networks []network.Summary
 }
 
-// look finds the facts about a cluster's hosts. Where all its hosts are known nodes, that takes three of the lists that
-// a plan reads anyway.
+// look collects the facts about a cluster's hosts. If all of them are known nodes, three lists suffice, which a plan
+// reads anyway.
 func (e Hosts) look(ctx context.Context, cluster domain.Cluster) (*facts, error) {
 	f := &facts{invalid: e.Connection.Learn(cluster.Hosts)}
 	var err error
@@ -119,7 +118,7 @@ func (e Hosts) askApart(ctx context.Context, f *facts, cluster domain.Cluster) e
 func (e Hosts) askEngines(ctx context.Context, addresses map[string]string) map[string]answer {
 	var mu sync.Mutex
 	answers := make(map[string]answer, len(addresses))
-	// What goes wrong is part of the answers.
+	// Errors are part of the answers.
 	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Keys(addresses)), func(ctx context.Context, name string) error {
 		answered := e.askEngine(ctx, addresses[name])
 		mu.Lock()
@@ -130,7 +129,7 @@ func (e Hosts) askEngines(ctx context.Context, addresses map[string]string) map[
 	return answers
 }
 
-// askPatience bounds how long an Engine is waited for that nothing is known of.
+// askPatience bounds the request to an Engine of which nothing is known yet.
 const askPatience = 30 * time.Second
 
 // askEngine asks the Engine at an address about itself and its networks.
@@ -151,12 +150,12 @@ func (e Hosts) askEngine(ctx context.Context, address string) (seen answer) {
 	return seen
 }
 
-// known returns the node of a host by the ID that it had, or by its name.
+// known returns the node of a host by its stored ID, or by its name.
 func (f *facts) known(host string) (swarm.Node, bool) {
 	return dockerapi.NodeOf(f.nodes, host, f.stored.Hosts[host].ID)
 }
 
-// find returns the node of a host as known, or as its own Engine says.
+// find returns the node of a host, by known or else as its own Engine reports.
 func (f *facts) find(host string) (swarm.Node, bool) {
 	if node, found := f.known(host); found {
 		return node, true
@@ -167,7 +166,7 @@ func (f *facts) find(host string) (swarm.Node, bool) {
 	return swarm.Node{}, false
 }
 
-// node returns the node with an ID.
+// node returns the node with this ID.
 func (f *facts) node(id string) (swarm.Node, bool) {
 	i := slices.IndexFunc(f.nodes, func(node swarm.Node) bool { return node.ID == id })
 	if i < 0 {
@@ -176,7 +175,7 @@ func (f *facts) node(id string) (swarm.Node, bool) {
 	return f.nodes[i], true
 }
 
-// capacityOf is what a node has.
+// capacityOf returns the capacity of a node.
 func capacityOf(node swarm.Node) domain.Capacity {
 	return capacity(node.Description.Resources.NanoCPUs, node.Description.Resources.MemoryBytes)
 }
@@ -185,12 +184,12 @@ func capacity(nano, memory int64) domain.Capacity {
 	return domain.Capacity{CPUs: float64(nano) / spec.NanoCPUs, MemoryMiB: memory / spec.MiB}
 }
 
-// joinedLabel is the Swarm's own label that tells which hosts were made part of it for a cluster, as JSON: their names
-// and the addresses of their Engines. It is written before a host joins, so that none is forgotten by whoever dies in
+// joinedLabel is the Swarm's own label that records which hosts were added to it for a cluster, as JSON: their names
+// and the addresses of their Engines. It is written before a host joins, so that none is lost if the apply dies in
 // between.
 func joinedLabel(cluster string) string { return spec.LabelPrefix + cluster + ".joined" }
 
-// readJoined adds the hosts of the Swarm's label to joined.
+// readJoined adds the hosts in the Swarm's label to joined.
 func readJoined(spec swarm.Spec, cluster string, joined map[string]string) error {
 	text, found := spec.Labels[joinedLabel(cluster)]
 	if !found {
@@ -202,7 +201,7 @@ func readJoined(spec swarm.Spec, cluster string, joined map[string]string) error
 	return nil
 }
 
-// writeJoined returns the labels of a Swarm with the label for these hosts, or without where there are none.
+// writeJoined returns the labels of a Swarm with the label for these hosts, or without it if there are none.
 func writeJoined(labels map[string]string, cluster string, joined map[string]string) (map[string]string, error) {
 	labels = maps.Clone(labels)
 	if len(joined) == 0 {

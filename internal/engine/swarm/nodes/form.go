@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// listenAddress is where managers listen to each other, Docker's default.
+	// listenAddress is the address at which managers listen for each other, Docker's default.
 	listenAddress = "0.0.0.0:2377"
 )
 
@@ -33,8 +33,8 @@ func (e Hosts) Complete(ctx context.Context, cluster domain.Cluster) (domain.Clu
 	return p.cluster, p.problems, err
 }
 
-// decide returns how the hosts become a cluster. Where a network is to be made, all hosts are asked for what may be in
-// its way; and it adds to the plan from the facts what keeps the network from being made anew.
+// decide returns how the hosts become a cluster. It adds two checks to the plan from the facts: if a network is to be
+// created, what conflicts with it on any host, and if it is to be recreated, what prevents that.
 func (e Hosts) decide(ctx context.Context, f *facts, cluster domain.Cluster) (plan, error) {
 	f.sockets = map[string]string{}
 	for name, host := range cluster.Hosts {
@@ -64,14 +64,14 @@ func (e Hosts) decide(ctx context.Context, f *facts, cluster domain.Cluster) (pl
 	return p, nil
 }
 
-// live returns the hosts of the Swarm as it is now.
+// live returns the hosts of the Swarm without cached reads.
 func (e Hosts) live() Hosts {
 	e.Swarm = e.Live()
 	return e
 }
 
-// Form makes the hosts be the cluster: managers come before managers go, which they do one at a time, and hosts that
-// were not made part of the Swarm for this cluster remain in it.
+// Form turns the hosts into the cluster: new managers join before others are demoted, one at a time, and hosts that
+// were not added to the Swarm for this cluster remain in it.
 func (e Hosts) Form(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	e = e.live()
 	f, err := e.look(ctx, cluster)
@@ -109,8 +109,8 @@ func (e Hosts) Form(ctx context.Context, cluster domain.Cluster) (domain.Cluster
 	return p.cluster, err
 }
 
-// recallJoined adds the hosts that the Swarm's label says were made part of it, whether or not the cluster was stored
-// since, and looks at those that are neither declared nor known.
+// recallJoined adds the hosts that the Swarm's label records as added, whether or not the cluster was stored since, and
+// asks the Engines of those that are neither declared nor known.
 func (e Hosts) recallJoined(ctx context.Context, f *facts) error {
 	is, err := e.Inspect(ctx)
 	if err != nil {
@@ -130,8 +130,8 @@ func (e Hosts) recallJoined(ctx context.Context, f *facts) error {
 	return ctx.Err()
 }
 
-// stillJoined returns the hosts that were made part of the Swarm, but for those that are no longer declared and, as
-// they say themselves, out of it.
+// stillJoined returns the hosts that were added to the Swarm, except those that are no longer declared and, by their
+// own report, no longer in it.
 func (f *facts) stillJoined(cluster domain.Cluster) map[string]string {
 	joined := map[string]string{}
 	for name, address := range f.joined {
@@ -143,19 +143,19 @@ func (f *facts) stillJoined(cluster domain.Cluster) map[string]string {
 	return joined
 }
 
-// work is the carrying out of steps.
+// work carries out steps.
 type work struct {
 	hosts   Hosts
 	cluster string
 
 	mu sync.Mutex
-	// joined is what the Swarm's label says, see [joinedLabel].
+	// joined is the content of the Swarm's label, see [joinedLabel].
 	joined map[string]string
 	// nodes are those that joined, by host.
 	nodes map[string]swarm.Node
 }
 
-// take takes the steps in their order. Those that can't get in each other's way are taken in parallel.
+// take takes the steps in order. Steps that can't interfere with each other are taken in parallel.
 func (w *work) take(ctx context.Context, steps []step) error {
 	if err := w.noteJoining(ctx, steps); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (w *work) takeOne(ctx context.Context, s step) error {
 	case joinManager, joinWorker:
 		err = w.join(ctx, s)
 	case removeNetwork:
-		if err := w.hosts.daemons.StopController(ctx); err != nil { // it and the agents are on it, and started again once the cluster is stored
+		if err := w.hosts.daemons.StopController(ctx); err != nil { // the residents use the network; they are started again once the cluster is stored
 			return err
 		}
 		return w.hosts.removeNetwork(ctx)
@@ -202,7 +202,7 @@ func (w *work) takeOne(ctx context.Context, s step) error {
 	return nil
 }
 
-// noteJoining writes down which hosts are about to join. A Swarm that is not there yet is made with the note.
+// noteJoining records which hosts are about to join. A new Swarm is created with that record.
 func (w *work) noteJoining(ctx context.Context, steps []step) error {
 	noted, made := false, false
 	for _, s := range steps {
@@ -219,7 +219,7 @@ func (w *work) noteJoining(ctx context.Context, steps []step) error {
 	return w.hosts.writeJoined(ctx, w.joined)
 }
 
-// writeJoined makes the Swarm's label say which hosts were made part of it.
+// writeJoined records in the Swarm's label which hosts were added to it.
 func (e Hosts) writeJoined(ctx context.Context, joined map[string]string) error {
 	for {
 		is, err := e.Inspect(ctx)
@@ -240,7 +240,7 @@ func (e Hosts) writeJoined(ctx context.Context, joined map[string]string) error 
 	}
 }
 
-// initialise makes the Swarm.
+// initialise creates the Swarm.
 func (w *work) initialise(ctx context.Context, s step) error {
 	at, err := w.hosts.Connection.Client(s.spec.Address)
 	if err != nil {
@@ -261,7 +261,7 @@ func (w *work) initialise(ctx context.Context, s step) error {
 	return w.arrived(ctx, s, at)
 }
 
-// explainAdvertise adds what to do where an Engine could not tell its own address.
+// explainAdvertise adds advice to the error of an Engine that could not determine its own address.
 func explainAdvertise(s step, err error) error {
 	if s.spec.AdvertiseAddress == "" && cerrdefs.IsInvalidArgument(err) {
 		return fmt.Errorf("%w; if the host has several addresses, give the one at which the other hosts reach it: advertise_address = \"192.0.2.1\", or the name of its network interface", err)
@@ -294,7 +294,7 @@ func (w *work) join(ctx context.Context, s step) error {
 		RemoteAddrs:  join.Managers, JoinToken: string(join.Token),
 	})
 	if err != nil {
-		// The Engine gives up waiting before it gives up joining.
+		// The Engine stops waiting before it stops joining.
 		info, infoErr := at.Info(ctx)
 		if infoErr != nil || info.Swarm.LocalNodeState != swarm.LocalNodeStatePending {
 			return explainAdvertise(s, fmt.Errorf("it could not join the Swarm at %v: %w", join.Managers, err))
@@ -303,7 +303,7 @@ func (w *work) join(ctx context.Context, s step) error {
 	return w.arrived(ctx, s, at)
 }
 
-// arrived waits until the Swarm sees the host's node ready, and as a manager where it is to be one.
+// arrived waits until the Swarm lists the host's node as ready, and as a manager if it is to be one.
 func (w *work) arrived(ctx context.Context, s step, at client.APIClient) error {
 	var node swarm.Node
 	err := dockerapi.Until(ctx, "the host to be a ready node of the Swarm", func() (bool, error) {
@@ -331,7 +331,7 @@ func (w *work) arrived(ctx context.Context, s step, at client.APIClient) error {
 	return nil
 }
 
-// amend changes what is not as specified of a node.
+// amend corrects a node that is not as specified.
 func (w *work) amend(ctx context.Context, s step) error {
 	id := s.node.ID
 	if id == "" {
@@ -346,7 +346,7 @@ func (w *work) amend(ctx context.Context, s step) error {
 	return w.hosts.awaitNode(ctx, id, "the host to be a manager that can be reached", dockerapi.IsReachable)
 }
 
-// amend changes the specification of a node, on top of what others change at the same time.
+// amend changes the specification of a node, and retries if somebody else changed it in the meantime.
 func (e Hosts) amend(ctx context.Context, id string, change func(live swarm.NodeSpec) swarm.NodeSpec) error {
 	for {
 		err := e.Connection.Ask(ctx, func(m dockerapi.Manager) error {
@@ -366,7 +366,7 @@ func (e Hosts) amend(ctx context.Context, id string, change func(live swarm.Node
 	}
 }
 
-// demote makes a manager a worker, and returns when the others go on without it.
+// demote makes a manager a worker, and returns once it is no manager and the Swarm has a leader.
 func (e Hosts) demote(ctx context.Context, node swarm.Node) error {
 	err := e.amend(ctx, node.ID, func(live swarm.NodeSpec) swarm.NodeSpec {
 		live.Role = swarm.NodeRoleWorker
@@ -378,7 +378,7 @@ func (e Hosts) demote(ctx context.Context, node swarm.Node) error {
 	return e.awaitNode(ctx, node.ID, "the host to be no manager any more", func(node swarm.Node) bool { return node.ManagerStatus == nil })
 }
 
-// awaitNode waits until a node is as it should be, in a Swarm that has a leader.
+// awaitNode waits until as accepts the node, in a Swarm that has a leader.
 func (e Hosts) awaitNode(ctx context.Context, id, what string, as func(swarm.Node) bool) error {
 	return dockerapi.Until(ctx, what, func() (bool, error) {
 		nodes, err := e.Reads.Nodes(ctx)

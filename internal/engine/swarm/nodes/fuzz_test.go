@@ -13,8 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// FuzzJoined shows that what the Swarm's label says of hosts that joined is read as it was written, or told of by the
-// label's name.
+// FuzzJoined: the Swarm's label of hosts that joined is read as it was written, or its error names the label.
 func FuzzJoined(f *testing.F) {
 	for _, text := range []string{"", "null", "{}", "[]", `{"gpu1":"ssh://gpu1"}`, `{"gpu1":null,"":""}`, `{"gpu1":1}`, `{"a":"b"} `, `{"a":"b"}c`} {
 		f.Add("lab", text)
@@ -38,7 +37,7 @@ func FuzzJoined(f *testing.F) {
 	})
 }
 
-// FuzzNodeSpec shows that whatever a node's labels say, a cluster takes back what it has set, and no more.
+// FuzzNodeSpec: whatever a node's labels are, a cluster removes the labels that it has set, and no others.
 func FuzzNodeSpec(f *testing.F) {
 	for _, note := range []string{"", "null", "{}", "x", `["gpu"]`, `["theirs","gpu"]`, `["trainyard.lab.labels"]`, `[1]`} {
 		f.Add(note, "theirs", "x")

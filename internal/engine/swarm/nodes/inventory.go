@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// Inventory returns the hosts with the labels of their nodes, and which of them take no members.
+// Inventory returns the hosts with the labels of their nodes, and those that take no members.
 func (e Hosts) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
 	nodes, err := e.Reads.Nodes(ctx)
 	if errors.Is(err, dockerapi.ErrNoManager) && joinsLater(cluster) {
@@ -45,7 +45,7 @@ func (e Hosts) Inventory(ctx context.Context, cluster domain.Cluster) (engine.In
 	return inv, nil
 }
 
-// taken says of the names of services that are no members of the cluster whose they are.
+// taken maps the names of services that are not members of the cluster to their owners.
 func taken(services []swarm.Service, cluster string) map[string]string {
 	whose := map[string]string{}
 	for _, service := range services {
@@ -71,7 +71,8 @@ func joinsLater(cluster domain.Cluster) bool {
 	return len(cluster.Hosts) > 0
 }
 
-// inventory tells what the hosts offer, as far as a cluster is concerned: where it is not the stored one, once it is.
+// inventory returns what the hosts offer to a cluster: if it differs from the stored one, what they will offer after an
+// apply.
 func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm.Task) engine.Inventory {
 	f := &facts{stored: cluster, nodes: nodes}
 	inv := engine.Inventory{
@@ -85,7 +86,7 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		if found {
 			byNode[node.ID] = name
 			if host.Availability == domain.HostActive && stored.Hosts[name].Availability != domain.HostActive {
-				node.Spec.Availability = swarm.NodeAvailabilityActive // it is made so when the cluster is applied
+				node.Spec.Availability = swarm.NodeAvailabilityActive // the apply makes it active
 				view[node.ID] = node
 			}
 			host = offered(host, stored.Hosts[name], node)
@@ -94,7 +95,7 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		why, lost := "", true
 		switch {
 		case !found && host.ID == "" && host.Address != "":
-			lost = false // it joins when the cluster is applied
+			lost = false // it joins in the apply
 		case !found || node.Status.State == swarm.NodeStateDown || node.Spec.Availability == swarm.NodeAvailabilityDrain:
 			why = view.Trouble(name, node.ID)
 		case host.Availability == domain.HostDrained:
@@ -102,7 +103,7 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		case host.Availability == domain.HostPaused && node.Spec.Availability == swarm.NodeAvailabilityActive:
 			why, lost = fmt.Sprintf("host %s is to be paused", name), false
 		default:
-			// A node whose state is not known, as after the managers chose another leader, is ready or down within
+			// A node with an unknown state, as after the managers elected another leader, is ready or down within
 			// seconds.
 			why, lost = view.Trouble(name, node.ID), false
 		}
@@ -124,8 +125,8 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 	return inv
 }
 
-// offered returns a host with what its node has beyond what is declared: labels, but for those that were and are no
-// longer, and its capacity where none is given.
+// offered returns a host with what its node has in addition to the declaration: labels, except those that are no longer
+// declared, and the capacity if none is given.
 func offered(host, stored domain.Host, node swarm.Node) domain.Host {
 	labels := map[string]string{}
 	for key, value := range node.Spec.Labels {
@@ -143,8 +144,8 @@ func offered(host, stored domain.Host, node swarm.Node) domain.Host {
 	return host
 }
 
-// room is for how many members the cluster's network has addresses, 0 where that is not known; a network that is full
-// for its nodes has room for less than none.
+// room returns for how many members the cluster's network has addresses, 0 if unknown; a network without room even for
+// its nodes gives a negative number.
 func room(cluster domain.Cluster, nodes []swarm.Node) int {
 	if cluster.Network == nil {
 		return 0

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// reserving returns a task that runs on a node and reserves one CPU and a MiB and a bit.
+// reserving returns a task on a node that reserves one CPU and slightly more than one MiB.
 func reserving(node string, state swarm.TaskState, labels map[string]string) swarm.Task {
 	return swarm.Task{
 		NodeID: node, Status: swarm.TaskStatus{State: state},

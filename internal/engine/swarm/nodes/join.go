@@ -30,7 +30,7 @@ func (e Hosts) JoinToken(ctx context.Context, role domain.HostRole) (engine.Join
 	return engine.JoinToken{Token: engine.Secret(token), Managers: joinAddresses(nodes)}, nil
 }
 
-// joinAddresses are the addresses of the managers that can be reached, the leader's first.
+// joinAddresses returns the addresses of the reachable managers, the leader's first.
 func joinAddresses(nodes []swarm.Node) []string {
 	nodes = slices.DeleteFunc(slices.Clone(nodes), func(node swarm.Node) bool { return !dockerapi.IsReachable(node) })
 	slices.SortFunc(nodes, func(a, b swarm.Node) int {

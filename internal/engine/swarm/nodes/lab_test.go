@@ -21,7 +21,7 @@ func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
 func keep(in dockerapi.Swarm) engine.Store { return store.NewItems(in) }
 
-// engineOf is the part of an engine that is about hosts, and what is kept of the cluster.
+// engineOf is the part of an engine that deals with hosts and the cluster's store.
 type engineOf struct {
 	store.Items
 	Hosts

@@ -18,12 +18,11 @@ import (
 const (
 	// downPatience bounds the attempt to reach the Engine of a node that is down.
 	downPatience = 10 * time.Second
-	// networkPatience bounds how long a network of the same name is waited for.
+	// networkPatience bounds how long to wait for a leftover network of the same name.
 	networkPatience = 30 * time.Second
 )
 
-// leave takes a host out of the Swarm that was made part of it for the cluster: what runs there ends, within its grace
-// period.
+// leave takes a host that Form added out of the Swarm: what runs there ends, within its grace period.
 func (w *work) leave(ctx context.Context, s step) error {
 	if s.node.Status.State == swarm.NodeStateReady {
 		if err := w.hosts.drain(ctx, s.node.ID); err != nil {
@@ -36,7 +35,7 @@ func (w *work) leave(ctx context.Context, s step) error {
 	return w.forget(ctx, s.host)
 }
 
-// forget writes down that a host is out of the Swarm.
+// forget records that a host is out of the Swarm.
 func (w *work) forget(ctx context.Context, host string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,7 +43,7 @@ func (w *work) forget(ctx context.Context, host string) error {
 	return w.hosts.writeJoined(ctx, w.joined)
 }
 
-// drain has a node end what it runs, and waits for it.
+// drain makes a node end what it runs, and waits for it.
 func (e Hosts) drain(ctx context.Context, id string) error {
 	err := e.amend(ctx, id, func(live swarm.NodeSpec) swarm.NodeSpec {
 		live.Availability = swarm.NodeAvailabilityDrain
@@ -67,7 +66,7 @@ func (e Hosts) drain(ctx context.Context, id string) error {
 	})
 }
 
-// takeOut has a host leave the Swarm, and removes its node. A host that is down is only removed.
+// takeOut makes a host leave the Swarm, and removes its node. A host that is down is only removed.
 func (e Hosts) takeOut(ctx context.Context, host domain.Host, node swarm.Node) error {
 	if err := e.leaveSwarm(ctx, host, node); err != nil && node.Status.State == swarm.NodeStateReady {
 		return fmt.Errorf("it can't be told to leave the Swarm: %w", err)
@@ -81,7 +80,7 @@ func (e Hosts) takeOut(ctx context.Context, host domain.Host, node swarm.Node) e
 	return nil
 }
 
-// leaveSwarm has the Engine of a host leave the Swarm, once it knows that it is no manager any more.
+// leaveSwarm makes the Engine of a host leave the Swarm, once it knows that it is no longer a manager.
 func (e Hosts) leaveSwarm(ctx context.Context, host domain.Host, node swarm.Node) error {
 	if host.Address == "" {
 		return errors.New("the address of its Docker Engine is not known; have it leave (docker swarm leave) and apply again")
@@ -113,15 +112,15 @@ func (e Hosts) leaveSwarm(ctx context.Context, host domain.Host, node swarm.Node
 		if !cerrdefs.IsUnavailable(err) {
 			return err == nil, err
 		}
-		// It is no part of a Swarm, or still believes to be a manager.
+		// It is in no Swarm, or still takes itself for a manager.
 		info, infoErr := at.Info(ctx)
 		return infoErr == nil && info.Swarm.LocalNodeState == swarm.LocalNodeStateInactive, err
 	})
 }
 
-// createNetwork creates the cluster's network, and returns once it has its subnet, which the Swarm gives it after a
-// moment. An Engine that has just left a Swarm may still have that one's network of the name: it lists it, and refuses
-// another until its last container is gone.
+// createNetwork creates the cluster's network, and returns once it has its subnet, which the Swarm assigns after a
+// moment. An Engine that has just left a Swarm may still have that Swarm's network of the same name: it lists it, and
+// refuses another until its last container is gone.
 func (e Hosts) createNetwork(ctx context.Context, want domain.Network) error {
 	name := spec.NetworkName(e.Cluster)
 	is, err := e.Inspect(ctx)
@@ -171,7 +170,7 @@ func (e Hosts) removeNetwork(ctx context.Context) error {
 	})
 }
 
-// foreignUsers returns the services of others that use a network.
+// foreignUsers returns other owners' services that use a network.
 func foreignUsers(services []swarm.Service, cluster string, n network.Summary) []string {
 	var users []string
 	for _, service := range services {

@@ -16,17 +16,17 @@ import (
 )
 
 var (
-	// subnets is the range in which a network's subnet is chosen where none is declared, and subnetBits its size, a
-	// /20. The range lies within that from which a Swarm takes subnets by default, 10.0.0.0/8, far above those that it
-	// takes first; and it leaves out those that are taken.
+	// subnets is the range from which an undeclared subnet is chosen, and subnetBits its size, a /20. The range lies
+	// within 10.0.0.0/8, from which a Swarm takes subnets by default, but far above those that it takes first; subnets
+	// in use are skipped.
 	subnets = netip.MustParsePrefix("10.64.0.0/10")
-	// hostBits is how large the network around a host's address is taken to be: nobody tells.
+	// hostBits is the assumed prefix length of the network around a host's address, as nobody reports it.
 	hostBits = 16
 )
 
 const subnetBits = 20
 
-// unusable are the addresses of a subnet that nobody gets: the network's, the gateway's, and the last one.
+// unusable is the number of addresses of a subnet that nobody gets: the network's, the gateway's, and the last one.
 const unusable = 3
 
 // addressRoom returns for how many members a subnet has addresses. The controller takes one; each node takes one
@@ -36,13 +36,13 @@ func addressRoom(subnet netip.Prefix, nodes int) int {
 	return 1<<(subnet.Addr().BitLen()-subnet.Bits()) - unusable - controller - perNode*nodes
 }
 
-// reserved is a range of addresses that is in use, and what uses it.
+// reserved is a range of addresses in use, and what uses it.
 type reserved struct {
 	prefix netip.Prefix
 	by     string
 }
 
-// reservations returns what is in use among the hosts, but for the cluster's own network.
+// reservations returns the ranges in use among the hosts, except the cluster's own network.
 func (f *facts) reservations(cluster domain.Cluster) []reserved {
 	taken := rangesOf(f.networks, cluster.Name, "")
 	taken = append(taken, f.joining(cluster)...)
@@ -74,7 +74,7 @@ func rangesOf(networks []network.Summary, cluster, where string) []reserved {
 	return taken
 }
 
-// chooseSubnet returns the first free subnet of the range for them, or false where none is free.
+// chooseSubnet returns the first free subnet of the range, or false if none is free.
 func chooseSubnet(taken []reserved) (netip.Prefix, bool) {
 	free := func(subnet netip.Prefix) bool {
 		return !slices.ContainsFunc(taken, func(r reserved) bool {
@@ -93,18 +93,18 @@ func chooseSubnet(taken []reserved) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// nextSubnet returns the IPv4 subnet of the same size that follows.
+// nextSubnet returns the next IPv4 subnet of the same size.
 func nextSubnet(subnet netip.Prefix) netip.Prefix {
 	octets := subnet.Addr().As4()
 	const octet = 8
 	for i, carry := (subnet.Bits()-1)/octet, 1<<((octet-subnet.Bits()%octet)%octet); i >= 0 && carry > 0; i-- {
 		sum := int(octets[i]) + carry
-		octets[i], carry = byte(sum), sum>>octet //nolint:gosec // what does not fit is carried
+		octets[i], carry = byte(sum), sum>>octet //nolint:gosec // the overflow is carried
 	}
 	return netip.PrefixFrom(netip.AddrFrom4(octets), subnet.Bits())
 }
 
-// networkOptions are those by which a cluster's network is created.
+// networkOptions are the options with which a cluster's network is created.
 func networkOptions(cluster string, want domain.Network) network.CreateOptions {
 	options := network.CreateOptions{
 		Driver: "overlay", Scope: "swarm", Attachable: want.Attachable,
@@ -117,8 +117,8 @@ func networkOptions(cluster string, want domain.Network) network.CreateOptions {
 	return options
 }
 
-// connect completes the cluster's network, and adds the steps that make it. A network that is as specified is left
-// alone; one that is not is made anew, as an Engine changes none.
+// connect completes the cluster's network, and adds the steps that create it. A network that matches the specification
+// is left alone; otherwise it is recreated, as Docker networks can't be changed.
 func (p *plan) connect(f *facts) {
 	var want domain.Network
 	if p.cluster.Network != nil {
@@ -145,7 +145,7 @@ func (p *plan) connect(f *facts) {
 	case want.Subnet == "":
 		p.problems.Add(path, "No free subnet", "no /%d of %s is free: networks and hosts use %s. Give a subnet that is", subnetBits, subnets, enumerate(taken))
 	case err != nil, subnet != subnet.Masked():
-		return // [domain.Cluster.Validate] says so
+		return // reported by [domain.Cluster.Validate]
 	case !subnet.Addr().Is4():
 		p.problems.Add(path, "Invalid subnet", "%q is not a range of IPv4 addresses; members reach each other by IPv4", want.Subnet)
 	case addressRoom(subnet, p.nodes(f)) < 1:
@@ -163,8 +163,8 @@ func (p *plan) connect(f *facts) {
 	}
 }
 
-// undeclaredSubnet returns the subnet of a network for which none is declared: that which it has, or had, or else a
-// free one; "" where none is free.
+// undeclaredSubnet returns the subnet of a network for which none is declared: the one that it has or had, or else a
+// free one; "" if none is free.
 func (p *plan) undeclaredSubnet(f *facts, live string, taken []reserved) string {
 	if live != "" {
 		return live
@@ -197,7 +197,7 @@ func (p *plan) nodes(f *facts) int {
 	return nodes
 }
 
-// joining returns what is in use on hosts that are not nodes yet.
+// joining returns the ranges in use on hosts that are not nodes yet.
 func (f *facts) joining(cluster domain.Cluster) []reserved {
 	var taken []reserved
 	for _, name := range slices.Sorted(maps.Keys(f.engines)) {
@@ -206,7 +206,7 @@ func (f *facts) joining(cluster domain.Cluster) []reserved {
 	return taken
 }
 
-// checkOverlap adds a problem where a subnet overlaps with something in use.
+// checkOverlap adds a problem if a subnet overlaps with a range in use.
 func checkOverlap(ps *domain.Problems, path domain.Path, subnet netip.Prefix, taken []reserved) {
 	for _, r := range taken {
 		if r.prefix.Overlaps(subnet) {
@@ -228,8 +228,8 @@ func enumerate(taken []reserved) string {
 	return domain.Enumerate(names)
 }
 
-// checkUnused adds a problem where services use a network that has to be made anew. The controller and the agents leave
-// it by themselves.
+// checkUnused adds a problem if services use a network that has to be recreated. The controller and the agents don't
+// count, as they are stopped first.
 func (p *plan) checkUnused(live network.Summary, services []swarm.Service) {
 	users := map[string]bool{}
 	for _, service := range services {

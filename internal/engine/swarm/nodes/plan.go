@@ -18,20 +18,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// plan is how the hosts become a cluster, or what keeps them from it.
+// plan is how the hosts become a cluster, or what prevents it.
 type plan struct {
 	// cluster is complete.
 	cluster domain.Cluster
 	steps   []step
-	// problems are errors, which forbid the steps, and warnings.
+	// problems are errors, which rule out the steps, and warnings.
 	problems domain.Problems
 }
 
 // plan decides how the hosts become the cluster.
 //
 // A cluster without hosts adopts the Swarm as it is, and manages none of its nodes. Declared hosts that are not part of
-// the Swarm join it. Where there is none, they form one: it is made on the host of the endpoint, if there is one, else
-// on the first host, by name, that is declared a manager, else on the first whose role is left open.
+// the Swarm join it. If there is none, they form one: it is created on the endpoint's host, if there is an endpoint,
+// else on the first host, by name, that is declared a manager, else on the first without a role.
 func (f *facts) plan(declared domain.Cluster) plan {
 	p := plan{cluster: declared}
 	first := ""
@@ -78,7 +78,7 @@ func (p *plan) adopt(f *facts) {
 	p.cluster.Hosts = hosts
 }
 
-// settled returns a host whose node is known, complete.
+// settled completes a host whose node is known.
 func (f *facts) settled(name string, host domain.Host, node swarm.Node) domain.Host {
 	host.ID = node.ID
 	_, host.Joined = f.joined[name]
@@ -116,12 +116,12 @@ func (p *plan) match(f *facts) {
 	p.cluster.Hosts = hosts
 }
 
-// memoryTolerance is the part of a machine's memory by which what it reports varies, as with another kernel: the amount
-// that was stored may exceed it by so much.
+// memoryTolerance is the fraction by which a machine's reported memory may vary, for example with another kernel: the
+// stored amount may exceed it by this much.
 const memoryTolerance = 0.02
 
-// capacity returns a declared capacity with that of the machine for what is left open. A Swarm never starts what needs
-// more than a machine has.
+// capacity returns a declared capacity, completed with that of the machine. It adds a problem if more is declared than
+// the machine has, as a Swarm never starts what needs more.
 func (p *plan) capacity(at domain.Path, name string, declared, has domain.Capacity) domain.Capacity {
 	if declared.CPUs > has.CPUs && has.CPUs > 0 {
 		p.problems.Add(at.At("capacity", "cpus"), "More than the host has", "host %q has %v CPUs, and %v are declared", name, has.CPUs, declared.CPUs)
@@ -132,7 +132,7 @@ func (p *plan) capacity(at domain.Path, name string, declared, has domain.Capaci
 	return domain.Capacity{CPUs: cmp.Or(declared.CPUs, has.CPUs), MemoryMiB: cmp.Or(declared.MemoryMiB, has.MemoryMiB)}
 }
 
-// checkHost checks a host's specification, wherever it is.
+// checkHost checks a host's specification, whether or not the host is a node.
 func (p *plan) checkHost(f *facts, at domain.Path, name string, host domain.Host) {
 	if err := f.invalid[name]; err != nil {
 		p.problems.Add(at.At("address"), "Invalid address", "%v", err)
@@ -173,7 +173,7 @@ func (p *plan) checkApart(f *facts, at domain.Path, name string, host domain.Hos
 	}
 }
 
-// unfit says why a host that is no node of the cluster's Swarm can't join it, or "".
+// unfit says why a host that is not a node of the cluster's Swarm can't join it, or "".
 func (f *facts) unfit(name string, is swarm.Info) string {
 	_, joined := f.joined[name]
 	switch {
@@ -191,7 +191,7 @@ func (f *facts) unfit(name string, is swarm.Info) string {
 	return "is part of a Swarm of which none of the cluster's hosts is a manager. Give the address of a manager as the cluster's endpoint; or, if the Swarm is not needed any more, have it leave (docker swarm leave --force)"
 }
 
-// isForgotten reports whether a host's Engine believes to be in this very Swarm, which knows it no more.
+// isForgotten reports whether a host's Engine takes itself for a node of this very Swarm, which no longer knows it.
 func (f *facts) isForgotten(name string, is swarm.Info) bool {
 	if id := f.stored.Hosts[name].ID; id != "" && id == is.NodeID {
 		return true
@@ -202,7 +202,7 @@ func (f *facts) isForgotten(name string, is swarm.Info) bool {
 	})
 }
 
-// first returns the host on which the Swarm is made; "" where there is one.
+// first returns the host on which the Swarm is created; "" if there is one already.
 func (p *plan) first(f *facts) string {
 	if f.missing == nil || p.problems.Err() != nil {
 		return ""
@@ -232,7 +232,7 @@ func (p *plan) first(f *facts) string {
 	return ""
 }
 
-// managerAddress returns the address of a host that manages the Swarm, or will: the stored one as long as it does.
+// managerAddress returns the address of a host that manages the Swarm, or will: the stored endpoint as long as it does.
 func (f *facts) managerAddress(cluster domain.Cluster, first string) string {
 	var addresses []string
 	for _, name := range cluster.HostNames() {
@@ -252,7 +252,7 @@ func (f *facts) managerAddress(cluster domain.Cluster, first string) string {
 	return ""
 }
 
-// addresses returns the addresses at which the hosts reach each other, as far as they are known, by host.
+// addresses returns the known addresses at which the hosts reach each other, by host.
 func (f *facts) addresses(hosts map[string]domain.Host) map[string]netip.Addr {
 	known := map[string]netip.Addr{}
 	for _, node := range f.nodes {
@@ -283,7 +283,7 @@ func hostNames(nodes []swarm.Node) []string {
 	return names
 }
 
-// checkSockets warns about managers whose socket differs from most, as far as that is known before the apply.
+// checkSockets warns about managers whose socket differs from most others', as far as that is known before the apply.
 func (p *plan) checkSockets(f *facts) {
 	sockets := map[string]string{}
 	for name, host := range p.cluster.Hosts {

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// node returns a worker of 4 CPUs and 8 GiB that is ready, changed by some changes.
+// node returns a ready worker node of 4 CPUs and 8 GiB, with some changes.
 func node(name string, changes ...func(*swarm.Node)) swarm.Node {
 	n := swarm.Node{
 		ID:   "id-" + name,
@@ -73,7 +73,7 @@ func of(nodeID string, managers ...string) answer {
 	return seen
 }
 
-// lab is a cluster with these hosts on a network that is there, see [labNetwork].
+// lab is a cluster with these hosts on an existing network, see [labNetwork].
 func lab(hosts map[string]domain.Host) domain.Cluster {
 	return domain.Cluster{Name: "lab", Engine: dockerapi.EngineName, Hosts: hosts, Network: &domain.Network{Subnet: "10.64.0.0/20"}}
 }
@@ -83,7 +83,7 @@ var labNetwork = network.Summary{
 	IPAM: network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.64.0.0/20", Gateway: "10.64.0.1"}}},
 }
 
-// words describes steps in a line each.
+// words describes each step in a line.
 func words(steps []step) []string {
 	names := map[action]string{
 		initialise: "initialise", joinManager: "join manager", joinWorker: "join worker", removeNetwork: "remove network",

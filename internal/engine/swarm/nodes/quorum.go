@@ -13,7 +13,7 @@ import (
 // quorum counts the managers of a Swarm.
 type quorum struct{ managers, reachable int }
 
-// needed is how many managers have to be reachable for the Swarm to take decisions: more than half.
+// needed is how many managers have to be reachable for the Swarm to accept changes: more than half.
 func (q quorum) needed() int { return q.managers/2 + 1 }
 
 func (q quorum) lost() bool { return q.reachable < q.needed() }
@@ -35,8 +35,8 @@ func quorumOf(nodes []swarm.Node) quorum {
 	return q
 }
 
-// checkQuorum follows the managers through the steps: a step that leaves too few of them reachable is a problem, and an
-// even number of them in the end is worth a warning, where that changes, or the cluster is new.
+// checkQuorum follows the managers through the steps: a step that leaves too few of them reachable is a problem. An
+// even number at the end is a warning if the number changes or the cluster is new.
 func checkQuorum(ps *domain.Problems, nodes []swarm.Node, steps []step, isNew bool) {
 	q := quorumOf(nodes)
 	path := domain.Path{"hosts"}
@@ -76,7 +76,7 @@ func checkQuorum(ps *domain.Problems, nodes []swarm.Node, steps []step, isNew bo
 	}
 }
 
-// unreachable returns the names of the managers that can't be reached and remain managers.
+// unreachable returns the names of the unreachable managers that remain managers.
 func unreachable(nodes []swarm.Node, steps []step) []string {
 	var names []string
 	for _, node := range nodes {

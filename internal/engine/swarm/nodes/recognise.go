@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Recognise returns an [*engine.ElsewhereError] where the engine is led to another Swarm than that with an ID. The
-// cluster's document says which one it is in; where there is no such document, the Swarm itself is asked.
+// Recognise returns an [*engine.ElsewhereError] if the endpoint leads to another Swarm than the one with this ID. The
+// cluster's document has the ID of its Swarm; without a document, the Swarm itself is asked.
 func (e Hosts) Recognise(ctx context.Context, id string) error {
 	document, err := engine.Cluster(ctx, e.Items)
 	found := document.Spec.ID

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// action is what a step does. The actions are in the order in which steps are taken: managers come before managers go.
+// action is what a step does. The actions are in the order in which steps are taken: new managers before demotions.
 type action int
 
 const (
@@ -28,18 +28,18 @@ const (
 	takeOut
 )
 
-// step is a part of the way from what was found to the cluster.
+// step is one change on the way from what was found to the cluster.
 type step struct {
 	do action
-	// host is the name and spec the specification of the host: the zero one, but for its address, where it is none any
-	// more.
+	// host and spec are the name and specification of the host: the zero one, except for the address, if it is no
+	// longer one.
 	host string
 	spec domain.Host
 	// node is the host's; empty before it joins.
 	node swarm.Node
-	// rejoins tells that the host's Engine believes to be in the Swarm, which has forgotten it.
+	// rejoins means that the host's Engine takes itself for a node of a Swarm, which it has to leave first.
 	rejoins bool
-	// network is the one to create, or of which the one to remove differs.
+	// network is the network to create, or the one that replaces the network to remove.
 	network domain.Network
 }
 
@@ -52,8 +52,8 @@ func (s step) promotes() bool {
 	return s.node.ID != "" && !dockerapi.IsManager(s.node) && s.spec.Role == domain.HostManager
 }
 
-// hostSteps returns the steps that make the nodes be as the hosts are specified. The first manager is where a Swarm is
-// made, if not empty.
+// hostSteps returns the steps that make the nodes match the hosts' specifications. If first is not empty, a Swarm is
+// created there.
 func (f *facts) hostSteps(cluster domain.Cluster, first string) []step {
 	var steps []step
 	matched := map[string]bool{}
@@ -90,8 +90,8 @@ func (f *facts) hostSteps(cluster domain.Cluster, first string) []step {
 	return append(steps, f.formerSteps(cluster, matched)...)
 }
 
-// formerSteps returns the steps for the nodes that are no hosts of the cluster: those that were made part of the Swarm
-// for it leave, and the labels that were set for it are taken off the others.
+// formerSteps returns the steps for the nodes that are not hosts of the cluster: those that Form added leave, and the
+// others lose the labels that were set for the cluster.
 func (f *facts) formerSteps(cluster domain.Cluster, matched map[string]bool) []step {
 	former := map[string]step{}
 	for name, address := range f.joined {
@@ -119,21 +119,20 @@ func (f *facts) formerSteps(cluster domain.Cluster, matched map[string]bool) []s
 	return steps
 }
 
-// sortSteps puts steps into the order in which they are taken. Managers that can't be reached are demoted first: that
-// costs no quorum.
+// sortSteps sorts steps into the order in which they are taken. Unreachable managers are demoted first, as that costs
+// no quorum.
 func sortSteps(steps []step) {
 	slices.SortStableFunc(steps, func(a, b step) int {
 		return cmp.Or(cmp.Compare(a.do, b.do), order(dockerapi.IsReachable(a.node), dockerapi.IsReachable(b.node)))
 	})
 }
 
-// ownLabels is the label of a node that tells which of its labels were set for a cluster, as JSON: others' are left
+// ownLabels is the label of a node that lists, as JSON, which of its labels were set for a cluster. All others are left
 // alone.
 func ownLabels(cluster string) string { return spec.LabelPrefix + cluster + ".labels" }
 
-// nodeSpec returns what a node's specification becomes for a host of a cluster, but for a demotion. What the host
-// leaves open, and the labels that were not set for the cluster, stay as they are; the zero host takes back what was
-// set.
+// nodeSpec returns a node's specification as a host of a cluster, except for demotions. Attributes that the host omits,
+// and labels that were not set for the cluster, are kept; the zero host removes what was set.
 func nodeSpec(live swarm.NodeSpec, cluster string, host domain.Host) swarm.NodeSpec {
 	next := live
 	if host.Availability != "" {
@@ -143,7 +142,7 @@ func nodeSpec(live swarm.NodeSpec, cluster string, host domain.Host) swarm.NodeS
 		next.Role = swarm.NodeRoleManager
 	}
 	var own []string
-	// A note that is no longer one is replaced.
+	// An unreadable list is replaced.
 	_ = json.Unmarshal([]byte(live.Labels[ownLabels(cluster)]), &own)
 	if len(own) == 0 && len(host.Labels) == 0 {
 		return next
@@ -156,7 +155,7 @@ func nodeSpec(live swarm.NodeSpec, cluster string, host domain.Host) swarm.NodeS
 	}
 	maps.Copy(next.Labels, host.Labels)
 	if len(host.Labels) > 0 {
-		// A list of texts can always be written.
+		// A list of strings always has a JSON form.
 		note, _ := json.Marshal(slices.Sorted(maps.Keys(host.Labels)))
 		next.Labels[ownLabels(cluster)] = string(note)
 	}

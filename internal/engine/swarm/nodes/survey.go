@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
-// Survey returns a stored cluster as it is found: without the hosts that are no nodes of the Swarm any more, without
-// the network if it is gone, and with the live values of what is declared of the others.
+// Survey returns a stored cluster as it is now: without hosts that are no longer nodes of the Swarm, without the
+// network if it is gone, and with the live values of the declared attributes.
 func (e Hosts) Survey(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	nodes, err := e.Reads.Nodes(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (e Hosts) Survey(ctx context.Context, cluster domain.Cluster) (domain.Clust
 	return cluster, nil
 }
 
-// surveyHost returns a stored host with the live values of what is declared of it.
+// surveyHost returns a stored host with the live values of its declared attributes.
 func surveyHost(host domain.Host, node swarm.Node) domain.Host {
 	host.ID = node.ID
 	if host.Role != "" {
