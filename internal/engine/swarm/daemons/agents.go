@@ -24,7 +24,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// agentsPatience bounds what it takes to ask all agents of a cluster.
+// agentsPatience bounds a query to all agents of a cluster.
 const agentsPatience = 50 * time.Second
 
 // Agents are the agents of a cluster, which measure its hosts and what runs there.
@@ -36,7 +36,7 @@ type Agents struct {
 	gpus func(ctx context.Context) (map[string]domain.HostGPUs, error)
 }
 
-// NewAgents returns the agents of a cluster, which tell of its members.
+// NewAgents returns the agents of a cluster, which report on its members.
 func NewAgents(in dockerapi.Swarm, members members.Members) Agents {
 	e := Agents{Swarm: in, members: members}
 	e.gpus = e.readGPUs
@@ -49,9 +49,9 @@ func (e Agents) Once() Agents {
 	return e
 }
 
-// told returns what the agents tell of the cluster's hosts, and what runs. One agent asks all, by an exec into its
-// container: that needs neither a port nor the address of any other host. They are asked once more where one does not
-// know yet of a member that runs.
+// told returns the agents' reports on the cluster's hosts, and what runs. One agent queries all others, by an exec into
+// its container, which needs neither a port nor the address of any other host; it queries them again if a running
+// member is missing from a report.
 func (e Agents) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "container"}
 	document, err := engine.Cluster(ctx, e.Items)
@@ -80,14 +80,14 @@ func (e Agents) told(ctx context.Context, window time.Duration) (map[string]tele
 	}
 	if window > 0 && running.Unmeasured(answers) {
 		if again, err := e.Answers(ctx, document.Spec, engines, asked, telemetry.Query{Window: window, New: true}); err == nil {
-			answers = again // and else what was told at first is better than nothing
+			answers = again // otherwise the first answers are better than none
 		}
 	}
 	return answers, running, ctx.Err()
 }
 
-// Answers returns what the agents answer to a query through the Engine of one of the nodes that are asked, by the names
-// of the cluster's hosts.
+// Answers returns the agents' answers to a query, by host name. The query goes through the Engine of one of the nodes
+// in asked.
 func (e Agents) Answers(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, asked []string, q telemetry.Query) (map[string]telemetry.Answer, error) {
 	reports, why := telemetry.Reports{}, "the cluster has no agents: agent.enabled is false"
 	if !cluster.Agent.Disabled {
@@ -112,9 +112,9 @@ func (e Agents) Answers(ctx context.Context, cluster domain.Cluster, engines map
 	return answers, nil
 }
 
-// worthAsking returns the nodes with an Engine whose agent is worth asking, best first: the manager that just answered,
-// then nodes that are ready. Managers precede workers, as the agent that is asked speaks for all. An Engine that is
-// down may take all the time there is before it turns out not to answer.
+// worthAsking returns the nodes whose agents can be queried through their Engine, best first: the manager that just
+// answered, then ready nodes, managers before workers, since one agent answers for all. An Engine that is down may use
+// up all the time before it fails.
 func worthAsking(engines map[string]client.APIClient, m dockerapi.Manager, nodes dockerapi.Nodes) []string {
 	var first, managers, workers, others []string
 	for _, id := range slices.Sorted(maps.Keys(engines)) {
@@ -135,8 +135,8 @@ func worthAsking(engines map[string]client.APIClient, m dockerapi.Manager, nodes
 // runningAgent is the container of an agent, and the address that the Swarm gave it on the cluster's network.
 type runningAgent struct{ container, Address string }
 
-// runningAgents returns the agents that run, by node ID. They are those of the service's tasks: a member's image may
-// give its container an agent's labels, but no task.
+// runningAgents returns the running agents by node ID. It goes by the tasks of their service: a member's image may give
+// its container an agent's labels, but not a task.
 func runningAgents(cluster string, services []swarm.Service, tasks map[string][]swarm.Task) map[string]runningAgent {
 	found := map[string]runningAgent{}
 	i := slices.IndexFunc(services, func(s swarm.Service) bool { return isAgent(s, cluster) })
@@ -168,14 +168,14 @@ func addressOn(network string, task swarm.Task) (address string, attached bool) 
 	return "", false
 }
 
-// readAgents returns [runningAgents] as a manager tells.
+// readAgents returns [runningAgents] from a manager's lists.
 func readAgents(ctx context.Context, from dockerapi.Reads, cluster string) (map[string]runningAgent, error) {
 	services, tasks, err := from.ServicesWithTasks(ctx)
 	return runningAgents(cluster, services, tasks), err
 }
 
-// askAgents has the agent on one of the nodes, the first that can, ask all agents; why is why one is neither among the
-// reports nor the failures. The Swarm, and no agent, says at which address the agent of a node is.
+// askAgents makes the first agent that can, of those on the nodes, query all agents; why is the reason for agents that
+// are neither in the reports nor in the failures. Agents' addresses come from the Swarm, never from an agent.
 func (e Agents) askAgents(ctx context.Context, from dockerapi.Reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string) {
 	agents, err := readAgents(ctx, from, e.Cluster)
 	if err != nil {
@@ -204,8 +204,8 @@ func (e Agents) askAgents(ctx context.Context, from dockerapi.Reads, engines map
 	return reports, fmt.Sprintf("the cluster's agents did not tell: %v", errors.Join(failures...))
 }
 
-// askThrough has the agent in a container ask its peers. Its program is what the container runs: an image of the user's
-// own may have it anywhere.
+// askThrough makes the agent in a container query its peers. It runs the container's own program, which may be at any
+// path in a user's image.
 func askThrough(
 	ctx context.Context, reached client.APIClient, agent string, peers []telemetry.Peer, q telemetry.Query,
 ) (telemetry.Reports, error) {
@@ -232,8 +232,8 @@ func askThrough(
 		return telemetry.Reports{}, err
 	}
 	defer attached.Close()
-	defer context.AfterFunc(ctx, attached.Close)() // it knows of no context
-	// Reports are written anew, and with them why others are missing.
+	defer context.AfterFunc(ctx, attached.Close)() // reading takes no context
+	// Reports are encoded again, together with the reasons for missing ones.
 	out, complaint := &bounded.Buffer{Most: 2 * bounded.Reports}, &bounded.Tail{Most: bounded.Complaint}
 	err = dockerapi.Demultiplex(out, complaint, bounded.Reader(attached.Reader, 4*bounded.Reports))
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
@@ -248,7 +248,7 @@ func askThrough(
 	return telemetry.ReadReports(out.Bytes())
 }
 
-// GPUs has the agents tell of those of their hosts.
+// GPUs returns the GPUs that the agents report on their hosts.
 func (e Agents) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
 
 func (e Agents) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
@@ -259,11 +259,11 @@ func (e Agents) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error
 	return telemetry.GPUs(answers, running), nil
 }
 
-// nvidiaRuntime is what NVIDIA's toolkit calls the runtime that gives containers the GPUs that they ask for.
+// nvidiaRuntime is the name that NVIDIA's toolkit gives to the runtime that passes GPUs to containers.
 const nvidiaRuntime = "nvidia"
 
-// withoutRuntime says what to do where it may be for the runtime of an Engine that its containers see no GPUs; "" where
-// it is not, or can't be told.
+// withoutRuntime returns advice if an Engine's default runtime may be why its containers see no GPUs; "" if it is not,
+// or unknown.
 func withoutRuntime(ctx context.Context, reached client.APIClient) string {
 	if reached == nil {
 		return ""
@@ -275,8 +275,8 @@ func withoutRuntime(ctx context.Context, reached client.APIClient) string {
 	return runtimeAdvice(info)
 }
 
-// runtimeAdvice says what to do about the runtimes of an Engine for the containers of a Swarm to see its GPUs; "" where
-// nothing is to be done.
+// runtimeAdvice says how to configure an Engine's runtimes so that containers of a Swarm see its GPUs; "" if nothing
+// needs to be done.
 func runtimeAdvice(info system.Info) string {
 	if info.DefaultRuntime == nvidiaRuntime {
 		return ""

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// TestRunningAgents: an agent is asked in its task's container, at its task's address on the cluster's network, and
+// TestRunningAgents: an agent is queried in its task's container, at its task's address on the cluster's network, and
 // only while the task runs.
 func TestRunningAgents(t *testing.T) {
 	service := func(id, name string) swarm.Service {
@@ -53,8 +53,8 @@ func TestRunningAgents(t *testing.T) {
 	}
 }
 
-// TestWorthAsking: no host that is powered off takes the time in which others would answer, however many there are, and
-// managers come before workers.
+// TestWorthAsking: hosts that are powered off don't use up the time in which others would answer, however many there
+// are, and managers come before workers.
 func TestWorthAsking(t *testing.T) {
 	m := &agentContainer{}
 	engines := map[string]client.APIClient{"5": m, "has left": &agentContainer{}}
@@ -74,7 +74,7 @@ func TestWorthAsking(t *testing.T) {
 	if diff := cmp.Diff(want, asked()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	nodes["5"] = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateDown}} // as a leader says that has just been elected
+	nodes["5"] = swarm.Node{Status: swarm.NodeStatus{State: swarm.NodeStateDown}} // as a newly elected leader reports it
 	if diff := cmp.Diff(want, asked()); diff != "" {
 		t.Errorf("with a manager that answers and is said to be down (-want +got):\n%s", diff)
 	}

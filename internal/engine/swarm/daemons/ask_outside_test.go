@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// offering is an Engine whose containers write so much.
+// offering is an Engine whose containers write these frames.
 type offering struct {
 	agentContainer
 
@@ -37,7 +37,7 @@ func (o *offering) ContainerExecAttach(context.Context, string, container.ExecAt
 	return types.HijackedResponse{Conn: here, Reader: bufio.NewReader(here)}, nil
 }
 
-// askedIn is what comes of asking an agent that writes these frames.
+// askedIn returns a function that queries an agent with this output, and returns the error.
 func askedIn(frames io.Reader) func(*testing.T) error {
 	return func(t *testing.T) error {
 		_, err := askThrough(acctest.Bounded(t), &offering{frames: frames}, "id", nil, telemetry.Query{})
@@ -45,7 +45,7 @@ func askedIn(frames io.Reader) func(*testing.T) error {
 	}
 }
 
-// FuzzAskThrough: whatever an agent answers in its frames, there are reports, or a short reason.
+// FuzzAskThrough: whatever an agent's output is, the result is reports or a short reason.
 func FuzzAskThrough(f *testing.F) {
 	framed := func(kind stdcopy.StdType, text string) []byte {
 		var frames strings.Builder
@@ -64,7 +64,7 @@ func FuzzAskThrough(f *testing.F) {
 	})
 }
 
-// TestAskThroughOutside: whatever an agent offers, it takes memory up to a bound, and says of more that it is more.
+// TestAskThroughOutside: memory for an agent's output is bounded, and the error says if there is more.
 func TestAskThroughOutside(t *testing.T) {
 	if !acctest.Alone(t) {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// agentContainer is an Engine with one container, that says which program is run in it.
+// agentContainer is an Engine with one container, which reports the program that is executed in it.
 type agentContainer struct {
 	client.APIClient
 
@@ -28,8 +28,8 @@ func (c *agentContainer) ContainerExecCreate(_ context.Context, _ string, option
 	return container.ExecCreateResponse{}, errors.ErrUnsupported
 }
 
-// TestAskThroughOwnImage: the agent that is asked is the program of its container, which in an image of the user's own
-// may be anywhere.
+// TestAskThroughOwnImage: the queried agent is the program of its container, which may be at any path in a user's
+// image.
 func TestAskThroughOwnImage(t *testing.T) {
 	for _, path := range []string{ProgramPath, "/usr/local/bin/trainyard-agent"} {
 		reached := &agentContainer{path: path}

@@ -28,19 +28,19 @@ import (
 )
 
 const (
-	// ProgramPath is where the controller's program is in its image.
+	// ProgramPath is the path of the controller's program in its image.
 	ProgramPath = "/terraform-provider-trainyard"
-	// socketPath is where the controller finds the socket of its host's Engine.
+	// socketPath is the path of the Engine's socket in the controller's container.
 	socketPath = "/var/run/docker.sock"
-	// HostProc is where an agent finds the process table of its host.
+	// HostProc is the path of the host's /proc in an agent's container.
 	HostProc = "/host/proc"
-	// historyFolder is where the volume is in which an agent leaves what it measured to its successor.
+	// historyFolder is the mount point of the volume in which an agent leaves its measurements to its successor.
 	historyFolder = "/var/lib/trainyard"
 )
 
 const (
-	// controllerMemory and agentMemory bound the memory of a resident, with room to spare: a controller of 1,000
-	// policies takes 100 MB, an agent 40 MB. One that takes more is started anew before its host has none left for
+	// controllerMemory and agentMemory limit a resident's memory with a margin: a controller of 1,000 policies takes
+	// 100 MB, an agent 40 MB. One that exceeds the limit is restarted before it takes its host's memory away from
 	// members.
 	controllerMemory = 1024 * spec.MiB
 	agentMemory      = 512 * spec.MiB
@@ -55,13 +55,13 @@ type Daemons struct {
 	members members.Members
 }
 
-// New returns the residents of a cluster, which run from a program.
+// New returns the residents of a cluster, which run from program.
 func New(in dockerapi.Swarm, program Program, images images.Images, members members.Members) Daemons {
 	return Daemons{in, program, images, members}
 }
 
 // StartController runs this program as two services on the cluster's network: the controller on one of the managers,
-// and an agent on every host that has its image. Those that are there already are left alone.
+// and an agent on every host that has its image. Services that already match are left alone.
 func (e Daemons) StartController(ctx context.Context) error {
 	now, err := e.scene(ctx)
 	if err != nil {
@@ -104,9 +104,9 @@ func (e Daemons) StartController(ctx context.Context) error {
 		}
 		return e.UpdateService(ctx, m, live, want.Name, want.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			next := spec.Overlay(live.Spec, want.ServiceSpec)
-			next.TaskTemplate.Networks = slices.Clone(want.TaskTemplate.Networks) // and no former one
+			next.TaskTemplate.Networks = slices.Clone(want.TaskTemplate.Networks) // without a former network
 			if held := heldKeys(live.Spec); isAgent(live, e.Cluster) && len(held) > 0 {
-				next = withKeys(next, held) // to change them is up to keepKeys
+				next = withKeys(next, held) // changing them is up to KeepKeys
 			}
 			return next, !spec.Equal(next, live.Spec)
 		})
@@ -117,7 +117,7 @@ func (e Daemons) StartController(ctx context.Context) error {
 	return from.ensure(ctx)
 }
 
-// scene is what is read of a Swarm, once, to start a cluster's residents.
+// scene is the state of a Swarm, read once to start a cluster's residents.
 type scene struct {
 	manager dockerapi.Manager
 	// cluster is the stored one; zero if none is stored.
@@ -148,14 +148,14 @@ func (e Daemons) scene(ctx context.Context) (now scene, err error) {
 	return now, err
 }
 
-// residentService is a service of a resident, and what is shown to the registry of its image.
+// residentService is a resident's service, and the credentials for its image's registry.
 type residentService struct {
 	swarm.ServiceSpec
 
 	auth string
 }
 
-// residentNetwork returns the network that the residents are on, the cluster's.
+// residentNetwork returns the network of the residents, which is the cluster's.
 func (e Daemons) residentNetwork(ctx context.Context) (network.Summary, error) {
 	networks, err := dockerapi.Live(e.Connection).Networks(ctx)
 	if err != nil {
@@ -176,14 +176,15 @@ func metricsAt(on network.Summary, port int) string {
 	return net.JoinHostPort(dockerapi.ReadNetwork(on).Subnet, strconv.Itoa(port))
 }
 
-// NoMetricsPort says why residents have no ports on their hosts, and where they are found.
+// NoMetricsPort says why residents have no ports on their hosts, and where they serve metrics.
 func NoMetricsPort(cluster string) string {
 	return fmt.Sprintf("on a Swarm, agents and the controller answer Prometheus without it, on the cluster's network alone, at %s:%d and %s:%d. Omit it",
 		spec.ResidentName(cluster, spec.KindAgent), telemetry.MetricsPort, spec.ResidentName(cluster, spec.KindController), telemetry.ControllerMetricsPort)
 }
 
-// controllerService is the service of a cluster's controller, from an image, on a manager that has it or can pull it.
-// On the network it reaches what runs in groups by name. Nodes that have their Engine's socket elsewhere can't run it.
+// controllerService is the service of a cluster's controller, on a manager that has the image or can pull it. Through
+// the cluster's network it reaches what runs in groups by name. Nodes with their Engine's socket at another path can't
+// run it.
 func controllerService(cluster string, from residentImage, on network.Summary, socket string, elsewhere []string) swarm.ServiceSpec {
 	controller := resident(cluster, from, on, spec.KindController, controllerMemory, "controller", "--engine", dockerapi.EngineName, "--cluster", cluster,
 		"--metrics", metricsAt(on, telemetry.ControllerMetricsPort))
@@ -207,7 +208,7 @@ func mountedSocket(controller swarm.Service) string {
 	return ""
 }
 
-// withAgents adds the service of the agents, which run from an image of their own where one is given.
+// withAgents adds the service of the agents, which run from their own image if one is configured.
 func (e Daemons) withAgents(ctx context.Context, now scene, services []residentService, from residentImage, on network.Summary) ([]residentService, error) {
 	if image := now.cluster.Agent.Image; image != "" {
 		given, err := e.pulledImage(ctx, now, spec.KindAgent, image, "agent.image")
@@ -226,23 +227,24 @@ func (e Daemons) withAgents(ctx context.Context, now scene, services []residentS
 	return append(services, residentService{agentService(e.Cluster, from, on, keys[len(keys)-1]), from.auth}), nil
 }
 
-// agentService is the service of a cluster's agents, on all nodes that have their image or can pull it. They know each
-// other by a key. What they measure outlasts them in a volume, as another key takes another container.
+// agentService is the service of a cluster's agents, on all nodes that have their image or can pull it. They
+// authenticate each other by a key. Their measurements are kept in a volume, as a new key requires a new container.
 func agentService(cluster string, from residentImage, on network.Summary, key swarm.Secret) swarm.ServiceSpec {
 	measuring := resident(cluster, from, on, spec.KindAgent, agentMemory, "agent", "--keys", KeysPath,
 		"--history", historyFolder+"/history", "--metrics", metricsAt(on, telemetry.MetricsPort))
 	measuring.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}}
 	measuring.TaskTemplate.ContainerSpec.Secrets = []*swarm.SecretReference{keyReference(key)}
-	// NVIDIA's container runtime, where it is a host's default, gives the agent the driver's library and all devices to
-	// look at.
+	// If it is a host's default, NVIDIA's container runtime gives the agent the driver's library and access to all
+	// devices.
 	measuring.TaskTemplate.ContainerSpec.Env = []string{
 		"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=utility", telemetry.ProcVariable + "=" + HostProc, telemetry.NodeVariable + "={{.Node.ID}}",
 		telemetry.HostVariable + "=" + spec.HostnameTemplate,
-		collecting(agentMemory * 3 / 8), // as one that asks its peers runs beside it
+		collecting(agentMemory * 3 / 8), // as another process that queries its peers runs beside it
 	}
 	measuring.TaskTemplate.ContainerSpec.Mounts = []mount.Mount{
 		{
-			// What is mounted below is left out: Engines before 25 leave that writable, and with binfmt_misc the host.
+			// Without submounts: Engines before 25 leave those writable, and writing to binfmt_misc gives control of
+			// the host.
 			Type: mount.TypeBind, Source: "/proc", Target: HostProc, ReadOnly: true,
 			BindOptions: &mount.BindOptions{NonRecursive: true},
 		},
@@ -251,21 +253,21 @@ func agentService(cluster string, from residentImage, on network.Summary, key sw
 			VolumeOptions: &mount.VolumeOptions{Labels: measuring.Labels},
 		},
 	}
-	// Nothing that it reads takes a capability. Without any, the kernel refuses it the files and memory of others that
-	// have one, to which that process table leads: a controller's, with its Docker socket.
+	// Nothing that it reads requires a capability. Without any, the kernel denies it access, through this process
+	// table, to files and memory of processes that have one, such as a controller with its Docker socket.
 	measuring.TaskTemplate.ContainerSpec.CapabilityDrop = []string{allCapabilities}
 	measuring.TaskTemplate.ContainerSpec.ReadOnly = true
 	return measuring
 }
 
-// allCapabilities stands for all capabilities that there are.
+// allCapabilities stands for all capabilities.
 const allCapabilities = "ALL"
 
-// collecting returns the variable that makes Go's garbage collector aim at a process below a number of bytes.
+// collecting returns the variable that makes Go's garbage collector aim at a process size below a number of bytes.
 func collecting(memory int64) string { return fmt.Sprintf("GOMEMLIMIT=%d", memory) }
 
-// resident is the service of a resident on a network, which alone leads to its ports. The service's name stands for all
-// of its tasks.
+// resident is the service of a resident on a network, the only one on which its ports are reachable. The service's name
+// resolves to all of its tasks.
 func resident(cluster string, from residentImage, on network.Summary, kind string, memory int64, args ...string) swarm.ServiceSpec {
 	labels := map[string]string{spec.LabelCluster: cluster, spec.LabelKind: kind}
 	return swarm.ServiceSpec{
@@ -277,7 +279,7 @@ func resident(cluster string, from residentImage, on network.Summary, kind strin
 			Resources:     &swarm.ResourceRequirements{Limits: &swarm.Limit{MemoryBytes: memory}},
 			Networks:      []swarm.NetworkAttachmentConfig{{Target: on.ID}},
 		},
-		// All hosts get a new version at once: one where it fails doesn't hold up the others.
+		// All hosts are updated at once, and a host where that fails doesn't hold up the others.
 		UpdateConfig: &swarm.UpdateConfig{FailureAction: swarm.UpdateFailureActionContinue},
 		EndpointSpec: &swarm.EndpointSpec{Mode: swarm.ResolutionModeDNSRR},
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// Whoever reaches a container of a resident by another network than the cluster's finds nobody who tells of metrics.
+// TestMetricsAreOnTheNetworkAlone: metrics can't be read through a network of the resident's container other than the
+// cluster's.
 func TestMetricsAreOnTheNetworkAlone(t *testing.T) {
 	on := network.Summary{ID: "id", IPAM: network.IPAM{Config: []network.IPAMConfig{{Subnet: "10.99.0.0/20"}}}}
 	for want, service := range map[string]swarm.ServiceSpec{
@@ -28,8 +29,8 @@ func TestMetricsAreOnTheNetworkAlone(t *testing.T) {
 	}
 }
 
-// TestResidentMemory: what a resident takes of its host has a bound, which its garbage collector knows of, and which
-// neither reserves anything nor restarts a resident that has it already.
+// TestResidentMemory: a resident has a memory limit, which its garbage collector knows, which reserves nothing, and
+// which does not restart a resident that has it already.
 func TestResidentMemory(t *testing.T) {
 	controller := controllerService("lab", residentImage{}, network.Summary{}, "/var/run/docker.sock", nil)
 	agents := agentService("lab", residentImage{}, network.Summary{}, swarm.Secret{})

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// ClearHistories removes the volumes of the agents from hosts on which none runs any more: a Swarm removes no volumes.
+// ClearHistories removes the agents' volumes from hosts that no longer run one: a Swarm removes no volumes.
 func (e Daemons) ClearHistories(ctx context.Context, hosts ...client.APIClient) {
 	ctx, cancel := context.WithTimeout(ctx, dockerapi.ClearPatience)
 	defer cancel()

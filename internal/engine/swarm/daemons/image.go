@@ -22,18 +22,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// residentImage is what the controller and the agents run from.
+// residentImage is the image of the controller and the agents.
 type residentImage struct {
-	// reference is what the hosts are told to run, and auth what they show to its registry.
+	// reference is what the hosts are told to run, and auth the credentials for its registry.
 	reference, auth string
-	// without are the nodes that don't have it, and have no registry to pull it from.
+	// without are the nodes that don't have it, and can't pull it from a registry.
 	without []string
-	// load loads it onto the hosts that lack it by now; nil for one that hosts pull.
+	// load loads it onto the hosts that now lack it; nil for an image that hosts pull.
 	load func(ctx context.Context) (without []string, err error)
 }
 
-// ensure has the image on the hosts once services use it: until then another cluster of the Swarm, which ran from the
-// same one before, may have dropped it as nobody's.
+// ensure checks that hosts have the image once services use it: until then, another cluster of the Swarm that used the
+// same one may have removed it as unused.
 func (i residentImage) ensure(ctx context.Context) error {
 	if i.load == nil {
 		return nil
@@ -42,8 +42,8 @@ func (i residentImage) ensure(ctx context.Context) error {
 	return err
 }
 
-// residentImage returns the image of the settings, which the hosts pull; else that of this program, once it is loaded
-// onto the hosts that can be reached, without any registry.
+// residentImage returns the configured image, which the hosts pull, or else that of this program, which it loads onto
+// the reachable hosts without any registry.
 func (e Daemons) residentImage(ctx context.Context, now scene) (residentImage, error) {
 	if given := e.Connection.Settings.Docker.ControllerImage; given != "" {
 		return e.pulledImage(ctx, now, spec.KindController, given, "controller_image")
@@ -65,9 +65,9 @@ func (e Daemons) residentImage(ctx context.Context, now scene) (residentImage, e
 	return residentImage{reference: name, without: without, load: load}, err
 }
 
-// pulledImage returns an image that all hosts pull, by the attribute that names it, for a kind of resident. A tag is
-// pinned: all hosts run the same image, and run it until another apply. It is an error where the image is neither on
-// the manager nor to be had from its registry: no host would tell of that but by never starting it.
+// pulledImage returns an image that all hosts pull, configured by the attribute, for a kind of resident. A tag is
+// pinned to a digest, so that all hosts run the same image until the next apply. If neither the manager nor the
+// registry has the image, that is an error: otherwise it would only show as a resident that never starts.
 func (e Daemons) pulledImage(ctx context.Context, now scene, kind, name, attribute string) (residentImage, error) {
 	auth, err := e.images.Auth(name)
 	if err != nil {
@@ -135,7 +135,7 @@ func loadProgram(ctx context.Context, now scene, img v1.Image, name string) (wit
 	return without, err
 }
 
-// architectures are what nodes call the architectures that Go has another name for.
+// architectures are the nodes' names for architectures that Go calls otherwise.
 var architectures = map[string]string{"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm"}
 
 // runsProgram reports whether a node has the architecture that a program is built for.
@@ -144,8 +144,8 @@ func runsProgram(node swarm.Node, architecture string) bool {
 	return cmp.Or(architectures[its], its) == architecture
 }
 
-// dropFormer removes the tag of the image that the cluster's residents ran from before, unless it is the present one or
-// a service uses it. Any other image may have been loaded just now, for a cluster whose services are yet to come.
+// dropFormer removes the tag of the image that the cluster's residents ran from before, unless it is the current one or
+// a service uses it. Any other image may have just been loaded for a cluster that has no services yet.
 func (e Daemons) dropFormer(ctx context.Context, now scene, present string) {
 	former := map[string]bool{}
 	for _, kind := range []string{spec.KindController, spec.KindAgent} {
@@ -160,7 +160,7 @@ func (e Daemons) dropFormer(ctx context.Context, now scene, present string) {
 	if len(former) == 0 {
 		return
 	}
-	// As late as can be, as another cluster may begin to use it. If anything fails, the next apply tries again.
+	// As late as possible, since another cluster may start to use it. If anything fails, the next apply tries again.
 	services, err := dockerapi.Live(e.Connection).Services(ctx)
 	if err != nil {
 		return

@@ -19,11 +19,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// knowing is a manager that knows of an image what it has and what the registry tells it.
+// knowing is a manager that has an image, and knows what the registry has.
 type knowing struct {
 	client.APIClient
-	// held are the digests under which it has the image; nil where it has it not. published is the registry's; "" where
-	// that does not answer.
+	// held are the digests under which it has the image; nil if it doesn't have it. published is the registry's; "" if
+	// the registry does not answer.
 	held      []string
 	published digest.Digest
 	asked     int
@@ -45,7 +45,8 @@ func (k *knowing) DistributionInspect(context.Context, string, string) (answer r
 	return answer, nil
 }
 
-// An apply pins what a tag stands for, so that all hosts run the same, and the same until the next.
+// TestResidentImageIsPinned: an apply pins a tag to a digest, so that all hosts run the same image until the next
+// apply.
 func TestResidentImageIsPinned(t *testing.T) {
 	t.Setenv("DOCKER_CONFIG", t.TempDir())
 	old, now := digest.FromString("old"), digest.FromString("now")
@@ -55,7 +56,7 @@ func TestResidentImageIsPinned(t *testing.T) {
 	for what, test := range map[string]struct {
 		name    string
 		manager knowing
-		// live is what runs.
+		// live is the running image.
 		live, want string
 		asked      int
 	}{

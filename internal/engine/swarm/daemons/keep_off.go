@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// KeepOff keeps the agents off nodes where they were rejected: those that joined since the image was loaded have it
-// not, and a Swarm would try again for ever. The next start of the controller, which loads it there, tries them anew.
+// KeepOff excludes nodes that rejected the agents: those that joined since the image was loaded don't have it, and a
+// Swarm would retry forever. The next start of the controller loads it there, and includes them again.
 func (e Daemons) KeepOff(ctx context.Context) error {
 	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {
@@ -33,14 +33,14 @@ func (e Daemons) KeepOff(ctx context.Context) error {
 	return e.UpdateService(ctx, m, services[i], services[i].Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 		next := live.Spec
 		next.TaskTemplate.Placement = spec.KeepOff(next.TaskTemplate.Placement, rejecting)
-		return next, live.Version == services[i].Version // or else it is looked at again
+		return next, live.Version == services[i].Version // otherwise the next call decides
 	})
 }
 
 // rejectingNodes returns the nodes that rejected a task of a global service's current version because they lack its
-// image, and have not run one since. A Swarm replaces a rejected task at once, so the newest is mostly about to be
-// tried. Engines word the reason differently, but all name the image. They also reject a task if they haven't learned
-// of its network yet.
+// image, and have not run one since. It skips tasks that were not tried yet, as a Swarm replaces a rejected one at
+// once, and goes by the image's name in the error, since Engines word it differently and also reject tasks whose
+// network they don't know yet.
 func rejectingNodes(service swarm.Service, own []swarm.Task) []string {
 	spec := service.Spec.TaskTemplate.ContainerSpec
 	if spec == nil || !images.IsLocal(spec.Image) {

@@ -10,13 +10,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/images"
 )
 
-// A node rejects the agents by the last of its tasks that got anywhere: a Swarm tries again at once, and is mostly seen
-// while it does.
+// TestRejectingNodes: whether a node rejects the agents is judged by its last task that was tried, since a Swarm
+// retries at once and a newer one usually exists.
 func TestRejectingNodes(t *testing.T) {
 	updated := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	missing := "No such image: " + images.ProgramRepository + ":0a1b"
 	type try struct {
-		after time.Duration // the update
+		after time.Duration // after the update
 		state swarm.TaskState
 		err   string
 	}

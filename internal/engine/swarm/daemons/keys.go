@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// KeysPath is the folder in which an agent finds its keys, and keyMode who may read them.
+	// KeysPath is the folder in which an agent finds its keys, and keyMode the mode of their files.
 	KeysPath = "/run/secrets"
 	keyMode  = 0o400
 	// keyAge is the age at which a key is replaced.
 	keyAge = 365 * 24 * time.Hour
 )
 
-// KeepKeys replaces the agents' key once a node that had it has left the Swarm, or it has grown old. The new key is
-// handed out beside the old one, so that agents keep understanding each other; the old one goes when all have the new.
+// KeepKeys replaces the agents' key once a node that had it has left the Swarm, or it has become too old. The new key
+// is first added beside the old one, so that agents keep understanding each other; the old one is removed when all have
+// the new one.
 func (e Daemons) KeepKeys(ctx context.Context) error {
 	services, err := e.Reads.Services(ctx)
 	if err != nil {
@@ -64,7 +65,7 @@ func (e Daemons) KeepKeys(ctx context.Context) error {
 	}
 	if wanted, change := keysWanted(service, own, view, keys); change {
 		return e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
-			return withKeys(live.Spec, wanted), live.Version == service.Version // or else the next look decides
+			return withKeys(live.Spec, wanted), live.Version == service.Version // otherwise the next call decides
 		})
 	}
 	return removeKeys(ctx, m, unusedKeys(service, own, view, keys))
@@ -108,7 +109,7 @@ func (e Daemons) addKey(ctx context.Context, m dockerapi.Manager, keys []swarm.S
 		if keys, err = e.agentKeys(ctx, m); err != nil || len(keys) > 0 && keyNumber(keys[len(keys)-1]) >= number {
 			return keys, err
 		}
-		number++ // that secret has lost its labels
+		number++ // a secret with this number has lost its labels
 	}
 }
 
@@ -126,7 +127,7 @@ func keyHolders(key swarm.Secret, own []swarm.Task) map[string]bool {
 	return holders
 }
 
-// noteKeyHolders records on a key which nodes were given it: nothing else remembers a node that has left.
+// noteKeyHolders records in a key's label which nodes were given it: nothing else remembers a node that has left.
 func noteKeyHolders(ctx context.Context, m dockerapi.Manager, key swarm.Secret, own []swarm.Task) error {
 	note := strings.Join(slices.Sorted(maps.Keys(keyHolders(key, own))), " ")
 	if note == key.Spec.Labels[spec.LabelNodes] {
@@ -141,7 +142,7 @@ func noteKeyHolders(ctx context.Context, m dockerapi.Manager, key swarm.Secret, 
 	return nil
 }
 
-// isSpent reports whether the newest key has to be replaced: a node that has left knows it, or it is old.
+// isSpent reports whether the newest key has to be replaced: a node that has left knows it, or it is too old.
 func isSpent(keys []swarm.Secret, own []swarm.Task, view dockerapi.Nodes, now time.Time) bool {
 	if len(keys) == 0 {
 		return true
@@ -155,9 +156,9 @@ func isSpent(keys []swarm.Secret, own []swarm.Task, view dockerapi.Nodes, now ti
 	return now.Sub(newest.CreatedAt) > keyAge
 }
 
-// keysWanted returns the keys that the agents should have, and whether that is a change: first the newest key is added,
-// and when they all have it, it stays alone. The Swarm updates no agent on a node that is down or paused: nobody waits
-// for those.
+// keysWanted returns the keys that the agents should have, and whether that is a change: the newest key is added first,
+// and the others are removed once all agents have it. Nodes that are down or paused don't count, as the Swarm doesn't
+// update their agents.
 func keysWanted(
 	service swarm.Service, own []swarm.Task, view dockerapi.Nodes, keys []swarm.Secret,
 ) (wanted []*swarm.SecretReference, change bool) {
@@ -187,7 +188,7 @@ func unusedKeys(service swarm.Service, own []swarm.Task, view dockerapi.Nodes, k
 	})
 }
 
-// removeKeys removes keys. One that is gone, or has come to be used again, is fine.
+// removeKeys removes keys. Keys that are already gone, or are in use again, are skipped.
 func removeKeys(ctx context.Context, m dockerapi.Manager, keys []swarm.Secret) error {
 	for _, key := range keys {
 		err := m.SecretRemove(ctx, key.ID)
@@ -198,20 +199,20 @@ func removeKeys(ctx context.Context, m dockerapi.Manager, keys []swarm.Secret) e
 	return nil
 }
 
-// keyReference returns the reference by which agents get a key as a file.
+// keyReference returns the reference that gives agents a key as a file.
 func keyReference(key swarm.Secret) *swarm.SecretReference {
 	return &swarm.SecretReference{SecretID: key.ID, SecretName: key.Spec.Name, File: &swarm.SecretReferenceFileTarget{
 		Name: fmt.Sprintf("agent.%d.pem", keyNumber(key)), UID: "0", GID: "0", Mode: keyMode,
 	}}
 }
 
-// hasKey reports whether the specification of an agent refers to a key.
+// hasKey reports whether an agent's specification refers to a key.
 func hasKey(agent *swarm.ContainerSpec, key swarm.Secret) bool {
 	refers := func(ref *swarm.SecretReference) bool { return ref.SecretID == key.ID }
 	return agent != nil && slices.ContainsFunc(agent.Secrets, refers)
 }
 
-// heldKeys returns the keys that a service of agents refers to.
+// heldKeys returns the keys that the agents' service refers to.
 func heldKeys(agents swarm.ServiceSpec) []*swarm.SecretReference {
 	if agents.TaskTemplate.ContainerSpec == nil {
 		return nil
@@ -219,7 +220,7 @@ func heldKeys(agents swarm.ServiceSpec) []*swarm.SecretReference {
 	return agents.TaskTemplate.ContainerSpec.Secrets
 }
 
-// withKeys returns a service of agents that refers to these keys.
+// withKeys returns the agents' service with references to these keys.
 func withKeys(agents swarm.ServiceSpec, keys []*swarm.SecretReference) swarm.ServiceSpec {
 	container := *agents.TaskTemplate.ContainerSpec
 	container.Secrets = keys

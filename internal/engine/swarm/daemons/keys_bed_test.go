@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// TestAgentKeyMadeAtOnce: several runs that make the first key make one between them. A key that has lost its labels is
-// left alone, and is in nobody's way.
+// TestAgentKeyMadeAtOnce: several concurrent runs create only one first key. A key that has lost its labels is left
+// alone, and does no harm.
 func TestAgentKeyMadeAtOnce(t *testing.T) {
 	t.Parallel()
 	in, _ := swarmtest.Storage(t, "keys-at-once", keep)

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// keyOf returns the key of a number, of an age in days, with the nodes that it is known to have been given to.
+// keyOf returns the key with this number and age in days, and the nodes that are recorded as having it.
 func keyOf(number, days int, nodes ...string) swarm.Secret {
 	id := strconv.Itoa(number)
 	labels := map[string]string{spec.LabelRevision: id, spec.LabelNodes: strings.Join(nodes, " ")}
@@ -23,7 +23,7 @@ func keyOf(number, days int, nodes ...string) swarm.Secret {
 	}
 }
 
-// agentWith is what an agent with the keys of these numbers runs from.
+// agentWith is the container specification of an agent with the keys of these numbers.
 func agentWith(numbers ...int) *swarm.ContainerSpec {
 	container := &swarm.ContainerSpec{}
 	for _, number := range numbers {
@@ -40,7 +40,7 @@ func agentOn(node string, state, desired swarm.TaskState, numbers ...int) swarm.
 	}
 }
 
-// runsOn is the task of an agent with keys that runs on a node.
+// runsOn is the running task of an agent with keys on a node.
 func runsOn(node string, numbers ...int) swarm.Task {
 	return agentOn(node, swarm.TaskStateRunning, swarm.TaskStateRunning, numbers...)
 }
@@ -73,7 +73,7 @@ func TestIsSpent(t *testing.T) {
 	}
 }
 
-// TestKeysWanted hands out key 3: beside the old ones first, and alone when all agents have it that can get it.
+// TestKeysWanted hands out key 3: first beside the old ones, and alone once all agents that can get it have it.
 func TestKeysWanted(t *testing.T) {
 	const running, shutdown = swarm.TaskStateRunning, swarm.TaskStateShutdown
 	const active, paused = swarm.NodeAvailabilityActive, swarm.NodeAvailabilityPause
@@ -90,7 +90,7 @@ func TestKeysWanted(t *testing.T) {
 	for name, test := range map[string]struct {
 		has   numbers
 		tasks tasks
-		// want is nil where nothing changes, and then unused are the keys to be removed.
+		// want is nil if nothing changes, and then unused are the keys to remove.
 		want, unused numbers
 	}{
 		"it is new":                   {has: numbers{2}, tasks: tasks{runsOn("a", 2)}, want: numbers{3, 2}},

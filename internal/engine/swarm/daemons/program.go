@@ -14,19 +14,19 @@ import (
 
 // Program is what the controllers of clusters are run from.
 type Program struct {
-	// File is the program's file; empty for that of the present process. Where it has a neighbour that knows GPUs, that
-	// one is taken, see [telemetry.AgentProgram].
+	// File is the program's file; empty for that of this process. If there is an agent program next to it, that one is
+	// used, see [telemetry.AgentProgram].
 	File string
-	// Version tells programs apart: a controller of another version is replaced when a cluster is next changed.
+	// Version distinguishes programs: a controller of another version is replaced at the next change of the cluster.
 	Version string
 }
 
-// NoResidents says why this program can't start a cluster's controller and agents, and what to do; "" where it can.
+// NoResidents says why this program can't start a cluster's controller and agents, and what to do; "" if it can.
 func (e Daemons) NoResidents() string {
 	return noResidents(runtime.GOOS, e.Connection.Settings.Docker.ControllerImage)
 }
 
-// noResidents is [Daemons.NoResidents] for a program of an operating system, with the image that hosts are to pull.
+// noResidents is [Daemons.NoResidents] for a program of this operating system, with the configured image.
 func noResidents(goos, given string) string {
 	if goos == "linux" || given != "" {
 		return ""
@@ -57,6 +57,6 @@ func (p Program) Image() (v1.Image, error) {
 	return image.Build(v1.Config{Entrypoint: []string{ProgramPath}, Env: []string{libraryPath}}, append(libraries, program)...)
 }
 
-// libraryPath is where NVIDIA's container runtime may put its libraries, by the kind of distribution that it takes an
-// image for.
+// libraryPath lists where NVIDIA's container runtime may put its libraries, depending on the distribution that it
+// detects in an image.
 const libraryPath = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64"

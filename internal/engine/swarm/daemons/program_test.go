@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestNoResidents: a program that isn't for Linux, which hosts run, can't be made the image of the controller: one has
-// to be given.
+// TestNoResidents: a program that isn't for Linux, which hosts run, can't become the image of the controller: an image
+// has to be configured.
 func TestNoResidents(t *testing.T) {
 	for name, test := range map[string]struct{ goos, given, want string }{
 		"on Linux":                  {goos: "linux"},

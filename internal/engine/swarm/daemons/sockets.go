@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// DeclaredSocket returns a host's socket from its attribute or the path in its SSH address, "" if neither gives one.
+// DeclaredSocket returns a host's socket from its attribute or the path in its SSH address, "" if neither sets one.
 func DeclaredSocket(host domain.Host) string {
 	if host.Socket != "" {
 		return host.Socket
@@ -28,8 +28,8 @@ func DeclaredSocket(host domain.Host) string {
 	return ""
 }
 
-// foundSocket returns the socket of the Engine at an address, where one may have been found before, "" if the Engine
-// does not answer. The path of a local address counts only if the Engine is on this machine: it may be a tunnel.
+// foundSocket returns the socket of the Engine at an address, given the one found before, if any; "" if the Engine does
+// not answer. The path of a local address counts only if the Engine is on this machine: it may be a tunnel.
 func foundSocket(ctx context.Context, address, found string, reached client.APIClient) string {
 	info, err := reached.Info(ctx)
 	if err != nil {
@@ -87,7 +87,8 @@ func (e Daemons) controllerSocket(ctx context.Context, now scene, without []stri
 	return socket, elsewhere, err
 }
 
-// ChooseSocket returns the path that most have, and who has another. The default wins a tie, then the first by name.
+// ChooseSocket returns the most common path, and the hosts with another one. The default wins a tie, then the first in
+// order.
 func ChooseSocket(sockets map[string]string) (socket string, elsewhere []string) {
 	count := map[string]int{}
 	for _, path := range sockets {

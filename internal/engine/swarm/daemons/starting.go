@@ -14,40 +14,40 @@ import (
 )
 
 const (
-	// agentArrival is how long an agent is waited for that is to run, and agentWaking how long one that should answer.
+	// agentArrival is how long to wait for an agent that is to start, and agentWaking for a running one to answer.
 	agentArrival = 15 * time.Second
 	agentWaking  = 3 * time.Second
-	// agentSettling is how long agents are waited for when one of them has run for less than that. Engines gossip its
-	// address, and where that is lost learn of it at their next synchronisation, after up to 30 seconds.
+	// agentSettling is how long to wait for agents while one of them has run for less than that. Engines gossip its
+	// address, and if a message is lost, they learn it at their next synchronisation, after up to 30 seconds.
 	agentSettling = 40 * time.Second
-	// agentRetry is how long agents are left alone before they are asked again.
+	// agentRetry is the pause before agents are queried again.
 	agentRetry = 200 * time.Millisecond
 )
 
-// gather has the agents of a cluster tell, and waits for those that have just been started: an apply that makes a
-// cluster goes on to its GPUs at once.
+// gather queries the agents of a cluster, and waits for those that were just started: an apply that creates a cluster
+// continues with its GPUs right away.
 func (e Agents) gather(ctx context.Context, cluster domain.Cluster, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string, err error) {
 	from := e.Reads
 	ask := func(ctx context.Context) (telemetry.Reports, string) {
 		return e.askAgents(ctx, from, engines, nodes, q)
 	}
 	patience := func(ctx context.Context, silent []string) (time.Duration, error) {
-		from = e.Live().Reads.Remembered(e.Cluster) // the next round asks the agents that this look found
+		from = e.Live().Reads.Remembered(e.Cluster) // the next round queries the agents found here
 		return e.patienceFor(ctx, from, silent)
 	}
 	return gatherBy(ctx, cluster, ask, patience)
 }
 
-// gatherBy has agents tell by asking all, and asks again as long as those that were silent are worth the patience. Why
-// is why a host is not among the reports. However long some are silent, the others have told.
+// gatherBy queries agents by ask, and repeats that for as long as patienceFor allows for the silent ones; why is the
+// reason for hosts without a report. Silent agents never lose the reports of the others.
 func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Context) (telemetry.Reports, string), patienceFor func(ctx context.Context, silent []string) (time.Duration, error)) (reports telemetry.Reports, why string, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, agentsPatience, dockerapi.ErrSilent)
 	defer cancel()
-	var since time.Time // when they became worth as much waiting as they are
+	var since time.Time // when the current patience began
 	for before := time.Duration(0); ; {
 		told, whyNot := ask(ctx)
 		if ctx.Err() != nil && len(reports.Reports) > 0 {
-			return reports, why, nil // this round was cut short, and the one before was not
+			return reports, why, nil // this round was cut short, the previous one was complete
 		}
 		reports, why = told, whyNot
 		silent := silentNodes(cluster, reports)
@@ -71,8 +71,8 @@ func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Cont
 	}
 }
 
-// silentNodes are those of a cluster's hosts of which no agent told all: one that has just been started may not know
-// the GPUs yet.
+// silentNodes returns the nodes of a cluster's hosts without a complete report: an agent that was just started may not
+// know the GPUs yet.
 func silentNodes(cluster domain.Cluster, reports telemetry.Reports) []string {
 	var silent []string
 	for _, host := range cluster.Hosts {
@@ -83,7 +83,7 @@ func silentNodes(cluster domain.Cluster, reports telemetry.Reports) []string {
 	return silent
 }
 
-// patienceFor is how long the agents of nodes are worth waiting for.
+// patienceFor returns how long to wait for the silent nodes' agents.
 func (e Agents) patienceFor(ctx context.Context, from dockerapi.Reads, silent []string) (time.Duration, error) {
 	services, err := from.Services(ctx)
 	if err != nil {
@@ -104,8 +104,7 @@ func (e Agents) patienceFor(ctx context.Context, from dockerapi.Reads, silent []
 	return agentPatience(services[i], dockerapi.TasksByService(tasks)[services[i].ID], dockerapi.NewNodes(nodes), silent, time.Now()), nil
 }
 
-// agentPatience is how long the agents of nodes are worth waiting for at a time, by what the Swarm makes of their
-// service.
+// agentPatience returns how long to wait for the silent nodes' agents, by the state of their service in the Swarm.
 func agentPatience(service swarm.Service, own []swarm.Task, view dockerapi.Nodes, silent []string, now time.Time) time.Duration {
 	newest := dockerapi.NewestByNode(own)
 	runs := func(task swarm.Task) bool {

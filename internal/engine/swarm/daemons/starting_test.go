@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// TestSilentNodes: an agent that has not found the GPUs yet is waited for as one that does not answer is, so that a
-// plan right after its start does not take them for unknown.
+// TestSilentNodes: an agent that has not found the GPUs yet is waited for like a silent one, so that a plan right after
+// its start does not report unknown GPUs.
 func TestSilentNodes(t *testing.T) {
 	cluster := domain.Cluster{Hosts: map[string]domain.Host{"told": {ID: "a"}, "starts": {ID: "b"}, "silent": {ID: "c"}}}
 	got := silentNodes(cluster, telemetry.Reports{Reports: map[string]telemetry.Report{"a": {Node: "a"}, "b": {Node: "b", Starting: true}}})
@@ -27,14 +27,13 @@ func TestSilentNodes(t *testing.T) {
 	}
 }
 
-// TestGather has the agent of one host of two never answer: however long it is waited for, what the other one told is
-// told.
+// TestGather: if the agent of one host of two never answers, the other's report is returned, however long the wait.
 func TestGather(t *testing.T) {
 	cluster := domain.Cluster{Hosts: map[string]domain.Host{"a": {ID: "a"}, "b": {ID: "b"}}}
 	failed := errors.New("no manager")
 	untilLate := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	for name, test := range map[string]struct {
-		// patience is what b is worth, by this question.
+		// patience is the patience for host b at this query.
 		patience time.Duration
 		ask      func(ctx context.Context) error
 		took     time.Duration

@@ -49,7 +49,7 @@ func (e Daemons) Residents(ctx context.Context) (domain.Residents, error) {
 	return r.residents(), nil
 }
 
-// residentView is what is known of a cluster's residents.
+// residentView is what is known about a cluster's residents.
 type residentView struct {
 	cluster domain.Cluster
 	// controller and agent are their services; nil if missing.

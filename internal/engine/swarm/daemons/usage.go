@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Usage has the agents tell of their hosts and of the members' containers.
+// Usage returns the usage that the agents report for their hosts and for the members' containers.
 func (e Agents) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
 	answers, running, err := e.told(ctx, window)
 	if err != nil {
