@@ -12,9 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// clearContainers removes the containers of a group that have ended, on the hosts that can be reached. The Swarm
-// removes them, too, some seconds after their end, and so whatever fails here is left to it; but until then they hold
-// on to their images.
+// clearContainers removes the ended containers of a group on the reachable hosts. The Swarm would do that too, some
+// seconds after their end, so failures don't matter; but until then the containers keep their images in use.
 func (e Members) clearContainers(ctx context.Context, group string) {
 	ctx, cancel := context.WithTimeout(ctx, dockerapi.ClearPatience)
 	defer cancel()
@@ -22,7 +21,7 @@ func (e Members) clearContainers(ctx context.Context, group string) {
 	if err != nil {
 		return
 	}
-	// Labels are inherited from images, too: only what the Swarm started is ours.
+	// Images pass on labels too: only containers that the Swarm started are Trainyard's.
 	ours := filters.NewArgs(
 		filters.Arg("label", spec.LabelCluster+"="+e.Cluster), filters.Arg("label", spec.LabelGroup+"="+group), filters.Arg("is-task", "true"),
 	)

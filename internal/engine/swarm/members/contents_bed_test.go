@@ -15,8 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// TestForeignContents: somebody else's config object that a service of the cluster refers to is looked up, and no
-// other.
+// TestForeignContents: somebody else's config object is looked up only if a service of the cluster refers to it.
 func TestForeignContents(t *testing.T) {
 	e, proxy := stored(t, "foreigncontent")
 	swarmtest.Leave(t, e.Connection, swarm.ConfigSpec{Annotations: swarm.Annotations{Name: "theirs"}, Data: []byte("epochs: 4\n")})

@@ -26,7 +26,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// FolderPlace names the volume or the folder of the host that a folder is.
+// FolderPlace names the volume, or the path on the host, of a folder.
 func (e Members) FolderPlace(folder domain.KeptFolder) string {
 	m := e.mountOf(folder)
 	below := strings.TrimPrefix(path.Clean(folder.Path), path.Clean(m.Target))
@@ -36,7 +36,7 @@ func (e Members) FolderPlace(folder domain.KeptFolder) string {
 	return "volume " + m.Source + strings.Replace(below, "/", ":/", 1)
 }
 
-// mountOf returns the mount in which a folder is, for somebody who only reads.
+// mountOf returns the mount that a folder is in, as read-only.
 func (e Members) mountOf(folder domain.KeptFolder) mount.Mount {
 	if folder.Mount == nil {
 		return mount.Mount{Type: mount.TypeVolume, Source: spec.KeptVolume(e.Cluster, folder.Member), Target: folder.Path, ReadOnly: true}
@@ -48,8 +48,8 @@ func (e Members) mountOf(folder domain.KeptFolder) mount.Mount {
 	return mount.Mount{Type: kind, Source: folder.Mount.Source, Target: folder.Mount.Target, ReadOnly: true}
 }
 
-// MissingFolders looks for the volumes of folders. Of those in a mount that is declared, it looks for the folder that
-// they share: there may be thousands.
+// MissingFolders checks whether the folders' volumes exist. For folders in a declared mount, it checks only their
+// parent folder, as there may be thousands.
 func (e Members) MissingFolders(ctx context.Context, folders []domain.KeptFolder) ([]domain.KeptFolder, error) {
 	engines, err := e.ReadyEngines(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (e Members) MissingFolders(ctx context.Context, folders []domain.KeptFolder
 	err = dockerapi.InParallel(ctx, slices.Collect(maps.Keys(byHost)), func(ctx context.Context, name string) error {
 		host := engines[name]
 		if host == nil {
-			return nil // it is down, or nobody knows its address
+			return nil // it is down, or its address is unknown
 		}
 		own, err := e.missingOn(ctx, host, byHost[name])
 		if client.IsErrConnectionFailed(err) {
@@ -87,7 +87,7 @@ func (e Members) missingOn(ctx context.Context, host client.APIClient, folders [
 	for _, v := range listed.Volumes {
 		volumes[v.Name] = true
 	}
-	there := map[string]bool{} // by the path of what is around them
+	there := map[string]bool{} // by source and path of the parent folder
 	for _, folder := range folders {
 		m := e.mountOf(folder)
 		if m.Type == mount.TypeVolume && !volumes[m.Source] {
@@ -112,7 +112,7 @@ func (e Members) missingOn(ctx context.Context, host client.APIClient, folders [
 	return missing, nil
 }
 
-// exists reports whether there is something at a path in a mount.
+// exists reports whether a path exists in a mount.
 func exists(ctx context.Context, host client.APIClient, in mount.Mount, at string) (found bool, err error) {
 	err = withMount(ctx, host, in, func(id string) error {
 		_, err := host.ContainerStatPath(ctx, id, at)
@@ -124,7 +124,7 @@ func exists(ctx context.Context, host client.APIClient, in mount.Mount, at strin
 	return err == nil, err
 }
 
-// ReadFolder has the Engine of the folder's host hand it over.
+// ReadFolder reads a folder through the Engine of its host.
 func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit engine.FolderVisitor) error {
 	engines, err := e.ReadyEngines(ctx)
 	if err != nil {
@@ -135,7 +135,7 @@ func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 		return fmt.Errorf("what %s left is on host %q, whose Docker Engine %w: the host is down, or the cluster does not declare its address", folder.Member, folder.Host, engine.ErrUnreachable)
 	}
 	m := e.mountOf(folder)
-	if m.Type == mount.TypeVolume { // it would be made anew
+	if m.Type == mount.TypeVolume { // mounting it would create it again
 		if _, err := host.VolumeInspect(ctx, m.Source); err != nil {
 			return e.unreadable(folder, err)
 		}
@@ -158,7 +158,7 @@ func (e Members) unreadable(folder domain.KeptFolder, err error) error {
 	return err
 }
 
-// visitTar hands over what is in an archive of a folder. The names in it begin with the folder's.
+// visitTar passes on the entries of a folder's archive, without the folder's name, with which theirs begin.
 func visitTar(archive *tar.Reader, visit engine.FolderVisitor) error {
 	for {
 		header, err := archive.Next()
@@ -182,11 +182,11 @@ func visitTar(archive *tar.Reader, visit engine.FolderVisitor) error {
 	}
 }
 
-// errNoSource is returned where what is to be mounted is not there.
+// errNoSource is returned if the source of a mount does not exist.
 var errNoSource = errors.New("what is to be mounted is not there")
 
-// withMount gives a container that is never started, in which something is mounted: through it, an Engine reads what is
-// there. Its image is any that the host has.
+// withMount calls use with a container that has the mount and is never started: through it, an Engine can read the
+// mount's content. It uses the smallest image that the host has.
 func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use func(id string) error) (err error) {
 	images, err := host.ImageList(ctx, image.ListOptions{})
 	if err != nil {
@@ -212,7 +212,7 @@ func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use fu
 	return use(created.ID)
 }
 
-// RemoveFolders removes the volumes of folders, on all hosts: a member that moved left one on each.
+// RemoveFolders removes the volumes of folders on all hosts: a member that moved left one on each.
 func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder) error {
 	engines, err := e.ReadyEngines(ctx)
 	if err != nil {

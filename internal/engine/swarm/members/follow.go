@@ -15,22 +15,23 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// logMark is where a reader of a member's log has come to: behind lines of one of its tasks.
+// logMark is the position of a reader in a member's log, within the log of one of its tasks.
 type logMark struct {
 	Task    string    `json:"task"`
 	Created time.Time `json:"created"`
-	// Out and Err are those of its standard output and standard error: each has times in order, both together may not.
+	// Out and Err are the positions in standard output and standard error: times are in order within each, but not
+	// necessarily across both.
 	Out streamMark `json:"out,omitzero"`
 	Err streamMark `json:"err,omitzero"`
 }
 
-// streamMark tells which lines of a stream were read: all before a time, and a number of those of that time.
+// streamMark records which lines of a stream were read: all before a time, and a number of those with that time.
 type streamMark struct {
 	At    time.Time `json:"at"`
 	Count int       `json:"count"`
 }
 
-// add moves the mark behind a line.
+// add moves the mark past a line.
 func (m *streamMark) add(at time.Time) {
 	if !at.Equal(m.At) {
 		*m = streamMark{At: at}
@@ -38,7 +39,7 @@ func (m *streamMark) add(at time.Time) {
 	m.Count++
 }
 
-// Follow returns what a member wrote after a mark. The log of an earlier instance is left out where it can't be had.
+// Follow returns what a member wrote after a mark. The log of an earlier instance is skipped if it is unavailable.
 func (e Members) Follow(ctx context.Context, member string, from engine.LogPlace) (engine.LogPart, error) {
 	var mark logMark
 	if from.Mark != "" {
@@ -85,7 +86,7 @@ func (e Members) Follow(ctx context.Context, member string, from engine.LogPlace
 	return part, nil
 }
 
-// runOf returns the run of its group that a task is of.
+// runOf returns the run of its group that a task belongs to.
 func runOf(task swarm.Task) int {
 	id, _ := spec.IdentityOfTask(task)
 	return id.Run

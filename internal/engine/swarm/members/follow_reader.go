@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// chunk is the size in bytes of the pieces in which an Engine keeps a line, each with the time of the whole one.
+	// chunk is the size in bytes of the pieces in which an Engine stores a long line, each with the line's time.
 	chunk = 16 << 10
-	// disorder is by how much the times of two streams of a task may be out of order.
+	// disorder is by how much the times of a task's two streams may be out of order.
 	disorder = time.Second
 )
 
-// errEnough ends the reading of a log of which enough was read for one part.
+// errEnough stops the reading of a log once enough was read for one part.
 var errEnough = errors.New("enough was read of the log")
 
-// logReader collects the lines of a task that stand after a mark, and moves the mark behind them.
+// logReader collects the lines of a task after a mark, and moves the mark past them.
 type logReader struct {
 	mark    logMark
 	left    int
@@ -36,7 +36,7 @@ func newLogReader(mark logMark) *logReader {
 	return r
 }
 
-// since is the time from which on lines are to be read; zero for all.
+// since is the time from which lines are to be read; zero for all.
 func (r *logReader) since() time.Time {
 	latest := r.mark.Out.At
 	if r.mark.Err.At.After(latest) {
@@ -48,7 +48,7 @@ func (r *logReader) since() time.Time {
 	return latest.Add(-disorder)
 }
 
-// end ends the lines that have begun.
+// end finishes the incomplete last lines.
 func (r *logReader) end() {
 	for _, s := range r.streams {
 		if len(s.line) > 0 {
@@ -57,11 +57,11 @@ func (r *logReader) end() {
 	}
 }
 
-// logStream is one of the streams of a task: lines, each after its time.
+// logStream is one of a task's streams, of lines that each begin with their time.
 type logStream struct {
 	reader *logReader
 	mark   *streamMark
-	// from is where the reading began, and same the number of lines since then that have its time.
+	// from is the mark at which the reading began, and same the number of lines read since that have its time.
 	from streamMark
 	same int
 	line []byte
@@ -86,7 +86,7 @@ func (s *logStream) Write(text []byte) (int, error) {
 	return written, nil
 }
 
-// end ends a line, and takes it unless it was read before.
+// end finishes a line, and takes it unless it was read before.
 func (s *logStream) end() {
 	at, text := timed(string(s.line))
 	if s.long {
@@ -107,7 +107,7 @@ func (s *logStream) end() {
 	s.reader.lines, s.reader.left = append(s.reader.lines, strings.TrimSuffix(text, "\r")), s.reader.left-len(text)-1
 }
 
-// timed takes the time off a line, and out of it where its pieces were joined.
+// timed splits off a line's time, and removes it from between the line's joined pieces.
 func timed(line string) (at time.Time, text string) {
 	stamp, rest, _ := strings.Cut(line, " ")
 	at, err := time.Parse(time.RFC3339Nano, stamp)

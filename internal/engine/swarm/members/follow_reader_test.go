@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// stamp returns the time that an Engine writes before a line, so many seconds into these tests.
+// stamp returns the time that an Engine puts before a line, this number of seconds into these tests.
 func stamp(seconds float64) string {
 	at := time.Unix(1_700_000_000, 0).Add(time.Duration(seconds * float64(time.Second)))
 	return at.UTC().Format("2006-01-02T15:04:05.000000000Z") + " "

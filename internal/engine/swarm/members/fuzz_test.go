@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// FuzzLabels shows that whatever somebody makes of a member's label, it is the member that the containers' labels say,
-// and that the change is noticed.
+// FuzzLabels: whatever somebody changes a member's label to, the member is still recognised by the containers' labels,
+// and the change is detected.
 func FuzzLabels(f *testing.F) {
 	own := []string{spec.LabelStop, spec.LabelRestarts, spec.LabelStarted, spec.LabelRestarted, spec.LabelStaged, spec.LabelSpec}
 	keys := append([]string{spec.LabelCluster, spec.LabelGroup, spec.LabelRole, spec.LabelIndex, spec.LabelMember, spec.LabelHash, spec.LabelRun}, own...)
@@ -31,7 +31,7 @@ func FuzzLabels(f *testing.F) {
 		}
 		h := newHistory(t, domain.Role{}.RestartRule(), nil)
 		h.task(2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 1, "").task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")
-		// As the Engine returns it: the labels of the tasks are others.
+		// As the Engine returns it: the tasks have other labels.
 		h.service.Spec = listed(t, h.service.Spec)
 		labels := h.service.Spec.Labels
 		if container {
@@ -73,7 +73,7 @@ func listed(t *testing.T, spec swarm.ServiceSpec) (copied swarm.ServiceSpec) {
 	return copied
 }
 
-// FuzzObserve shows that any service that a manager tells of is seen as no more members than it has.
+// FuzzObserve: any service that a manager lists is observed as no more members than it has.
 func FuzzObserve(f *testing.F) {
 	for _, h := range []*history{newHistory(f, domain.Role{}.RestartRule(), nil), poolOf(f, 2, domain.Role{}.RestartRule(), nil)} {
 		data, err := json.Marshal(h.service.Spec)

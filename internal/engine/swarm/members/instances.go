@@ -9,19 +9,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// instances are the tasks of one member, the oldest first.
+// instances are the tasks of one member, oldest first.
 type instances struct {
 	name  string
 	index int
 	tasks []swarm.Task
-	// leaving tells that the member was taken out, and ends.
+	// leaving means that the member was removed, and is about to end.
 	leaving bool
 }
 
-// membersOf returns the members that a service stands for, with its tasks, the oldest first. A service of an
-// interchangeable role has one for each replica that it should have, and one for each that is still to end: its slots
-// in their order, whatever their numbers. Where it should have none and none is left, it is seen by one without any
-// task.
+// membersOf returns the members that a service stands for, with its tasks, oldest first. A service of an
+// interchangeable role has one for each replica that it should have, and for each one still ending: its slots in order,
+// whatever their numbers. If it should have none and none is left, it is represented by one without tasks.
 func membersOf(service swarm.Service, tasks []swarm.Task) []instances {
 	id := spec.IdentityOf(service)
 	if !id.Pooled {
@@ -37,7 +36,7 @@ func membersOf(service swarm.Service, tasks []swarm.Task) []instances {
 	return members
 }
 
-// slotsOf returns tasks by their slots. Those that leave come last, so that what stays is numbered without a gap.
+// slotsOf returns tasks grouped by slot. Leaving slots come last, so that the others are numbered without a gap.
 func slotsOf(tasks []swarm.Task) [][]swarm.Task {
 	byNumber := map[int][]swarm.Task{}
 	for _, task := range tasks {
@@ -54,7 +53,7 @@ func slotsOf(tasks []swarm.Task) [][]swarm.Task {
 	return append(staying, leaving...)
 }
 
-// isLeaving reports whether a slot was taken out of its service.
+// isLeaving reports whether a slot was removed from its service.
 func isLeaving(slot []swarm.Task) bool {
 	return slot[len(slot)-1].DesiredState == swarm.TaskStateRemove
 }

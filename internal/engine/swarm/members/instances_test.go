@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// poolOf returns the service of the workers of a group "job" that run under run 2, with so many replicas.
+// poolOf returns the service of the workers of a group "job" in run 2, with this number of replicas.
 func poolOf(t testing.TB, n int, rule domain.RestartRule, labels map[string]string) *history {
 	t.Helper()
 	h := newHistory(t, rule, nil)
@@ -51,7 +51,7 @@ func (h *history) waiting(number int, message string) *history {
 	return h
 }
 
-// TestMembersOfPool: members are the slots in their order, without a gap; those that leave come last.
+// TestMembersOfPool: members are the slots in order, without a gap; leaving ones come last.
 func TestMembersOfPool(t *testing.T) {
 	const running, remove = swarm.TaskStateRunning, swarm.TaskStateRemove
 	for name, c := range map[string]struct {
@@ -91,7 +91,7 @@ func TestMembersOfPool(t *testing.T) {
 	}
 }
 
-// TestStayingMembers: the Swarm may have forgotten to take a task away, which then is a member beyond the replicas.
+// TestStayingMembers: if the Swarm forgot to remove a task, it is a member beyond the replicas.
 func TestStayingMembers(t *testing.T) {
 	const running, remove = swarm.TaskStateRunning, swarm.TaskStateRemove
 	two := func(h *history) { h.slot(1, 2, running, running, 0, "").slot(2, 2, running, running, 0, "") }
@@ -197,7 +197,7 @@ func TestObservePool(t *testing.T) {
 			for _, o := range observed {
 				s := seen{State: o.State, Run: o.Run, Restarts: o.Restarts, Error: o.LastError, Host: o.Host, Stopped: o.StopReason}
 				if o.Replicas != nil {
-					s.Replicas = *o.Replicas - 1 // tells none from nothing said
+					s.Replicas = *o.Replicas - 1 // distinguishes none from unset
 				}
 				if o.Address != "job-worker:9000" {
 					t.Errorf("%s is at %q", o.Name, o.Address)
@@ -211,7 +211,7 @@ func TestObservePool(t *testing.T) {
 	}
 }
 
-// TestPoolLeaves: the members of a service that is gone are those that it had, while they end.
+// TestPoolLeaves: while its tasks end, a removed service still has its members.
 func TestPoolLeaves(t *testing.T) {
 	h := poolOf(t, 2, domain.Role{}.RestartRule(), nil)
 	h.slot(2, 2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "").slot(5, 2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "")
@@ -223,7 +223,7 @@ func TestPoolLeaves(t *testing.T) {
 	}
 }
 
-// TestRunningContainers: what a member uses is that of its own container, whatever the number of its slot.
+// TestRunningContainers: a member's usage is that of its own container, whatever the number of its slot.
 func TestRunningContainers(t *testing.T) {
 	h := poolOf(t, 2, domain.Role{}.RestartRule(), nil)
 	h.slot(2, 2, swarm.TaskStateShutdown, swarm.TaskStateFailed, 1, "").slot(2, 2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "").slot(5, 2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "")

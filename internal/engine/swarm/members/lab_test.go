@@ -18,7 +18,7 @@ func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
 func keep(in dockerapi.Swarm) engine.Store { return store.NewItems(in) }
 
-// stored returns the members of a cluster whose document is written, see [swarmtest.Stored].
+// stored returns the members of a cluster with a stored document, see [swarmtest.Stored].
 func stored(t *testing.T, cluster string) (Members, *testbed.Proxy) {
 	t.Helper()
 	in, proxy := swarmtest.Stored(t, cluster, keep)

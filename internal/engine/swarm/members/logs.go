@@ -20,8 +20,8 @@ import (
 // logPatience bounds the wait for the log of one task: that of a host that is down never comes.
 const logPatience = 15 * time.Second
 
-// Logs returns the end of what a member wrote in the instances that the Swarm still keeps, the latest last. It ends
-// where the log of an earlier one can't be had.
+// Logs returns the end of a member's log, across the instances that the Swarm still keeps, oldest first. It starts
+// after an instance whose log is unavailable.
 func (e Members) Logs(ctx context.Context, member string, options engine.LogOptions) ([]string, error) {
 	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {
@@ -45,7 +45,7 @@ func (e Members) Logs(ctx context.Context, member string, options engine.LogOpti
 			return nil, fmt.Errorf("the log of member %q has %w", member, &bounded.Error{Most: most})
 		}
 		if err != nil && len(lines) > 0 && ctx.Err() == nil {
-			return lines, nil // what ran before may have been on a host that is down
+			return lines, nil // earlier ones may have been on a host that is down
 		}
 		if err != nil {
 			return nil, fmt.Errorf("the log of member %q: %w", member, err)
@@ -61,7 +61,7 @@ func (e Members) Logs(ctx context.Context, member string, options engine.LogOpti
 	return lines, nil
 }
 
-// logged returns the tasks of a member that have a log, the oldest first, and whether there is such a member.
+// logged returns the tasks of a member that have a log, oldest first, and whether the member exists.
 func logged(cluster, member string, services []swarm.Service, tasks map[string][]swarm.Task) (instances []swarm.Task, found bool) {
 	for _, service := range services {
 		if !spec.BelongsTo(service, cluster) {
@@ -79,7 +79,7 @@ func logged(cluster, member string, services []swarm.Service, tasks map[string][
 	return instances, found
 }
 
-// taskLog returns the end of what one instance wrote.
+// taskLog returns the end of the log of one instance.
 func (e Members) taskLog(ctx context.Context, task swarm.Task, options engine.LogOptions) ([]string, error) {
 	m, err := e.Connection.Manager(ctx)
 	if err != nil {

@@ -25,13 +25,13 @@ type Members struct {
 	memory *Memory
 }
 
-// Memory is what is remembered of members from one call to the next.
+// Memory is what is kept of members between calls.
 type Memory struct {
 	staged  *staged
 	watcher *watcher
 }
 
-// NewMemory returns a memory of nothing.
+// NewMemory returns an empty memory.
 func NewMemory() *Memory { return &Memory{newStaged(), &watcher{}} }
 
 // New returns the members of a cluster, which run from its images.
@@ -39,8 +39,8 @@ func New(in dockerapi.Swarm, images images.Images, known *Memory) Members {
 	return Members{in, images, known}
 }
 
-// Stage makes the first service of each role that is missing, without any task, so that the Swarm is known to accept
-// those of the role before any member starts. What else changes is kept until [Members.Start].
+// Stage creates the first missing service of each role, without any task, to learn that the Swarm accepts the role's
+// services before any member starts. All other changes are kept until [Members.Start].
 func (e Members) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	services, err := e.Services(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func (e Members) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	})
 }
 
-// create creates a service, unless there is one of its name.
+// create creates a service, unless there is one with its name.
 func create(ctx context.Context, m dockerapi.Manager, c change) (created bool, err error) {
 	_, err = m.ServiceCreate(ctx, c.want, swarm.ServiceCreateOptions{EncodedRegistryAuth: c.auth})
 	if cerrdefs.IsConflict(err) {
@@ -90,8 +90,7 @@ func create(ctx context.Context, m dockerapi.Manager, c change) (created bool, e
 	return true, nil
 }
 
-// Start puts what is staged in force. A service that is as staged, or differs in nothing but labels, goes on
-// undisturbed.
+// Start applies what is staged. A service that matches, or differs only in labels, is not disturbed.
 func (e Members) Start(ctx context.Context, group string, run int) error {
 	changes := e.memory.staged.take(group, run)
 	if len(changes) == 0 {
@@ -117,10 +116,10 @@ func (e Members) Start(ctx context.Context, group string, run int) error {
 		return e.UpdateService(ctx, m, services[c.want.Name], c.want.Name, c.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			next := spec.Overlay(live.Spec, spec.KeepEnvironment(live.Spec, c.want))
 			if c.pooled {
-				spec.SetReplicas(&next, max(spec.Replicas(c.want), spec.Replicas(live.Spec))) // it is for Remove to take some away
+				spec.SetReplicas(&next, max(spec.Replicas(c.want), spec.Replicas(live.Spec))) // only Remove removes replicas
 			}
 			if spec.Replicas(live.Spec) == 0 && live.Spec.Labels[spec.LabelStaged] == "" {
-				next.TaskTemplate.ForceUpdate++ // else nothing starts in the place of a task that is still about to end
+				next.TaskTemplate.ForceUpdate++ // otherwise nothing replaces a task that is still about to end
 			}
 			if spec.IdentityOf(live).Run == c.run && live.Spec.Labels[spec.LabelStaged] == "" {
 				if live.Spec.Labels[spec.LabelStop] != "" {
@@ -133,8 +132,8 @@ func (e Members) Start(ctx context.Context, group string, run int) error {
 	})
 }
 
-// Stop makes the members' services impossible to place: unlike a service without replicas, such a one keeps its last
-// task, and so exit code and log.
+// Stop makes the members' services impossible to place: unlike a service without replicas, such a service keeps its
+// last task, with exit code and log.
 func (e Members) Stop(ctx context.Context, runs map[string]int, reason domain.StopReason) error {
 	services, err := dockerapi.Live(e.Connection).Services(ctx)
 	if err != nil {
@@ -174,7 +173,7 @@ func (e Members) Stop(ctx context.Context, runs map[string]int, reason domain.St
 	})
 }
 
-// Remove removes the members' services, which ends their tasks; of an interchangeable role it takes replicas away.
+// Remove removes the members' services, which ends their tasks; for an interchangeable role it removes replicas.
 func (e Members) Remove(ctx context.Context, names []string) error {
 	services, err := dockerapi.Live(e.Connection).Services(ctx)
 	if err != nil {
@@ -203,8 +202,8 @@ func (e Members) Remove(ctx context.Context, names []string) error {
 			e.memory.staged.drop(service.Spec.Name)
 			err = m.ServiceRemove(ctx, service.ID)
 		} else {
-			// Also where this changes nothing: a Swarm forgets to take away a task whose state changes at the same
-			// moment, and looks for it again with the next update of its service.
+			// Even if nothing changes: a Swarm forgets to remove a task whose state changes at the same moment, and
+			// only checks again at the next update of its service.
 			err = e.UpdateService(ctx, m, service, service.Spec.Name, "", func(live swarm.Service) (swarm.ServiceSpec, bool) {
 				next := live.Spec
 				spec.SetReplicas(&next, min(kept, spec.Replicas(live.Spec)))
@@ -218,8 +217,8 @@ func (e Members) Remove(ctx context.Context, names []string) error {
 	})
 }
 
-// staying returns how many members of a service were not told to leave, and how many of them are kept where some are
-// removed. A service whose identity is lost has none of ours.
+// staying returns how many members of a service are not leaving yet, and how many of them remain after the removal. A
+// service whose identity is lost has none of the cluster's members.
 func staying(service swarm.Service, tasks []swarm.Task, removed map[string]bool) (staying, kept int) {
 	for _, member := range membersOf(service, tasks) {
 		if member.leaving {
@@ -233,8 +232,8 @@ func staying(service swarm.Service, tasks []swarm.Task, removed map[string]bool)
 	return staying, kept
 }
 
-// awaitStopped returns when the tasks have ended of services that were stopped: what follows would start beside them.
-// One that was not even told to end is replaced like any other.
+// awaitStopped returns when the tasks of stopped services have ended, as their successors would start beside them. A
+// task that was not told to end is replaced like any other.
 func (e Members) awaitStopped(ctx context.Context, changes []change, services map[string]swarm.Service) error {
 	stopped := map[string]bool{}
 	for _, c := range changes {

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// Observe returns the members of a group, or of all groups, from one list each of services, tasks and nodes; and, where
+// Observe returns the members of a group, or of all groups, from one list each of services, tasks and nodes and, if
 // somebody else changed a service, of config objects.
 func (e Members) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
 	tasks, err := e.Reads.Tasks(ctx)
@@ -30,8 +30,8 @@ func (e Members) Observe(ctx context.Context, group string) ([]domain.Observed, 
 	return e.observe(ctx, group, tasks)
 }
 
-// Specified returns the members as their services specify them. The list of tasks, which it does without, is the one
-// that takes longest.
+// Specified returns the members as their services specify them. It does without the list of tasks, which is the
+// slowest.
 func (e Members) Specified(ctx context.Context, group string) ([]domain.Observed, error) {
 	return e.observe(ctx, group, nil)
 }
@@ -81,7 +81,7 @@ func (e Members) known(ctx context.Context, services []swarm.Service) (spec.Look
 	return k, nil
 }
 
-// foreignTo returns what finds the config objects that services of a cluster refer to and that are not known yet:
+// foreignTo returns the filters for config objects that the cluster's services refer to and that are not known yet:
 // somebody else's.
 func foreignTo(k spec.Lookup, cluster string, services []swarm.Service) []filters.KeyValuePair {
 	var ids []filters.KeyValuePair
@@ -97,18 +97,18 @@ func foreignTo(k spec.Lookup, cluster string, services []swarm.Service) []filter
 	return ids
 }
 
-// view is a Swarm as it was read.
+// view is the state of a Swarm.
 type view struct {
 	cluster  string
 	services []swarm.Service
-	seals    map[string]spec.Sealed // by their IDs
+	seals    map[string]spec.Sealed // by service ID
 	tasks    map[string][]swarm.Task
 	nodes    dockerapi.Nodes
-	// known reads what services refer to; only what was changed by others has to be looked up.
+	// known looks up what services refer to; only services that others changed need it.
 	known func() (spec.Lookup, error)
 }
 
-// observe tells the members of the cluster's group, or of all its groups, by group, role and index.
+// observe returns the members of a group, or of all the cluster's groups, sorted by group, role and index.
 func (v view) observe(group string) ([]domain.Observed, error) {
 	var members []domain.Observed
 	there := map[string]bool{}
@@ -175,8 +175,8 @@ func (v view) observeService(service swarm.Service) []domain.Observed {
 	return members
 }
 
-// containerOf returns the container that runs of a member's tasks. One whose health is not known yet runs, too, though
-// its task is said to be starting until then.
+// containerOf returns the running container among a member's tasks. A container without a first health check result
+// runs too, though its task counts as starting.
 func containerOf(tasks []swarm.Task) (id string) {
 	for _, task := range tasks {
 		runs := task.Status.State == swarm.TaskStateRunning || task.Status.State == swarm.TaskStateStarting
@@ -187,7 +187,7 @@ func containerOf(tasks []swarm.Task) (id string) {
 	return id
 }
 
-// observeMember tells of the member that a service of one replica is.
+// observeMember describes the member of a single-replica service.
 func (v view) observeMember(o *domain.Observed, service swarm.Service, member instances, r spec.Record) {
 	id, labels := spec.IdentityOf(service), service.Spec.Labels
 	o.Hash, o.Run = id.Hash, id.Run
@@ -216,7 +216,7 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 	}
 }
 
-// observeSlot tells of a member of an interchangeable role, which the Swarm places and restarts.
+// observeSlot describes a member of an interchangeable role, which the Swarm places and restarts.
 func (v view) observeSlot(o *domain.Observed, service swarm.Service, member instances, r spec.Record) {
 	id := spec.IdentityOf(service)
 	o.Hash, o.Run = id.Hash, id.Run
@@ -228,7 +228,7 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	ran := slices.DeleteFunc(slices.Clone(runs), func(t swarm.Task) bool { return !started(t) })
 	o.Restarts = max(len(ran)-1, 0)
 	rule := r.Restart
-	rule.Final = nil // the Swarm knows no such codes
+	rule.Final = nil // the Swarm has no final exit codes
 	if len(ran) > 0 {
 		last := ran[len(ran)-1]
 		stop := service.Spec.Labels[spec.LabelStop]
@@ -237,7 +237,7 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 			o.State = domain.StateRestarting
 		}
 		if last.Status.State == swarm.TaskStateRejected {
-			// It is tried again, on another host perhaps.
+			// It is retried, perhaps on another host.
 			o.State, o.LastError = rule.Judge(killedCode, o.Restarts).State, rejection(last)
 		}
 	}
@@ -249,15 +249,15 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	v.stopIfTold(o, service, runs)
 	o.Host = v.nodes.Host(newest.NodeID)
 	if o.State.Ended() && len(ran) > 0 {
-		o.Host = v.nodes.Host(ran[len(ran)-1].NodeID) // what came after it was never on a host
+		o.Host = v.nodes.Host(ran[len(ran)-1].NodeID) // later tasks were never on a host
 	}
 	if !o.State.Ended() && newest.NodeID != "" {
 		o.HostTrouble = v.nodes.Trouble(o.Host, newest.NodeID)
 	}
 }
 
-// stopIfTold has a member that does not run be stopped, where its service was told to. One whose task is on a host may
-// start yet, for a moment.
+// stopIfTold marks a member that does not run as stopped if its service was stopped. One whose task is on a host may
+// still start for a moment.
 func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm.Task) {
 	stop := service.Spec.Labels[spec.LabelStop]
 	mayStart := func(t swarm.Task) bool { return t.NodeID != "" && !dockerapi.Ended(t) && v.nodes.Awaited(t.NodeID) }
@@ -273,8 +273,8 @@ func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm
 	}
 }
 
-// failPaused has one of the members fail that share a service, where the Swarm has paused an update of them for a
-// failure: the one whose task is to blame, or else the first that is kept waiting by it.
+// failPaused marks one of the members that share a service as failed if the Swarm has paused their update because of a
+// failure: the one whose task failed, or else the first that waits for the update.
 func failPaused(members []domain.Observed, service swarm.Service, tasks []swarm.Task) {
 	if service.UpdateStatus == nil || service.UpdateStatus.State != swarm.UpdateStatePaused {
 		return
@@ -299,7 +299,7 @@ func failPaused(members []domain.Observed, service swarm.Service, tasks []swarm.
 	o.State, o.LastError = domain.StateFailed, reason
 }
 
-// runsOf returns those of a member's tasks that are of a run, in their order.
+// runsOf returns the tasks of a run, in order.
 func runsOf(tasks []swarm.Task, run int) []swarm.Task {
 	var runs []swarm.Task
 	for _, task := range tasks {
@@ -310,20 +310,20 @@ func runsOf(tasks []swarm.Task, run int) []swarm.Task {
 	return runs
 }
 
-// started reports whether a task got so far that it ran, or failed to.
+// started reports whether a task got as far as running, or failing to.
 func started(task swarm.Task) bool {
 	switch task.Status.State {
 	case swarm.TaskStateRunning, swarm.TaskStateComplete, swarm.TaskStateFailed, swarm.TaskStateRejected, swarm.TaskStateOrphaned:
 		return true
 	case swarm.TaskStateShutdown:
-		// One that was never on a host has no container either.
+		// A task that was never on a host has no container either.
 		return task.Status.ContainerStatus != nil && task.Status.ContainerStatus.ContainerID != ""
 	}
 	return false
 }
 
-// firstStart returns when the first instance of a run started; the service remembers that of tasks that are no longer
-// kept.
+// firstStart returns when the first instance of a run started; the service's label records it once that task is no
+// longer kept.
 func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
 	if t, err := time.Parse(time.RFC3339Nano, service.Spec.Labels[spec.LabelStarted]); err == nil {
 		return &t
@@ -336,8 +336,8 @@ func firstStart(service swarm.Service, runs []swarm.Task) *time.Time {
 	return nil
 }
 
-// outOfMemory returns when a task ran out of the memory that it was allowed, the last time; nil where none did. A Swarm
-// tells no more than that a task with a limit was killed; it says why where that was itself, as for a failing health
+// outOfMemory returns the last time at which a task ran out of its allowed memory; nil if none did. A Swarm reports
+// only that a task with a limit was killed, but gives a reason if it killed the task itself, as for a failing health
 // check.
 func outOfMemory(tasks []swarm.Task) *domain.OutOfMemory {
 	for _, task := range slices.Backward(tasks) {
@@ -349,8 +349,8 @@ func outOfMemory(tasks []swarm.Task) *domain.OutOfMemory {
 	return nil
 }
 
-// settle tells the member from the last of its tasks that ran. What is to become of one that ended is up to its
-// restart rule; stopped tells that it was to be stopped.
+// settle describes the member by the last of its tasks that ran. What follows an end is up to its restart rule; stopped
+// means that the member was to be stopped.
 func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stopped bool) {
 	o.StartedAt = &task.CreatedAt
 	status := task.Status
@@ -370,10 +370,10 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 	}
 	switch status.State {
 	case swarm.TaskStateRejected:
-		// The host could not even make the container: another attempt would not go better.
+		// The host could not even create the container: another attempt would not help.
 		o.State, o.LastError = domain.StateFailed, rejection(task)
 	case swarm.TaskStateShutdown, swarm.TaskStateOrphaned:
-		// The Swarm ended it, or lost its host: with whatever exit code, it has not come to its own end.
+		// The Swarm ended it, or lost its host: whatever its exit code, it did not end by itself.
 		if stopped {
 			o.State = domain.StateStopped
 			return
@@ -387,7 +387,7 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 		verdict := rule.Judge(code, o.Restarts)
 		o.State, o.LastError = verdict.State, verdict.Reason
 		o.Unstarted = strings.HasPrefix(status.Err, notStarted) && !strings.HasSuffix(status.Err, busy)
-		// The Swarm's own words, where they say more than the code: why the container could not even be started, say.
+		// Add the Swarm's own message if it says more than the code, such as why the container could not be started.
 		if status.Err != "" && status.Err != fmt.Sprintf("task: non-zero exit (%d)", code) {
 			o.LastError = strings.TrimPrefix(o.LastError+": "+status.Err, ": ")
 		}
@@ -397,7 +397,7 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 // rejection says why a task was rejected.
 func rejection(task swarm.Task) string { return "could not be started: " + task.Status.Err }
 
-// unhealthy is in the error of a task that was ended for its health check.
+// unhealthy is in the error of a task that was ended because of its health check.
 const unhealthy = "unhealthy"
 
 // notStarted is the start of a task's error if its container never ran.
@@ -407,7 +407,7 @@ const notStarted = "starting container failed"
 // mount of its secrets read-only (moby#48783).
 const busy = "device or resource busy"
 
-// killedCode is the exit code of what was killed by SIGKILL.
+// killedCode is the exit code of a process killed by SIGKILL.
 const killedCode = 137
 
 func value(p *int) int {
@@ -417,8 +417,8 @@ func value(p *int) int {
 	return *p
 }
 
-// await tells of a member whose newest task has not come to run yet: it is pending, or about to be restarted, and
-// Swarm says what it waits for.
+// await describes a member whose newest task does not run yet: it is pending, or about to be restarted, and the Swarm
+// says what it waits for.
 func await(o *domain.Observed, newest swarm.Task) {
 	switch newest.Status.State {
 	case swarm.TaskStateNew, swarm.TaskStateAllocated, swarm.TaskStatePending, swarm.TaskStateAssigned, swarm.TaskStateAccepted,
@@ -427,8 +427,8 @@ func await(o *domain.Observed, newest swarm.Task) {
 		return
 	}
 	switch {
-	case o.State == domain.StateRunning: // the one before it is still to end
-	case o.State.Ended(): // it does not run again: its service was told to stop
+	case o.State == domain.StateRunning: // the previous task has yet to end
+	case o.State.Ended(): // it does not run again: its service was stopped
 	case o.StartedAt == nil:
 		o.State, o.LastError = domain.StatePending, newest.Status.Err
 	default:
@@ -436,8 +436,8 @@ func await(o *domain.Observed, newest swarm.Task) {
 	}
 }
 
-// observeLeaving returns members whose service is gone, while their last tasks end. Those on a host that is down end
-// when it is back: the Swarm sees to that.
+// observeLeaving returns members whose service is gone, while their last tasks end. Those on a host that is down are
+// left out: the Swarm ends them when the host is back.
 func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed {
 	var members []domain.Observed
 	for i, slot := range slotsOf(tasks) {

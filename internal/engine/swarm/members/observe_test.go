@@ -15,16 +15,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// moment is when the tasks of these tests were made; each is a second later than the one before.
+// moment is when the first task of these tests was created; each further one is a second later.
 var moment = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// history makes the tasks of a service.
+// history creates the tasks of a service.
 type history struct {
 	service swarm.Service
 	tasks   []swarm.Task
 }
 
-// newHistory returns the service of worker 0 of a group "job" that runs under run 2.
+// newHistory returns the service of worker 0 of a group "job" in run 2.
 func newHistory(t testing.TB, rule domain.RestartRule, labels map[string]string) *history {
 	t.Helper()
 	member := domain.MemberSpec{
@@ -92,10 +92,10 @@ func TestObserveMember(t *testing.T) {
 	type seen struct {
 		State    domain.State
 		Restarts int
-		Code     int // -1 where there is none
+		Code     int // -1 if there is none
 		Error    string
 		Stopped  domain.StopReason
-		// Unstarted says that it could not even be started.
+		// Unstarted means that it could not even be started.
 		Unstarted bool
 	}
 	for name, c := range map[string]struct {
@@ -246,7 +246,7 @@ func TestObserveTrouble(t *testing.T) {
 	}
 }
 
-// TestObserveLeaving shows that a member is there until its last task has ended, unless that can't be heard of.
+// TestObserveLeaving: a member exists until its last task has ended, unless its host can't report that.
 func TestObserveLeaving(t *testing.T) {
 	for state, want := range map[swarm.NodeState]int{swarm.NodeStateReady: 1, swarm.NodeStateUnknown: 1, swarm.NodeStateDown: 0} {
 		h := newHistory(t, domain.Role{}.RestartRule(), nil).task(2, swarm.TaskStateRemove, swarm.TaskStateRunning, 0, "")
@@ -297,7 +297,7 @@ func TestRestartOf(t *testing.T) {
 				next.Labels[spec.LabelStarted] == "" {
 				t.Errorf("the restart is %v %+v", changed, next)
 			}
-			// Whoever is told of the same end again does nothing.
+			// A second restart after the same end does nothing.
 			again := h.service
 			again.Spec = next
 			if _, changed := r.apply(again); changed {
@@ -315,8 +315,7 @@ func TestRestartOf(t *testing.T) {
 	}
 }
 
-// TestInstances: a member's container is known as its own from its start, also while its health is not known yet, until
-// it has ended.
+// TestInstances: a member's container is known from its start until its end, even before the first health check result.
 func TestInstances(t *testing.T) {
 	const runs, shutdown = swarm.TaskStateRunning, swarm.TaskStateShutdown
 	for name, test := range map[string]struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// A member with a limit that was killed has run out of memory, also once it runs again; one that its health check
-// ended, or the Swarm, has not.
+// TestOutOfMemory: a killed member with a memory limit has run out of memory, even if it runs again; one that was ended
+// by its health check or the Swarm has not.
 func TestOutOfMemory(t *testing.T) {
 	limited := &swarm.ResourceRequirements{Limits: &swarm.Limit{MemoryBytes: 64 * spec.MiB}}
 	first := domain.OutOfMemory{At: moment.Add(1500 * time.Millisecond), LimitMiB: 64}

@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	// startsAtOnce is how many members a host starts at a time, or as many as it has CPUs, if those are more. Most of a
-	// start is work of the kernel under locks that all containers share: beyond that, each that starts makes all others
-	// take longer.
+	// startsAtOnce is how many members a host starts at a time, or its number of CPUs if that is higher. Most of a
+	// start is kernel work under locks that all containers share: beyond that, each start slows down all others.
 	startsAtOnce = 8
-	// startPatience is how long members that start keep others waiting: one may take its time, or get nowhere.
+	// startPatience is how long starting members keep others waiting: one may take long, or never run.
 	startPatience = 10 * time.Second
 )
 
-// pacing has new members start some at a time on each node.
+// pacing limits how many new members start at a time on each node.
 type pacing struct {
 	// run is the run in which they start.
 	run int
-	// room is how many may start at a time, by node; without bound where it is not known.
+	// room is how many may start at a time, by node; unlimited if missing.
 	room map[string]int
-	// onWay are the nodes of those that were started and do not run yet, by the names of their services.
+	// onWay are the nodes of members that were started and do not run yet, by service name.
 	onWay map[string]string
 }
 
@@ -40,8 +39,8 @@ func newPacing(run int, nodes []swarm.Node) *pacing {
 	return p
 }
 
-// next tells those whose turn it is from those that wait on. One that the Swarm has to find well takes no turn, as it
-// may be well only once all others run; nor does one that the Swarm places.
+// next splits changes into those that start now and those that wait. A member with a health check never waits, as it
+// may be healthy only once all others run; nor does one that the Swarm places.
 func (p *pacing) next(changes []change) (now, later []change) {
 	starting := map[string]int{}
 	for _, node := range p.onWay {
@@ -63,7 +62,7 @@ func (p *pacing) next(changes []change) (now, later []change) {
 	return now, later
 }
 
-// arrive reports whether some are on their way no more: they run, or have ended already.
+// arrive reports whether some of those on the way have arrived: they run, or have ended already.
 func (p *pacing) arrive(tasks []swarm.Task) bool {
 	before := len(p.onWay)
 	for _, task := range tasks {
@@ -99,8 +98,8 @@ func (e Members) startInTurns(ctx context.Context, run int, changes []change, st
 	return nil
 }
 
-// awaitArrival returns when one of those that are on their way is so no more, or after startPatience, when all others
-// may follow. It outlasts that no manager answers for a while.
+// awaitArrival returns when one of those on the way has arrived, or after startPatience, from when on nobody waits any
+// more. It tolerates unreachable managers for [engine.OutagePatience].
 func (e Members) awaitArrival(ctx context.Context, p *pacing) error {
 	patience, outage := time.Now().Add(startPatience), time.Now().Add(engine.OutagePatience)
 	for {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// TestPacing shows who starts at once, and who waits for whom.
+// TestPacing: who starts at once, and who waits for whom.
 func TestPacing(t *testing.T) {
 	node := func(id string, cpus float64) swarm.Node {
 		return swarm.Node{ID: id, Description: swarm.NodeDescription{Resources: swarm.Resources{NanoCPUs: int64(cpus * spec.NanoCPUs)}}}

@@ -7,7 +7,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
-// Preflight says what a Swarm can't run of the specifications.
+// Preflight returns what a Swarm can't run of the specifications.
 func (e Members) Preflight(_ context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
 	var problems domain.Problems
 	for _, spec := range specs {

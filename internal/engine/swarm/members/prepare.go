@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// prepare returns the services of some members as they should be started, once all is there that they need: images on
-// their hosts, and the config and secret objects with their files. The services are those of the Swarm by name.
+// prepare returns the services of members as they should be started, after providing what they need: images on their
+// hosts, and the config and secret objects with their files. services are those of the Swarm by name.
 func (e Members) prepare(ctx context.Context, specs []domain.MemberSpec, services map[string]swarm.Service) ([]change, error) {
 	in, nodes, err := e.surroundings(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (e Members) prepare(ctx context.Context, specs []domain.MemberSpec, service
 	if err != nil {
 		return nil, err
 	}
-	members := map[string]int{} // of each service
+	members := map[string]int{} // per service
 	for _, member := range specs {
 		members[spec.ServiceName(member)] = max(members[spec.ServiceName(member)], member.Index+1)
 	}
@@ -40,7 +40,7 @@ func (e Members) prepare(ctx context.Context, specs []domain.MemberSpec, service
 		name := spec.ServiceName(member)
 		n, wanted := members[name]
 		if !wanted {
-			continue // it is among those that share a service
+			continue // one of those that share a service
 		}
 		delete(members, name)
 		if !member.Shared {

@@ -12,8 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// provideConfigs makes the config objects that are missing, and returns the IDs of all, by name. One that has lost its
-// labels gets them back.
+// provideConfigs creates the missing config objects, and returns the IDs of all by name. It restores missing labels.
 func (e Members) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) (map[string]string, error) {
 	if len(needed) == 0 {
 		return nil, nil
@@ -55,8 +54,7 @@ func (e Members) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 	return ids, nil
 }
 
-// provideSecrets makes the secret objects that are missing, and returns the IDs of all, by name. One that has lost its
-// labels gets them back.
+// provideSecrets creates the missing secret objects, and returns the IDs of all by name. It restores missing labels.
 func (e Members) provideSecrets(ctx context.Context, needed []spec.Secret) (map[string]string, error) {
 	if len(needed) == 0 {
 		return nil, nil
@@ -98,7 +96,8 @@ func (e Members) provideSecrets(ctx context.Context, needed []spec.Secret) (map[
 	return ids, nil
 }
 
-// relabelled returns what an object is to be annotated with, and whether it lacks some of that. Labels of others stay.
+// relabelled returns an object's annotations with the wanted labels, and whether that is a change. Labels of others are
+// kept.
 func relabelled(live, want swarm.Annotations) (restored swarm.Annotations, changed bool) {
 	restored = live
 	restored.Labels = maps.Clone(want.Labels)

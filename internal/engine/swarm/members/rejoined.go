@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// FollowHosts has members follow their hosts to the nodes that these have become: a host that left the Swarm and joined
-// it again is another node.
+// FollowHosts moves members to the nodes that their hosts have become: a host that left the Swarm and joined it again
+// is another node.
 func (e Members) FollowHosts(ctx context.Context) error {
 	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// A member whose host is another node than it was follows it there, unless it has ended; it is not taken for one that
-// somebody changed, and one that somebody did change still is.
+// TestMembersFollowTheirHosts: a member whose host has become another node follows it there, unless it has ended. That
+// does not count as a change by somebody else, nor hide one.
 func TestMembersFollowTheirHosts(t *testing.T) {
 	runs := func(h *history) { h.task(2, swarm.TaskStateRunning, swarm.TaskStateRunning, 0, "") }
 	cluster := domain.Cluster{Name: "lab", Hosts: map[string]domain.Host{"gpu1": {ID: "node1"}}}
@@ -20,7 +20,7 @@ func TestMembersFollowTheirHosts(t *testing.T) {
 		nodes  []swarm.Node
 		tasks  func(h *history)
 		tamper func(s *swarm.ServiceSpec)
-		want   []string // the constraints afterwards, where it follows
+		want   []string // the constraints afterwards, if it follows
 	}{
 		"the host is another node": {nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)}, tasks: runs, want: []string{"node.id==node9"}},
 		"lost with its node":       {nodes: []swarm.Node{nodeOf("gpu1", "node9", swarm.NodeStateReady)}, tasks: func(h *history) { h.task(2, swarm.TaskStateShutdown, swarm.TaskStateOrphaned, 0, "") }, want: []string{"node.id==node9"}},

@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// isReplaced reports whether a task that runs is to give way to another one: it was told to end, or its service was
-// changed since in a way that the Swarm carries out by another task.
+// isReplaced reports whether a running task is about to be replaced: it was told to end, or its service was changed
+// since in a way that requires another task.
 func isReplaced(nodes dockerapi.Nodes, service swarm.Service, task swarm.Task) bool {
 	if task.DesiredState != swarm.TaskStateRunning {
 		return true
@@ -22,6 +22,6 @@ func isReplaced(nodes dockerapi.Nodes, service swarm.Service, task swarm.Task) b
 		(is.TaskTemplate.ForceUpdate != service.Spec.TaskTemplate.ForceUpdate || spec.Seal(is) != spec.Seal(service.Spec)) {
 		return true
 	}
-	// Another placement makes no difference to a task that is where it may be.
+	// Another placement makes no difference to a task whose node still meets it.
 	return !reflect.DeepEqual(task.Spec.Placement, service.Spec.TaskTemplate.Placement) && !nodes.Meets(task.NodeID, service.Spec)
 }

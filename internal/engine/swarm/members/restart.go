@@ -14,10 +14,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// Ends is when the end of a task was first seen here, by the task's ID: the hosts' clocks need not agree.
+// Ends maps tasks' IDs to the time at which their end was first seen here: the hosts' clocks need not agree.
 type Ends map[string]time.Time
 
-// RestartDue restarts the members whose time has come, and returns when the next one's comes.
+// RestartDue restarts the members whose restart is due, and returns when the next one is.
 func (e Members) RestartDue(ctx context.Context, seen Ends) (next time.Time, err error) {
 	services, tasks, err := e.Reads.ServicesWithTasks(ctx)
 	if err != nil {
@@ -72,7 +72,7 @@ type restart struct {
 	first *time.Time
 }
 
-// restartOf returns the restart of the member that a service with these tasks is, and whether it is to be restarted.
+// restartOf returns the restart of the service's member, and whether it is to be restarted.
 func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool) {
 	id := spec.IdentityOf(service)
 	labels := service.Spec.Labels
@@ -90,7 +90,7 @@ func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool)
 	}
 	kept, found := spec.RecordOf(service.Spec)
 	if !found {
-		return r, false // its rule is lost: the next apply writes it anew
+		return r, false // its rule is lost: the next apply writes it again
 	}
 	var o domain.Observed
 	view{}.observeMember(&o, service, member, kept)
@@ -101,7 +101,7 @@ func restartOf(service swarm.Service, own []swarm.Task) (r restart, wanted bool)
 	return restart{service: service, after: last, delay: verdict.Delay, first: o.RunStartedAt}, true
 }
 
-// apply returns the service with another instance ordered, unless it has become another run or was stopped meanwhile.
+// apply returns the service with another instance, unless it has another run or was stopped in the meantime.
 func (r restart) apply(live swarm.Service) (swarm.ServiceSpec, bool) {
 	next := live.Spec
 	labels := live.Spec.Labels

@@ -15,20 +15,20 @@ type change struct {
 	group string
 	run   int
 	want  swarm.ServiceSpec
-	// order is that in which changes were staged.
+	// order is the order in which changes were staged.
 	order int
-	// node is the ID of the member's node, "" for what the Swarm places.
+	// node is the ID of the member's node, "" if the Swarm places it.
 	node string
-	// starts tells that the member is new, so that its first task starts with the change.
+	// starts means that the member is new, so that its first task starts with the change.
 	starts bool
-	// pooled tells that the service stands for all members of an interchangeable role.
+	// pooled means that the service stands for all members of an interchangeable role.
 	pooled bool
-	// auth is what the hosts show to the registry of the image.
+	// auth are the credentials for the image's registry, for the hosts.
 	auth string
 }
 
-// staged are the changes that were handed over and not put in force yet, by the names of their services. They are kept
-// by whoever staged them: an apply that dies before it starts them has changed no member.
+// staged are the staged changes that are not applied yet, by service name. They stay with the process that staged them:
+// an apply that dies before it starts them has changed no member.
 type staged struct {
 	mu      sync.Mutex
 	changes map[string]change
@@ -50,8 +50,8 @@ func (s *staged) put(c change) {
 	s.changes[name] = c
 }
 
-// take returns the staged changes of a group whose run is run, in the order in which they were staged, and drops those
-// of earlier runs.
+// take removes and returns the staged changes of a group for this run, in the order in which they were staged, and
+// drops those of earlier runs.
 func (s *staged) take(group string, run int) []change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *staged) take(group string, run int) []change {
 	return taken
 }
 
-// specs returns what is staged.
+// specs returns the staged specifications.
 func (s *staged) specs() []swarm.ServiceSpec {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *staged) specs() []swarm.ServiceSpec {
 	return specs
 }
 
-// drop forgets what is staged for a service.
+// drop removes what is staged for a service.
 func (s *staged) drop(service string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// object is a config or secret object that members find as a file.
+// object is a config or secret object that members have as a file.
 type object struct {
 	id     string
 	secret bool
 }
 
-// sweep removes the files and secrets of a group that no service uses any more, but for the secrets of these names. One
-// that somebody has come to use stays.
+// sweep removes the files and secrets of a group that no service uses any more, except the secrets with these names.
+// One that has come into use meanwhile stays.
 //
-// It is not called before an apply has come to its end: until then the group may have to go back, and a secret's former
-// value is nowhere else.
+// It is called only at the end of an apply: until then the group may have to be rolled back, and a secret's former
+// value is stored nowhere else.
 func (e Members) sweep(ctx context.Context, group string, kept map[string]bool) error {
-	// What uses them is read last: it may have come to do so meanwhile.
+	// The services are read last, as one may have started to use an object meanwhile.
 	configs, err := dockerapi.Live(e.Connection).Configs(ctx)
 	if err != nil {
 		return err
@@ -86,9 +86,9 @@ func specsOf(services []swarm.Service) []swarm.ServiceSpec {
 	return specs
 }
 
-// Prune removes files and secrets that no service uses any more. The secrets that the group declares stay, also those
-// of a role that has no members: a policy may give it some, and nobody else has their values. Where the group ends,
-// containers that have ended go as well.
+// Prune removes files and secrets that no service uses any more. All secrets that the group declares stay, even for a
+// role without members: a policy may scale it up, and nobody else has the values. If the group ends, its ended
+// containers are removed too.
 func (e Members) Prune(ctx context.Context, group string, declared *domain.Group) error {
 	if declared != nil {
 		return e.sweep(ctx, group, spec.DeclaredSecrets(*declared))

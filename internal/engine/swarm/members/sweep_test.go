@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// TestUnused: of a group's files, those go that neither a service needs nor one that is staged.
+// TestUnused: a group's files are removed unless a service or a staged one needs them.
 func TestUnused(t *testing.T) {
 	e := New(dockerapi.Swarm{Cluster: "lab"}, images.Images{}, NewMemory())
 	config := func(id, group string) swarm.Config {
@@ -30,7 +30,7 @@ func TestUnused(t *testing.T) {
 	}
 }
 
-// TestDeclaredSecretsStay: a role that has no members may come to have some, which need its secrets.
+// TestDeclaredSecretsStay: a role without members may get some, which need its secrets.
 func TestDeclaredSecretsStay(t *testing.T) {
 	e := New(dockerapi.Swarm{Cluster: "lab"}, images.Images{}, NewMemory())
 	group := domain.Group{Cluster: "lab", Name: "mnist", Template: domain.Template{Container: &domain.Container{

@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// taskLook is how often tasks are looked at: the Engine has events for services, nodes and config objects, and
-	// none for tasks. Events are reported with the next look, as hundreds may come at once.
+	// taskLook is the interval between polls of the tasks: the Engine has events for services, nodes and config
+	// objects, but none for tasks. Events are reported with the next poll, as hundreds may come at once.
 	taskLook = 200 * time.Millisecond
-	// idleLook is how often they are looked at once nothing has changed for idleAfter looks.
+	// idleLook is the interval once nothing has changed for idleAfter polls.
 	idleLook  = time.Second
 	idleAfter = 50
-	// crowdLook is added for each task that is on its way: while there are many, whoever waits for all of them has
-	// time.
+	// crowdLook is added for each task that is on its way: with many of them, a caller that waits for all has time.
 	crowdLook = 10 * time.Millisecond
 )
 
-// lookPace is how often they are looked at where a look takes long, and somebody waits for what is seen.
+// lookPace is the pace of slow polls if somebody waits for the result.
 var lookPace = engine.Pace{Factor: 10, Longest: idleLook}
 
 // watched are the events that are reported.
@@ -38,13 +37,13 @@ var watched = filters.NewArgs(
 	filters.Arg("type", string(events.ConfigEventType)),
 )
 
-// watcher looks at the Swarm once for all who watch it.
+// watcher polls the Swarm once for all watchers.
 type watcher struct {
 	mu      sync.Mutex
 	present *watch
 }
 
-// watch is what goes on from the first who watches to the last.
+// watch lasts from the first watcher to the last.
 type watch struct {
 	changes map[chan struct{}]bool
 	end     context.CancelFunc
@@ -62,7 +61,7 @@ func (e Members) Watch(ctx context.Context) (<-chan struct{}, error) {
 		}
 		watching, end := context.WithCancel(context.WithoutCancel(ctx))
 		messages, failures := m.Events(watching, events.ListOptions{Filters: watched})
-		// The first look comes before Watch returns, so that nothing is missed after it.
+		// The first poll comes before Watch returns, so that no later change is missed.
 		first, _, err := e.taskStates(ctx)
 		if err != nil {
 			end()
@@ -81,19 +80,19 @@ func (e Members) Watch(ctx context.Context) (<-chan struct{}, error) {
 	return changes, nil
 }
 
-// tell tells all who watch of a change.
+// tell notifies all watchers of a change.
 func (w *watcher) tell(now *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for changes := range now.changes {
 		select {
 		case changes <- struct{}{}:
-		default: // a change is waiting to be seen already
+		default: // a change is pending already
 		}
 	}
 }
 
-// leave has one watch no more.
+// leave removes a watcher.
 func (w *watcher) leave(now *watch, changes chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +106,7 @@ func (w *watcher) leave(now *watch, changes chan struct{}) {
 	}
 }
 
-// finish tells all who watch that no changes are to be seen any more.
+// finish closes the channels of all watchers.
 func (w *watcher) finish(now *watch) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -125,8 +124,8 @@ func (w *watcher) forget(now *watch) {
 	}
 }
 
-// lookAgain looks at the Swarm again and again, and tells of events and of changes since the last look, until ctx is
-// done or the manager can't be asked any more.
+// lookAgain polls the Swarm, and reports events and changes since the last poll, until ctx is done or the manager can't
+// be reached.
 func (e Members) lookAgain(ctx context.Context, last uint64, messages <-chan events.Message, failures <-chan error, tell func()) {
 	look := time.NewTimer(taskLook)
 	defer look.Stop()
@@ -139,7 +138,7 @@ func (e Members) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 		select {
 		case <-ctx.Done():
 			return
-		case <-failures: //nolint:errcheck // whoever waits watches anew, and finds out what it was
+		case <-failures: //nolint:errcheck // a waiting caller watches again, and gets the error then
 			return
 		case message := <-messages:
 			if spec.IsQuiet(message.Actor.Attributes["name"]) {
@@ -171,8 +170,8 @@ func (e Members) lookAgain(ctx context.Context, last uint64, messages <-chan eve
 	}
 }
 
-// taskStates returns a digest of the states of the cluster's tasks, and how many of them have not got where they should
-// be, always read anew.
+// taskStates returns a digest of the states of the cluster's tasks, and how many of them have not reached their desired
+// state. It is never answered from earlier reads.
 func (e Members) taskStates(ctx context.Context) (sum uint64, moving int, err error) {
 	tasks, err := dockerapi.Live(e.Connection).Tasks(ctx)
 	if err != nil {
@@ -194,13 +193,13 @@ func (e Members) taskStates(ctx context.Context) (sum uint64, moving int, err er
 func digestTask(task swarm.Task) uint64 {
 	digest := fnv.New64a()
 	for _, part := range []string{task.ID, string(task.Status.State), string(task.DesiredState), task.Status.Err} {
-		_, _ = digest.Write([]byte(part + "\x00")) // a hash never fails to be written to
+		_, _ = digest.Write([]byte(part + "\x00")) // writing to a hash never fails
 	}
 	return digest.Sum64()
 }
 
-// AwaitTasks returns when no task is left of which leaving is true and that may still run, as far as its host tells:
-// what is on one that is down keeps its last state.
+// AwaitTasks returns when no task that satisfies leaving may still run. A task on a host that is down doesn't count, as
+// it keeps its last state.
 func (e Members) AwaitTasks(ctx context.Context, leaving func(t swarm.Task) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

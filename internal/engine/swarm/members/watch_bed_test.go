@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// TestQuietEvents: of what is written all the time nobody is told, and of a policy everybody.
+// TestQuietEvents: changes of objects that are written all the time are not reported, changes of a policy are.
 func TestQuietEvents(t *testing.T) {
 	e, _ := stored(t, "reported")
 	m, err := e.Connection.Manager(t.Context())
