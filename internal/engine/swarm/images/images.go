@@ -33,7 +33,7 @@ type Images struct {
 // New returns the images of a cluster.
 func New(in dockerapi.Swarm, known *Tags) Images { return Images{in, known} }
 
-// The labels of the images that are built for a cluster. Containers inherit them, so that they are no labels of
+// The labels of the images that are built for a cluster. Containers inherit them, so they differ from the labels of
 // members.
 const (
 	LabelCluster = spec.LabelPrefix + "image.cluster"
@@ -43,15 +43,14 @@ const (
 // imageHost is a host that keeps images.
 type imageHost struct {
 	name string
-	// architecture is what the node calls it, such as x86_64.
+	// architecture is the node's name for it, such as x86_64.
 	architecture string
 	docker       client.APIClient
-	// trouble says why the host can't be asked at present, such as "it is down"; "" where it can.
+	// trouble says why the host can't be asked now, such as "it is down"; "" if it can.
 	trouble string
 }
 
-// imageHosts returns all hosts of the cluster, in the order of their names. One whose Engine has no address is an
-// error.
+// imageHosts returns all hosts of the cluster, sorted by name. A host whose Engine has no address is an error.
 func (e Images) imageHosts(ctx context.Context) ([]imageHost, error) {
 	document, err := engine.Cluster(ctx, e.Items)
 	if err != nil {
@@ -92,8 +91,8 @@ func (e Images) imageHosts(ctx context.Context) ([]imageHost, error) {
 	return hosts, nil
 }
 
-// onHosts does something on hosts at the same time, and returns what it returned of those where it found something. The
-// error names each host where it failed.
+// onHosts calls do for all hosts in parallel, and returns the results of those that found something. The error names
+// each host that failed.
 func onHosts[T any](ctx context.Context, hosts []imageHost, do func(ctx context.Context, host imageHost) (result T, found bool, err error)) (map[string]T, error) {
 	var mu sync.Mutex
 	results, failures := map[string]T{}, map[string]error{}
@@ -112,7 +111,7 @@ func onHosts[T any](ctx context.Context, hosts []imageHost, do func(ctx context.
 		return nil
 	})
 	if err == nil {
-		err = ctx.Err() // or else hosts that were not looked at would seem to have nothing
+		err = ctx.Err() // otherwise hosts that were not asked would seem to have nothing
 	}
 	for _, name := range slices.Sorted(maps.Keys(failures)) {
 		err = errors.Join(err, failures[name])
@@ -120,7 +119,7 @@ func onHosts[T any](ctx context.Context, hosts []imageHost, do func(ctx context.
 	return results, err
 }
 
-// FindImage returns the images that the hosts have under a name; one that is down is away.
+// FindImage returns the images that the hosts have under a name. A host that is down is marked Away.
 func (e Images) FindImage(ctx context.Context, name string) (map[string]engine.Image, error) {
 	hosts, err := e.imageHosts(ctx)
 	if err != nil {
@@ -154,7 +153,7 @@ func (e Images) findImage(ctx context.Context, hosts []imageHost, name string) (
 	})
 }
 
-// RemoveImage takes the name away from the image with an ID, and from others that were built for this cluster.
+// RemoveImage removes the name from the image with this ID, and from others that were built for this cluster.
 func (e Images) RemoveImage(ctx context.Context, name, id string) (map[string]string, error) {
 	hosts, err := e.imageHosts(ctx)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -198,7 +197,7 @@ func (e Images) RemoveImage(ctx context.Context, name, id string) (map[string]st
 	})
 }
 
-// ProvideImage sees to it that all hosts have an image under its name.
+// ProvideImage ensures that all hosts have an image under its name.
 func (e Images) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[string]engine.Image, error) {
 	hosts, err := e.imageHosts(ctx)
 	if err != nil {
@@ -244,7 +243,7 @@ func (e Images) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[st
 	return after, err
 }
 
-// provision is an image that is brought to hosts.
+// provision brings an image to hosts.
 type provision struct {
 	engine Images
 	spec   engine.ImageSpec
@@ -254,7 +253,7 @@ type provision struct {
 	id     string
 }
 
-// check finds out what is known of the image, and whether it can be brought to all hosts without a loss.
+// check determines the image's ID if it is known, and whether all hosts can get the image without losing another one.
 func (p *provision) check() error {
 	p.id = p.spec.ID
 	pulled := p.spec.Archive == nil && p.spec.Build == nil
@@ -272,7 +271,7 @@ func (p *provision) check() error {
 		}
 	}
 	if p.id == "" && pulled {
-		return nil // it is what the hosts have, and what those without it will get
+		return nil // the image that the hosts have, or that those without one will pull
 	}
 	taken := map[string]string{}
 	for host, seen := range p.before {
@@ -287,7 +286,7 @@ func (p *provision) check() error {
 	return nil
 }
 
-// onePlatform returns an error where hosts are of several platforms: an archive or a build is for one.
+// onePlatform returns an error if hosts have several platforms: an archive or a build is for one.
 func onePlatform(name string, hosts []imageHost) error {
 	byArchitecture := map[string][]string{}
 	for _, host := range hosts {
@@ -339,7 +338,7 @@ func (p *provision) bring(ctx context.Context) (err error) {
 	return p.name(ctx)
 }
 
-// settle has the hosts without an image of the name pull it, and finds out what it is.
+// settle makes the hosts without an image of the name pull it, and determines its ID.
 func (p *provision) settle(ctx context.Context) error {
 	var missing []imageHost
 	for _, host := range p.hosts {
@@ -358,7 +357,7 @@ func (p *provision) settle(ctx context.Context) error {
 	return err
 }
 
-// origin is what to pull to get the very image that hosts have: a tag may have moved on in the meantime.
+// origin is the reference to pull to get exactly the image that hosts have: a tag may have moved in the meantime.
 func (p *provision) origin(holders map[string]engine.Image) string {
 	if !strings.HasPrefix(p.id, "sha256:") {
 		return p.id // a name with a digest
@@ -371,7 +370,7 @@ func (p *provision) origin(holders map[string]engine.Image) string {
 	return p.spec.Name
 }
 
-// name gives the image its name where it has it not.
+// name gives the image its name on the hosts where it lacks it.
 func (p *provision) name(ctx context.Context) error {
 	_, err := onHosts(ctx, p.hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
 		if seen, there := p.before[host.name]; there && seen.Is(p.id) {

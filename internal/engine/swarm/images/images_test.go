@@ -98,7 +98,7 @@ func TestBuilt(t *testing.T) {
 	for name, test := range map[string]struct {
 		body, id string
 		says     []string
-		silent   string // what an error leaves out
+		silent   string // what an error must not contain
 	}{
 		"built":          {body: step + `{"aux":{"ID":"sha256:1"}}` + "\n" + `{"aux":{"ID":"sha256:2"}}` + "\n" + `{"stream":"Successfully built 2\n"}`, id: "sha256:2"},
 		"failed":         {body: step + `{"errorDetail":{"message":"COPY failed"},"error":"COPY failed"}`, says: []string{"COPY failed; its last lines:\nStep 1/2 : FROM scratch"}},

@@ -15,18 +15,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
-// localRegistry is the registry of local tags. A pull from the broadcast address fails at once, so that an Engine runs
-// the image it has, and nobody can serve a forged one.
+// localRegistry is the registry of local tags. A pull from the broadcast address fails at once, so an Engine runs the
+// image that it has, and nobody can serve a forged one.
 const localRegistry = "255.255.255.255/"
 
 // The repositories of local tags.
 const (
 	// ProgramRepository has the image of residents.
 	ProgramRepository = localRegistry + "trainyard"
-	// SharedRepository has images by content digest, for hosts with different IDs of them.
+	// SharedRepository has images by content digest, for hosts that have different IDs for them.
 	SharedRepository = localRegistry + "shared"
-	// ReplacedRepository has images whose tag moved to another: Engine 26 deletes an untagged one that members run
-	// from.
+	// ReplacedRepository has images whose tag moved to another one: Engine 26 deletes an untagged image that members
+	// run from.
 	ReplacedRepository = localRegistry + "replaced"
 )
 
@@ -78,7 +78,7 @@ func dropReplaced(ctx context.Context, docker client.APIClient, used map[string]
 	return nil
 }
 
-// Untag removes a tag on a host, and with its last tag the image. A tag that a container needs stays.
+// Untag removes a tag on a host, and the image with its last tag. A tag that a container needs stays.
 func Untag(ctx context.Context, docker client.APIClient, name string) error {
 	_, err := docker.ImageRemove(ctx, name, image.RemoveOptions{PruneChildren: true})
 	if cerrdefs.IsConflict(err) || cerrdefs.IsNotFound(err) {

@@ -44,7 +44,7 @@ func (f found) is(other found) bool {
 	return f.id == other.id || f.content != "" && f.content == other.content
 }
 
-// agree returns an error where hosts of the same platform have different images under a name.
+// agree returns an error if hosts of the same platform have different images under a name.
 func agree(name string, all map[string]found) error {
 	byPlatform := map[string]string{}
 	for _, host := range slices.Sorted(maps.Keys(all)) {
@@ -61,7 +61,8 @@ func agree(name string, all map[string]found) error {
 	return nil
 }
 
-// broughtAs returns the local name of an image that was brought to all hosts, "" if it was not. Any Engine can tell.
+// broughtAs returns the local name of an image that was brought to all hosts, "" if it was not. Any Engine has that
+// name.
 func broughtAs(ctx context.Context, image string, engines map[string]client.APIClient) (string, error) {
 	name := LocalName(SharedRepository, image)
 	for _, node := range slices.Sorted(maps.Keys(engines)) {
@@ -76,8 +77,8 @@ func broughtAs(ctx context.Context, image string, engines map[string]client.APIC
 	return "", nil
 }
 
-// refer returns what hosts are told to run, given what they have. Hosts that could not be asked (unreached) know an
-// image by its local name if it was brought to all hosts; otherwise they pull it by name, or share the others' ID.
+// refer returns what hosts are told to run, given what they have. Hosts that could not be asked (unreached) have an
+// image under its local name if it was brought to all hosts; otherwise they pull it by name, or share the others' ID.
 func refer(name string, all map[string]found, nodes map[string]string, unreached bool, local string) spec.References {
 	ids, contents := map[string]bool{}, map[string]bool{}
 	r := spec.References{Shared: name, Own: map[string]string{}}

@@ -8,25 +8,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// registries are the credentials of registries, by their hosts.
+// registries are the credentials of registries, by host.
 type registries map[string]engine.RegistryCredentials
 
-// Auth returns what is shown to the registry of an image, see [registries.auth].
+// Auth returns the credentials for an image's registry, see [registries.auth].
 func (e Images) Auth(image string) (string, error) {
 	return registries(e.Connection.Settings.Docker.Registries).auth(image)
 }
 
-// auth returns what is shown to the registry of an image, as the Engine takes it: these, else what docker login left
-// behind, with its credential helpers. It is "" where there is nothing to show.
+// auth returns the credentials for an image's registry as the Engine expects them: the given ones, else those of docker
+// login, with its credential helpers. It is "" if there are none.
 func (r registries) auth(image string) (string, error) {
 	return dockerlogin.Registries(r).Auth(image)
 }
 
-// dockerHub is what Engines call the registry docker.io among credentials.
+// dockerHub is the key of the registry docker.io in Engines' credentials.
 const dockerHub = "https://index.docker.io/v1/"
 
-// auths returns what is shown to the registries of these images, from which others are built. A name that is
-// none has no registry.
+// auths returns the credentials for the registries of these images, from which others are built. Invalid names have no
+// registry.
 func (r registries) auths(images []string) map[string]registry.AuthConfig {
 	auths := map[string]registry.AuthConfig{}
 	for _, image := range images {

@@ -11,7 +11,7 @@ import (
 func TestRegistryAuth(t *testing.T) {
 	config := t.TempDir()
 	t.Setenv("DOCKER_CONFIG", config)
-	// What docker login writes: "ada:secret" and "bob:hidden" in base64.
+	// Written by docker login: "ada:secret" and "bob:hidden" in base64.
 	login := `{"auths": {"registry.example.com:5000": {"auth": "YWRhOnNlY3JldA=="}, "other.example.com": {"auth": "Ym9iOmhpZGRlbg=="}}}`
 	if err := os.WriteFile(filepath.Join(config, "config.json"), []byte(login), 0o600); err != nil {
 		t.Fatal(err)

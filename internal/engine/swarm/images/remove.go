@@ -11,14 +11,14 @@ import (
 	"github.com/docker/docker/api/types/image"
 )
 
-// labelTaskService is how an Engine labels the containers of tasks with their services.
+// labelTaskService is the label with the service of a task's container.
 const labelTaskService = "com.docker.swarm.service.id"
 
 // lingerLimit is how long the containers of a service may outlive it.
 const lingerLimit = 30 * time.Second
 
-// removeImage takes a name away from the image that a host has under it. A container that uses the image is a conflict,
-// unless it is left over from a service that is gone: its host removes it soon after, which is waited for.
+// removeImage removes a name from the image that a host has under it. A container that uses the image is a conflict,
+// unless it is left over from a removed service: its host removes it soon after, and this waits for that.
 func (e Images) removeImage(ctx context.Context, host imageHost, name string) error {
 	remove := func() error {
 		_, err := host.docker.ImageRemove(ctx, name, image.RemoveOptions{PruneChildren: true})
@@ -30,7 +30,7 @@ func (e Images) removeImage(ctx context.Context, host imageHost, name string) er
 	}
 	limited, cancel := context.WithTimeout(ctx, lingerLimit)
 	defer cancel()
-	// The events come first, so that nothing goes unnoticed after the look at the containers.
+	// Subscribe before checking the containers, so that no end is missed.
 	gone, failures := host.docker.Events(limited, events.ListOptions{Filters: filters.NewArgs(
 		filters.Arg("type", string(events.ContainerEventType)), filters.Arg("event", string(events.ActionDestroy)),
 	)})
@@ -44,14 +44,13 @@ func (e Images) removeImage(ctx context.Context, host imageHost, name string) er
 		}
 		select {
 		case <-gone:
-		case <-failures: //nolint:errcheck // whatever it was, it is the image that counts
+		case <-failures: //nolint:errcheck // whatever happened, only the image matters
 			return remove()
 		}
 	}
 }
 
-// onlyLingering reports whether an image is in use on a host, but by nothing else than containers of services that are
-// gone.
+// onlyLingering reports whether an image is used on a host only by containers of removed services.
 func (e Images) onlyLingering(ctx context.Context, host imageHost, name string) (bool, error) {
 	users, err := host.docker.ContainerList(ctx, container.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("ancestor", name))})
 	if err != nil || len(users) == 0 {
@@ -61,7 +60,7 @@ func (e Images) onlyLingering(ctx context.Context, host imageHost, name string) 
 	if err != nil {
 		return false, err
 	}
-	there := map[string]bool{"": true} // a container of no service
+	there := map[string]bool{"": true} // a container without a service
 	for _, service := range services {
 		there[service.ID] = true
 	}

@@ -22,7 +22,7 @@ import (
 
 // Surroundings are the hosts for which images are resolved, and what runs there.
 type Surroundings struct {
-	// IDs are those of the hosts' nodes, by the hosts' names.
+	// IDs are the hosts' node IDs by host name.
 	IDs   map[string]string
 	Nodes dockerapi.Nodes
 	// Services are those of the Swarm by name.
@@ -30,11 +30,11 @@ type Surroundings struct {
 
 	// changing are the names of services that are about to be changed.
 	changing map[string]bool
-	// engines are those that can be reached, by node ID.
+	// engines are the reachable Engines by node ID.
 	engines map[string]client.APIClient
 }
 
-// takes reports whether a member may be on a host at present.
+// takes reports whether a member may currently run on a host.
 func (in Surroundings) takes(host string, placement domain.Placement) bool {
 	node := in.Nodes[in.IDs[host]]
 	for key, value := range placement.Labels {
@@ -45,7 +45,7 @@ func (in Surroundings) takes(host string, placement domain.Placement) bool {
 	return in.Nodes.Trouble(host, node.ID) == "" && (len(placement.Hosts) == 0 || slices.Contains(placement.Hosts, host))
 }
 
-// use is an image as some members of a group are to run it in one of the group's runs.
+// use identifies an image that members of a group are to run in one of the group's runs.
 type use struct {
 	group, name string
 	policy      domain.PullPolicy
@@ -59,19 +59,19 @@ func useOf(spec domain.MemberSpec) use {
 // wanted is an image that members run, and the hosts they are on.
 type wanted struct {
 	use
-	// hosts are the nodes' IDs, with the hosts' names.
+	// hosts maps node IDs to host names.
 	hosts map[string]string
-	// mends tells that a member is in that run already, and keeps its image.
+	// mends means that a member is in that run already, and keeps its image.
 	mends bool
 }
 
 // Resolved is what hosts are told to run for the images of members.
 type Resolved map[use]spec.References
 
-// Of returns what hosts are told to run for the image of a member.
+// Of returns what hosts are told to run for a member's image.
 func (r Resolved) Of(member domain.MemberSpec) spec.References { return r[useOf(member)] }
 
-// Resolve sees to the images of members on their hosts, and returns what the hosts are told to run for each.
+// Resolve ensures that hosts have their members' images, and returns what the hosts are told to run for each.
 func (e Images) Resolve(ctx context.Context, specs []domain.MemberSpec, in Surroundings) (Resolved, error) {
 	needed := map[use]*wanted{}
 	in.changing = map[string]bool{}
@@ -113,13 +113,12 @@ func (e Images) Resolve(ctx context.Context, specs []domain.MemberSpec, in Surro
 type peer struct {
 	node string
 	found
-	// sameRun tells that it runs it in the same run of the group.
+	// sameRun means that it does so in the same run of the group.
 	sameRun bool
 }
 
 // peersOf returns the services of a group that run an image by its ID, as their hosts had it under the name, and are
-// not about to be changed. To the controller, which brings no other image, those tell as well that it is about to start
-// again.
+// not about to be changed. For the controller, which brings no other image, those about to start again count too.
 func (e Images) peersOf(w wanted, in Surroundings) []peer {
 	if w.mends {
 		return nil
@@ -204,7 +203,7 @@ func (e Images) resolve(ctx context.Context, w wanted, in Surroundings) (spec.Re
 	})
 }
 
-// present returns a host's image, which it pulls if it lacks it and may.
+// present returns a host's image, and pulls it if the host lacks it and may.
 func (e Images) present(ctx context.Context, reached client.APIClient, w wanted) (HeldImage, error) {
 	held, err := InspectImage(ctx, reached, w.name)
 	if cerrdefs.IsNotFound(err) {
@@ -222,7 +221,7 @@ func (e Images) present(ctx context.Context, reached client.APIClient, w wanted)
 	return held, err
 }
 
-// pull has a host fetch an image from its registry.
+// pull makes a host pull an image from its registry.
 func (e Images) pull(ctx context.Context, reached client.APIClient, name string) error {
 	auth, err := e.Auth(name)
 	if err != nil {
@@ -236,7 +235,7 @@ func (e Images) pull(ctx context.Context, reached client.APIClient, name string)
 	return done(body)
 }
 
-// done reads what an Engine reports of its work to the end, and returns the error among it.
+// done reads an Engine's progress messages to the end, and returns the error in them.
 func done(body io.Reader) error {
 	return messages(body, func(jsonmessage.JSONMessage) {})
 }

@@ -28,14 +28,14 @@ func (p *provision) load(ctx context.Context, hosts []imageHost) error {
 	})
 }
 
-// pull has hosts pull the image.
+// pull makes hosts pull the image.
 func (p *provision) pull(ctx context.Context, name string, hosts []imageHost) error {
 	return p.supply(ctx, hosts, "pulled", func(ctx context.Context, host imageHost) error {
 		return p.engine.pull(ctx, host.docker, name)
 	})
 }
 
-// copy copies the image from a host that has it to others, by way of a file of this machine.
+// copy copies the image from a host that has it to others, through a file on this machine.
 func (p *provision) copy(ctx context.Context, holders map[string]engine.Image, to []imageHost) error {
 	for _, from := range p.hosts {
 		if _, has := holders[from.name]; !has {
@@ -53,7 +53,7 @@ func (p *provision) copy(ctx context.Context, holders map[string]engine.Image, t
 	return fmt.Errorf("image %q was on a host when this was planned, and is on none any more: plan again, which has it built anew", p.spec.Name)
 }
 
-// supply does what brings the image to hosts.
+// supply calls do for the hosts to bring them the image.
 func (p *provision) supply(ctx context.Context, hosts []imageHost, how string, do func(ctx context.Context, host imageHost) error) error {
 	_, err := onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
 		if err := do(ctx, host); err != nil {
@@ -64,7 +64,7 @@ func (p *provision) supply(ctx context.Context, hosts []imageHost, how string, d
 	return err
 }
 
-// saved returns a docker-archive of an image that a host has, and its size. The file is gone once it is closed.
+// saved returns a docker-archive of an image that a host has, and its size. The file disappears when it is closed.
 func saved(ctx context.Context, from imageHost, id string) (archive *os.File, size int64, err error) {
 	content, err := from.docker.ImageSave(ctx, []string{id})
 	if err != nil {
@@ -95,7 +95,7 @@ func (e Images) build(ctx context.Context, host imageHost, spec engine.ImageBuil
 		args[name] = &value
 	}
 	response, err := host.docker.ImageBuild(ctx, content, build.ImageBuildOptions{
-		// Engines that have BuildKit have the first builder as well, which needs no session next to the request.
+		// Engines with BuildKit still have the classic builder, which needs no session beside the request.
 		Version:     build.BuilderV1,
 		Dockerfile:  spec.Dockerfile,
 		Target:      spec.Target,
@@ -117,10 +117,10 @@ func (e Images) build(ctx context.Context, host imageHost, spec engine.ImageBuil
 	return held.Content, err
 }
 
-// buildTail is how many lines of a build that failed are shown.
+// buildTail is how many lines of a failed build are shown.
 const buildTail = 20
 
-// built reads what an Engine reports of a build to the end, and returns the image's ID. An error has the last lines.
+// built reads an Engine's build messages to the end, and returns the image's ID. An error includes the last lines.
 func built(body io.Reader) (id string, err error) {
 	said := &bounded.Tail{Most: bounded.Said}
 	err = messages(body, func(message jsonmessage.JSONMessage) {
@@ -128,7 +128,7 @@ func built(body io.Reader) (id string, err error) {
 		if message.Aux != nil && json.Unmarshal(*message.Aux, &result) == nil && result.ID != "" {
 			id = result.ID
 		}
-		_, _ = io.WriteString(said, message.Stream) // which never fails
+		_, _ = io.WriteString(said, message.Stream) // writing to it never fails
 	})
 	if err == nil && id == "" {
 		err = errors.New("the Engine ended the build without an image")
@@ -139,7 +139,7 @@ func built(body io.Reader) (id string, err error) {
 	return id, nil
 }
 
-// messages reads what an Engine reports of its work on an image to the end, and returns the error among it.
+// messages reads an Engine's progress messages about an image to the end, and returns the error in them.
 func messages(body io.Reader, each func(jsonmessage.JSONMessage)) error {
 	for decoder := bounded.NewDecoder(body, bounded.Message); ; {
 		var message jsonmessage.JSONMessage
@@ -158,7 +158,7 @@ func messages(body io.Reader, each func(jsonmessage.JSONMessage)) error {
 	}
 }
 
-// tail returns the last lines of what a build said, below an error.
+// tail returns the last lines of a build's output, to be shown below an error.
 func tail(said string) string {
 	lines := strings.Split(strings.TrimSpace(said), "\n")
 	if lines[0] == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// FuzzBuilt: whatever an Engine reports of a build, there is an image, or a reason why not, of which no more is kept
-// than its end.
+// FuzzBuilt: whatever an Engine reports of a build, the result is an image, or an error with only the end of the
+// output.
 func FuzzBuilt(f *testing.F) {
 	f.Add(`{"stream":"Step 1/2 : FROM scratch\n"}` + "\r\n" + `{"aux":{"ID":"sha256:0123"}}` + "\r\n" + `{"stream":"Successfully built 0123\n"}`)
 	f.Add(`{"stream":"a\n"}{"errorDetail":{"code":1,"message":"it broke"},"error":"it broke"}`)
@@ -29,8 +29,7 @@ func FuzzBuilt(f *testing.F) {
 	})
 }
 
-// TestSupplyOutside: whatever an Engine reports of its work, it takes memory up to a bound, and says of more that it is
-// more.
+// TestSupplyOutside: memory for an Engine's messages is bounded, and the error says if there are more.
 func TestSupplyOutside(t *testing.T) {
 	if !acctest.Alone(t) {
 		return
@@ -45,7 +44,7 @@ func TestSupplyOutside(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { acctest.RefusesMore(t, read, bounded.Message) })
 	}
-	// Of what goes on for long, the end is kept.
+	// Only the end of a long output is kept.
 	t.Run("a long build", func(t *testing.T) {
 		id, err := built(io.MultiReader(io.LimitReader(acctest.Endless(`{"stream":"`+strings.Repeat("x", 1000)+`"}`+"\r\n"), 64*1015<<8), strings.NewReader(`{"aux":{"ID":"sha256:a"}}`)))
 		if err != nil || id != "sha256:a" {

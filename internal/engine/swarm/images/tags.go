@@ -21,16 +21,16 @@ type Tags struct {
 	ask map[string]func(ctx context.Context) (tagged, error)
 }
 
-// tagged is an image pinned to its registry's digest, or why the digest is unknown.
+// tagged is an image pinned to its registry's digest, or the error why the digest is unknown.
 type tagged struct {
 	pinned string
 	err    error
 }
 
-// NewTags returns a cache of no tags.
+// NewTags returns an empty cache.
 func NewTags() *Tags { return &Tags{ask: map[string]func(ctx context.Context) (tagged, error){}} }
 
-// Pin returns the image pinned to the digest that its registry has, which is asked once a run.
+// Pin returns the image pinned to its registry's digest, which is looked up once per run.
 func (e Images) Pin(ctx context.Context, m dockerapi.Manager, name, auth string) (string, error) {
 	return e.tags.pin(ctx, m, name, auth)
 }
