@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// nodeLook is how often is looked whether nodes have become what was asked for.
+// nodeLook is the interval between polls of a condition.
 const nodeLook = 100 * time.Millisecond
 
-// Until looks again and again until it has seen what it waits for. While managers come and go, what fails may succeed
-// the next time.
+// Until polls until look reports true. While managers come and go, an error may be gone at the next poll.
 func Until(ctx context.Context, what string, look func() (bool, error)) error {
 	ticker := time.NewTicker(nodeLook)
 	defer ticker.Stop()

@@ -21,7 +21,7 @@ import (
 // Manager is the API of a manager of the Swarm.
 type Manager = client.APIClient
 
-// Connection reaches the Engines of a cluster, each at its endpoint, and keeps what it has opened.
+// Connection reaches the Engines of a cluster, each at its endpoint, and keeps the clients that it has opened.
 type Connection struct {
 	cluster string
 	// Settings are those that it was opened with.
@@ -33,13 +33,13 @@ type Connection struct {
 	clients map[string]*client.Client
 	// managing is the client of the manager that answered last.
 	managing *client.Client
-	// all are the addresses of all hosts of the cluster; nil where some are not known.
+	// all are the addresses of all hosts of the cluster; nil if some are not known.
 	all []string
 	// sockets are the socket paths that were found on hosts, by address.
 	sockets map[string]string
 }
 
-// New returns the connection to the Swarm of a cluster, without reaching out to it.
+// New returns the connection to the Swarm of a cluster, without any I/O.
 func New(cluster domain.ClusterRef, settings engine.Settings) (*Connection, error) {
 	endpoints := slices.Compact(append([]string{cluster.Endpoint}, settings.Endpoints...))
 	c := &Connection{cluster: cluster.Name, Settings: settings, endpoints: endpoints, clients: map[string]*client.Client{}, sockets: map[string]string{}}
@@ -52,7 +52,7 @@ func New(cluster domain.ClusterRef, settings engine.Settings) (*Connection, erro
 	return c, nil
 }
 
-// Client returns the client of an endpoint, without reaching out to it; "" is where docker itself would look.
+// Client returns the client of an endpoint, without connecting to it; "" is the one that docker would use.
 func (c *Connection) Client(address string) (*client.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,8 +78,8 @@ func (c *Connection) SocketAt(address string) string {
 	return c.sockets[address]
 }
 
-// Learn makes the addresses of a cluster's hosts known as endpoints: after those known before, those of managers first.
-// Where all hosts have one, docker's own default is none of them. What is wrong with addresses is returned by host.
+// Learn adds the addresses of a cluster's hosts to the endpoints, managers first. If all hosts have one, docker's own
+// default is no longer an endpoint. Errors in addresses are returned by host.
 func (c *Connection) Learn(hosts map[string]domain.Host) map[string]error {
 	invalid := map[string]error{}
 	if len(hosts) == 0 {
@@ -116,8 +116,7 @@ func (c *Connection) Learn(hosts map[string]domain.Host) map[string]error {
 	return invalid
 }
 
-// Manager returns the client of a manager that can be reached: the one that answered last, or another where it does no
-// more.
+// Manager returns the client of a reachable manager: the one that answered last, or another if that no longer does.
 func (c *Connection) Manager(ctx context.Context) (Manager, error) {
 	c.mu.Lock()
 	managing := c.managing
@@ -142,13 +141,13 @@ func (c *Connection) Manager(ctx context.Context) (Manager, error) {
 	return found, err
 }
 
-// patience is how long a manager is waited for that is asked for what it knows.
+// patience is how long a manager may take to answer a read.
 const patience = 20 * time.Second
 
-// ErrSilent is returned where an Engine takes a question, and does not answer it.
+// ErrSilent is returned if an Engine accepts a request and does not answer it.
 var ErrSilent = fmt.Errorf("it has not answered for %s", patience)
 
-// Patiently asks a question that an Engine has to answer within its time.
+// Patiently bounds a request to an Engine by patience.
 func Patiently(ctx context.Context, ask func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -160,17 +159,17 @@ func Patiently(ctx context.Context, ask func(context.Context) error) error {
 }
 
 const (
-	// electionPatience is how long managers are asked anew that are choosing a leader. A round of their elections takes
-	// 10 to 20 s, and ends without one where two stand at once, or one that knows less than the others.
+	// electionPatience is how long requests are repeated while managers elect a leader. A round of their elections
+	// takes 10 to 20 s, and fails if two managers stand at once, or one with an older log.
 	electionPatience = time.Minute
-	// electionRetry is how long they are left alone between.
+	// electionRetry is the pause between those requests.
 	electionRetry = time.Second
-	// pingPatience is how long an Engine may take to say that it is there.
+	// pingPatience bounds a ping of an Engine.
 	pingPatience = 2 * time.Second
 )
 
-// Ask asks the managers until one answers, and waits for them while they choose a leader. What is written by it has to
-// bear being written twice: a manager that is lost may have carried it out.
+// Ask asks the managers in turn until one answers, and waits while they elect a leader. Writes have to be repeatable: a
+// manager that is lost may have carried one out.
 func (c *Connection) Ask(ctx context.Context, read func(m Manager) error) error {
 	over := time.Now().Add(electionPatience)
 	for {
@@ -186,7 +185,7 @@ func (c *Connection) Ask(ctx context.Context, read func(m Manager) error) error 
 	}
 }
 
-// askEach asks the manager that answered last, else the others in order, until one answers.
+// askEach asks the manager that answered last, then the others in order, until one answers.
 func (c *Connection) askEach(ctx context.Context, read func(m Manager) error) error {
 	var failures []error
 	for _, endpoint := range c.order() {
@@ -217,11 +216,11 @@ func (c *Connection) askEach(ctx context.Context, read func(m Manager) error) er
 	return failed
 }
 
-// errLeaderless is returned where the managers are choosing a leader, or too few are left for one.
+// errLeaderless is returned while the managers elect a leader, or too few are left for that.
 var errLeaderless = errors.New("the managers of the Swarm have no leader")
 
-// electing reports whether an Engine that does not answer a question may be waiting for a leader: there are other
-// managers, and it is well.
+// electing reports whether an Engine that does not answer a request may be waiting for a leader: it answers a ping, and
+// there are other managers.
 func (c *Connection) electing(ctx context.Context, asked Manager) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
@@ -229,8 +228,8 @@ func (c *Connection) electing(ctx context.Context, asked Manager) bool {
 	return err == nil && len(c.order()) > 1
 }
 
-// dissolved reports whether the Engines of all hosts of the cluster answer, and none is part of a Swarm. Where some are
-// not known, the Swarm may go on without the one that was asked: nothing is definite then.
+// dissolved reports whether the Engines of all hosts of the cluster answer, and none is part of a Swarm. If some are
+// not known, the Swarm may still exist without the one that was asked, so nothing is definite.
 func (c *Connection) dissolved(ctx context.Context) bool {
 	c.mu.Lock()
 	all := c.all
@@ -273,8 +272,8 @@ func (c *Connection) managed(endpoint string) int {
 	return 0
 }
 
-// Explain says what an Engine's answer means, and whether another Engine may know better: this one can't be reached, or
-// is no manager.
+// Explain adds the meaning of an Engine's error, and reports whether to ask another Engine: this one can't be reached,
+// or is no manager.
 func Explain(endpoint string, err error) (elsewhere bool, explained error) {
 	switch {
 	case leaderless(err):
@@ -289,10 +288,10 @@ func Explain(endpoint string, err error) (elsewhere bool, explained error) {
 	return false, fmt.Errorf("the Docker Engine at %s: %w", endpoint, err)
 }
 
-// ErrNoManager is returned where an Engine does not manage a Swarm, or manages one that has no leader.
+// ErrNoManager is returned by an Engine that does not manage a Swarm, or manages one without a leader.
 var ErrNoManager = fmt.Errorf("%w: it does not manage a Swarm; give the endpoint of a manager, or declare the cluster's hosts with their addresses to have them form one", engine.ErrNotFormed)
 
-// endpointName names an endpoint in an error.
+// endpointName returns an endpoint's name for errors.
 func endpointName(endpoint string, c *client.Client) string {
 	if endpoint == "" {
 		return c.DaemonHost()

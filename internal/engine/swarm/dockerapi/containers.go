@@ -10,12 +10,12 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// ClearEnded removes those of a host's containers that have ended, and returns how many it found.
+// ClearEnded removes the ended containers among those that some selects on a host, and returns how many it found.
 func ClearEnded(ctx context.Context, host client.APIClient, some filters.Args) (found int, err error) {
 	left, err := host.ContainerList(ctx, container.ListOptions{All: true, Filters: some})
 	left = slices.DeleteFunc(left, func(c container.Summary) bool { return c.State == container.StateRunning })
 	_ = InParallel(ctx, left, func(ctx context.Context, c container.Summary) error {
-		_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be about to
+		_ = host.ContainerRemove(ctx, c.ID, container.RemoveOptions{RemoveVolumes: true}) // the Swarm may be removing it too
 		return nil
 	})
 	return len(left), err

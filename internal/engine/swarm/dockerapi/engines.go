@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Engines returns the Engines that can be reached, by the ID of their nodes: that of the manager, and those of the
-// hosts with addresses in the cluster's document, which the controller has no way to.
+// Engines returns the reachable Engines by node ID: that of the manager, and those of hosts with an address in the
+// cluster's document, which the controller can't reach.
 func (c *Connection) Engines(ctx context.Context, documents engine.Store, m Manager) (map[string]client.APIClient, error) {
 	engines := map[string]client.APIClient{}
 	document, err := engine.Cluster(ctx, documents)

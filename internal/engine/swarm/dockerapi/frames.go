@@ -11,12 +11,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// frameHeader is the length of what precedes a frame: the stream that it is of, three zeros, and the length of its
-// text.
+// frameHeader is the length of a frame's header: the stream's number, three zeros, and the length of the text.
 const frameHeader = 8
 
-// Demultiplex copies what a container wrote to its standard output and standard error from the frames that an Engine
-// sends. Unlike [stdcopy.StdCopy], it takes no memory for a frame, whatever length it claims to have.
+// Demultiplex copies a container's standard output and standard error from the frames that an Engine sends. Unlike
+// [stdcopy.StdCopy], it never buffers a whole frame, whatever length that claims to have.
 func Demultiplex(out, complaint io.Writer, frames io.Reader) error {
 	var header [frameHeader]byte
 	for {

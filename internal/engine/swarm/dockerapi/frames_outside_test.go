@@ -13,13 +13,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// readLog is what comes of reading a member's log in these frames.
+// readLog reads a member's log from these frames.
 func readLog(frames io.Reader, options engine.LogOptions) error {
 	lines := options.Lines()
 	return dockerapi.Demultiplex(lines, lines, frames)
 }
 
-// TestLogOutside: whatever a member writes, its log takes memory up to a bound, and says of more that it is more.
+// TestLogOutside: memory for a member's log is bounded, and the error says if there is more.
 func TestLogOutside(t *testing.T) {
 	if !acctest.Alone(t) {
 		return
@@ -38,7 +38,7 @@ func TestLogOutside(t *testing.T) {
 			acctest.RefusesMore(t, func(*testing.T) error { return readLog(source.frames, source.options) }, source.most)
 		})
 	}
-	// Of what goes on for long, the end is kept.
+	// Only the end of a long log is kept.
 	t.Run("the end of a log", func(t *testing.T) {
 		if err := readLog(swarmtest.Frames(stdcopy.Stdout), engine.LogOptions{Tail: 100}); err != nil {
 			t.Error(err)

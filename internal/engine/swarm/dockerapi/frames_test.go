@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Frames that an Engine has written are read as they were written.
+// TestDemultiplex: frames written by an Engine are read as written.
 func TestDemultiplex(t *testing.T) {
 	var written strings.Builder
 	for i, text := range []string{"one\n", "", "two\n", strings.Repeat("x", 100_000) + "\n"} {
@@ -42,8 +42,7 @@ func TestDemultiplex(t *testing.T) {
 	}
 }
 
-// FuzzDemultiplex: what is read of frames is what Docker's own reader makes of them, but for what it overlooks: streams
-// that break off.
+// FuzzDemultiplex: frames are read as by Docker's own reader, except for truncated streams, which that overlooks.
 func FuzzDemultiplex(f *testing.F) {
 	f.Add([]byte("\x01\x00\x00\x00\x00\x00\x00\x02a\n\x02\x00\x00\x00\x00\x00\x00\x01b"))
 	f.Add([]byte("\x01\x00\x00\x00\xff\xff\xff\xffa\n"))

@@ -10,9 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// listNetworks lists the networks that a manager knows. One that can't ask the Swarm's leader lists those that are in
-// use on its own node, and no error: so that the network of the cluster is missing counts only once the leader was
-// reached.
+// listNetworks lists the networks that a manager knows. A manager that can't reach the Swarm's leader lists those in
+// use on its own node, without an error: so a missing network of the cluster counts only if the leader was reached.
 func listNetworks(ctx context.Context, m Manager, cluster string) ([]network.Summary, error) {
 	found, err := m.NetworkList(ctx, network.ListOptions{})
 	if _, exists := OwnNetwork(found, cluster); exists || err != nil {
@@ -38,7 +37,7 @@ func OwnNetwork(networks []network.Summary, cluster string) (network.Summary, bo
 // IsSwarmNetwork reports whether a network is the Swarm's of that name, not one of a host alone.
 func IsSwarmNetwork(n network.Summary, name string) bool { return n.Name == name && n.Scope == "swarm" }
 
-// ReadNetwork returns what a live network is like.
+// ReadNetwork returns the settings of a live network.
 func ReadNetwork(n network.Summary) domain.Network {
 	_, encrypted := n.Options[EncryptedOption]
 	is := domain.Network{Encrypted: encrypted, Attachable: n.Attachable}
@@ -48,5 +47,5 @@ func ReadNetwork(n network.Summary) domain.Network {
 	return is
 }
 
-// EncryptedOption is the driver's option for a network that is encrypted.
+// EncryptedOption is the driver option of encrypted networks.
 const EncryptedOption = "encrypted"

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// Nodes is what there is to know of the nodes of the Swarm, by ID.
+// Nodes are the nodes of the Swarm by ID.
 type Nodes map[string]swarm.Node
 
 // NewNodes returns nodes by ID.
@@ -23,7 +23,7 @@ func NewNodes(nodes []swarm.Node) Nodes {
 	return view
 }
 
-// Host returns the name of a node's host, "" for none.
+// Host returns the name of a node's host, "" for an unknown node.
 func (v Nodes) Host(id string) string {
 	node, found := v[id]
 	if !found {
@@ -32,20 +32,20 @@ func (v Nodes) Host(id string) string {
 	return HostName(node)
 }
 
-// Platform is that of a node, such as linux/x86_64.
+// Platform returns a node's platform, such as linux/x86_64.
 func (v Nodes) Platform(id string) string {
 	platform := v[id].Description.Platform
 	return platform.OS + "/" + platform.Architecture
 }
 
-// Awaited reports whether a node is to be heard of: one that is down is not, and one of which a new leader has not
-// heard yet is. A task without a node has none to wait for.
+// Awaited reports whether news of a node can be expected: not if it is down, but if a new leader has not heard from it
+// yet. A task without a node counts too.
 func (v Nodes) Awaited(id string) bool {
 	node, found := v[id]
 	return id == "" || found && node.Status.State != swarm.NodeStateDown
 }
 
-// Trouble says in words why the node of a host is not as it should be, or "".
+// Trouble describes what is wrong with the node of a host, or returns "".
 func (v Nodes) Trouble(host, id string) string {
 	node, found := v[id]
 	switch {
@@ -69,7 +69,7 @@ func (v Nodes) Meets(id string, service swarm.ServiceSpec) bool {
 // HostName is the name of a node's host.
 func HostName(node swarm.Node) string { return strings.ToLower(node.Description.Hostname) }
 
-// IsManager reports whether a node is to be a manager.
+// IsManager reports whether a node is specified as a manager.
 func IsManager(node swarm.Node) bool { return node.Spec.Role == swarm.NodeRoleManager }
 
 // IsReachable reports whether a node is a manager that the others reach.
@@ -77,7 +77,7 @@ func IsReachable(node swarm.Node) bool {
 	return node.ManagerStatus != nil && node.ManagerStatus.Reachability == swarm.ReachabilityReachable
 }
 
-// NodeOf returns the node of a host by the ID that it had, or by its name.
+// NodeOf returns the node of a host by its stored ID, or by its name.
 func NodeOf(nodes []swarm.Node, host, id string) (swarm.Node, bool) {
 	i := slices.IndexFunc(nodes, func(node swarm.Node) bool { return id != "" && node.ID == id })
 	if i >= 0 {
@@ -89,8 +89,8 @@ func NodeOf(nodes []swarm.Node, host, id string) (swarm.Node, bool) {
 	return swarm.Node{}, false
 }
 
-// Named returns the nodes of a host's name: those that are ready where there are any, as what is left of a node that
-// has left and joined again has its name, too.
+// Named returns the nodes with a host's name, only the ready ones if there are any: a node that has left and joined
+// again leaves one with the same name behind.
 func Named(nodes []swarm.Node, host string) []swarm.Node {
 	var named, ready []swarm.Node
 	for _, node := range nodes {
@@ -108,7 +108,7 @@ func Named(nodes []swarm.Node, host string) []swarm.Node {
 	return named
 }
 
-// NodesOf returns the IDs of the nodes that a cluster's hosts are, as far as they are part of the Swarm.
+// NodesOf returns the node IDs of a cluster's hosts by host name, as far as they are part of the Swarm.
 func NodesOf(cluster domain.Cluster, nodes []swarm.Node) map[string]string {
 	ids := map[string]string{}
 	for name, host := range cluster.Hosts {

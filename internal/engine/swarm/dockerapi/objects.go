@@ -19,8 +19,7 @@ func (c *Connection) ConfigsWith(by ...filters.KeyValuePair) List[swarm.Config] 
 	})
 }
 
-// PlannedConfigs lists the config objects that plans read: items, and what members find as files. Filters may leave out
-// some.
+// PlannedConfigs lists the config objects that plans read: items, and members' files. Filters may exclude some.
 func (c *Connection) PlannedConfigs(by ...filters.KeyValuePair) List[swarm.Config] {
 	for _, prefix := range spec.PlannedPrefixes() {
 		by = append(by, filters.Arg("name", prefix))
@@ -31,21 +30,21 @@ func (c *Connection) PlannedConfigs(by ...filters.KeyValuePair) List[swarm.Confi
 // Labelled selects objects with a label.
 func Labelled(label, value string) filters.KeyValuePair { return filters.Arg("label", label+"="+value) }
 
-// ConfigNamed returns the config object of a name as it is now, whoever's it is, or nil.
+// ConfigNamed returns the current config object with this name, whoever owns it, or nil.
 func (c *Connection) ConfigNamed(ctx context.Context, name string) (*swarm.Config, error) {
-	configs, err := c.ConfigsWith(filters.Arg("name", name))(ctx) // those whose names begin so
+	configs, err := c.ConfigsWith(filters.Arg("name", name))(ctx) // lists all with this prefix
 	if err != nil {
 		return nil, err
 	}
 	for _, config := range configs {
-		if strings.EqualFold(config.Spec.Name, name) { // the Swarm takes them for the same
+		if strings.EqualFold(config.Spec.Name, name) { // the Swarm's names are case-insensitive
 			return &config, nil
 		}
 	}
 	return nil, nil
 }
 
-// RemoveConfig removes a config object. One that is gone is fine.
+// RemoveConfig removes a config object. It is not an error if that is already gone.
 func (c *Connection) RemoveConfig(ctx context.Context, id string) error {
 	m, err := c.Manager(ctx)
 	if err != nil {
@@ -57,7 +56,7 @@ func (c *Connection) RemoveConfig(ctx context.Context, id string) error {
 	return nil
 }
 
-// Foreign returns the error for a name that something has which is not Trainyard's.
+// Foreign returns the error for a name that belongs to something that is not Trainyard's.
 func Foreign(name string) error {
 	return fmt.Errorf("the Swarm has a config object %q that is not Trainyard's, or has lost its labels; it is left alone: remove it (docker config rm %s), "+
 		"or choose another name for the cluster or the group", name, name)

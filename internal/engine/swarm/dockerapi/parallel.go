@@ -6,10 +6,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallel bounds the requests that are under way at a time.
+// parallel bounds the number of concurrent requests.
 const parallel = 16
 
-// InParallel does something with each of the items. The first error ends what has not begun.
+// InParallel calls do for each item. After the first error, no further ones are started.
 func InParallel[T any](ctx context.Context, items []T, do func(ctx context.Context, item T) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)

@@ -17,22 +17,22 @@ import (
 // List reads all objects of a kind: one request, whatever their number.
 type List[T any] = func(ctx context.Context) ([]T, error)
 
-// Reads are the lists from which the engine tells everything. A plan takes each of them at most once, see
+// Reads are the lists from which the engine derives everything. A plan reads each of them at most once, see
 // [Reads.Remembered].
 type Reads struct {
 	Nodes List[swarm.Node]
-	// Configs are those of all clusters that plans read.
+	// Configs are those that plans read, of all clusters.
 	Configs  List[swarm.Config]
 	Services List[swarm.Service]
 	Tasks    List[swarm.Task]
 	// Residents returns the tasks of the cluster's controller and agents.
 	Residents List[swarm.Task]
 	Networks  List[network.Summary]
-	// Seals tells which of the listed services somebody else changed.
+	// Seals returns which of the listed services somebody else changed.
 	Seals func(services []swarm.Service) map[string]spec.Sealed
 }
 
-// Live asks a manager each time.
+// Live returns reads that ask a manager each time.
 func Live(c *Connection) Reads {
 	return Reads{
 		Nodes: ask(c, func(ctx context.Context, m Manager) ([]swarm.Node, error) {
@@ -78,8 +78,8 @@ func ask[T any](c *Connection, read func(context.Context, Manager) ([]T, error))
 	}
 }
 
-// Remembered returns reads of a cluster that are taken once each. What failed is read again. Once there turn out to be
-// groups, the list that grows with their members is on its way before it is asked for, and looked through.
+// Remembered returns a cluster's reads with each list read at most once; failed reads are repeated. As soon as it turns
+// out that there are groups, it reads and checks the list of services, which grows with their members, in advance.
 func (r Reads) Remembered(cluster string) Reads {
 	services := engine.Once(r.Services)
 	var once sync.Once
@@ -95,7 +95,7 @@ func (r Reads) Remembered(cluster string) Reads {
 		}) {
 			ctx := context.WithoutCancel(ctx)
 			go func() {
-				if found, err := services(ctx); err == nil { // or else whoever needs it gets the error
+				if found, err := services(ctx); err == nil { // otherwise whoever needs it gets the error
 					seals(found)
 				}
 			}()

@@ -14,7 +14,7 @@ import (
 // EngineName is the engine's name in a configuration.
 const EngineName = "swarm"
 
-// Swarm is the Swarm that a cluster is in, as it is reached and read: what each part of the engine works on.
+// Swarm is a cluster's Swarm, with the connection to it and the reads of it: the base of each part of the engine.
 type Swarm struct {
 	// Cluster is the cluster's name.
 	Cluster    string
@@ -24,18 +24,18 @@ type Swarm struct {
 	Items engine.Store
 }
 
-// Live returns the Swarm with its lists as they are now.
+// Live returns the Swarm without cached reads.
 func (s Swarm) Live() Swarm {
 	s.Reads = Live(s.Connection)
 	return s
 }
 
-// Engines returns the Engines that can be reached, see [Connection.Engines].
+// Engines returns the reachable Engines, see [Connection.Engines].
 func (s Swarm) Engines(ctx context.Context, m Manager) (map[string]client.APIClient, error) {
 	return s.Connection.Engines(ctx, s.Items, m)
 }
 
-// ReadyEngines returns the reachable Engines of the nodes that are ready, by the names of their hosts.
+// ReadyEngines returns the reachable Engines of the ready nodes, by host name.
 func (s Swarm) ReadyEngines(ctx context.Context) (map[string]client.APIClient, error) {
 	m, err := s.Connection.Manager(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s Swarm) Secrets(ctx context.Context) (found []swarm.Secret, err error) {
 	return found, err
 }
 
-// Services returns the services of the Swarm by name, always read anew.
+// Services returns the services of the Swarm by name, never from earlier reads.
 func (s Swarm) Services(ctx context.Context) (map[string]swarm.Service, error) {
 	list, err := s.Live().Reads.Services(ctx)
 	if err != nil {
@@ -89,11 +89,11 @@ func (s Swarm) Services(ctx context.Context) (map[string]swarm.Service, error) {
 	return byName, nil
 }
 
-// UpdateAttempts bounds the updates of one service that come to nothing because somebody else changed it meanwhile.
+// UpdateAttempts bounds the attempts to update a service that others change at the same time.
 const UpdateAttempts = 10
 
-// UpdateService changes a service from what it is to what next makes of it, if that is a change. Where somebody else
-// changed it meanwhile, next is asked again about what it has become.
+// UpdateService changes a service to what next returns, if that is a change. If somebody else changes it meanwhile,
+// next is called again with the new version.
 func (s Swarm) UpdateService(ctx context.Context, m Manager, live swarm.Service, name, auth string, next func(live swarm.Service) (swarm.ServiceSpec, bool)) error {
 	for range UpdateAttempts {
 		if live.ID == "" {
@@ -125,7 +125,7 @@ func (s Swarm) UpdateService(ctx context.Context, m Manager, live swarm.Service,
 	return fmt.Errorf("service %q could not be changed: others changed it %d times in a row", name, UpdateAttempts)
 }
 
-// RemoveObject removes something of the Swarm. What is gone is fine.
+// RemoveObject removes an object of the Swarm. It is not an error if that is already gone.
 func (s Swarm) RemoveObject(ctx context.Context, what string, remove func(m Manager) error) error {
 	if err := s.Connection.Ask(ctx, remove); err != nil && !cerrdefs.IsNotFound(err) {
 		return fmt.Errorf("%s can't be removed: %w", what, err)

@@ -19,8 +19,8 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
-// TestUpdateOfWhatOthersChange: a service that somebody else changes between our reading and our writing is changed on
-// its fresh version, and what they changed stays.
+// TestUpdateOfWhatOthersChange: if somebody else changes a service between read and write, the update is repeated on
+// the new version, and keeps their change.
 func TestUpdateOfWhatOthersChange(t *testing.T) {
 	t.Parallel()
 	c, _ := swarmtest.Connect(t, testbed.Shared(t, swarmtest.One), "contended")

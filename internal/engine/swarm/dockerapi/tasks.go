@@ -15,7 +15,7 @@ func Ended(task swarm.Task) bool {
 	return false
 }
 
-// TasksByService returns tasks by the IDs of their services, each service's oldest first.
+// TasksByService returns tasks by service ID, each service's oldest first.
 func TasksByService(tasks []swarm.Task) map[string][]swarm.Task {
 	of := map[string][]swarm.Task{}
 	for _, task := range tasks {
