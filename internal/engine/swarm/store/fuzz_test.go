@@ -15,8 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// FuzzSlot shows that an object is known again by its labels as the revision that it is, and by its name as of its
-// kind.
+// FuzzSlot: an object's labels identify its revision, and its name the properties of its kind.
 func FuzzSlot(f *testing.F) {
 	kinds := append([]domain.Kind{domain.ClusterKind, domain.GPUPoolKind}, storetest.Kinds...)
 	for i := range kinds {
@@ -44,8 +43,8 @@ func FuzzSlot(f *testing.F) {
 	})
 }
 
-// FuzzDecode shows that whatever an object holds is a document, which is the same once it was written again, or an
-// error that names the object.
+// FuzzDecode: whatever an object holds is either a document that is the same after being written again, or an error
+// that names the object.
 func FuzzDecode(f *testing.F) {
 	for _, data := range []string{
 		"", "null", "[]", `{"version":1}`, `{"version":1,"spec":{"name":"job","roles":{"w":{"replicas":-1}}},"counts":{"w":-1},"absent":{"w":[]}}`,

@@ -16,13 +16,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// MaxItem is how large an item may be, in bytes, a little below what the Swarm takes.
+// MaxItem is the maximum size of an item in bytes, a little below the Swarm's limit.
 const MaxItem = 1_000_000
 
-// Items keeps a cluster's items as config objects of the Swarm, one a revision.
+// Items keeps a cluster's items as config objects of the Swarm, one per revision.
 type Items struct{ in dockerapi.Swarm }
 
-// NewItems returns the items of a cluster. Those that plans read may be remembered by the Swarm's reads.
+// NewItems returns the items of a cluster. Those that plans read may come from the Swarm's cached reads.
 func NewItems(in dockerapi.Swarm) Items { return Items{in} }
 
 // Get returns an item.
@@ -76,7 +76,7 @@ func (s Items) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	return item, nil
 }
 
-// Delete removes an item. With the cluster's, locks go, too: whoever holds one learns of it by its release.
+// Delete removes an item. With the cluster's, locks are removed too: a holder notices when it releases its lock.
 func (s Items) Delete(ctx context.Context, key engine.Key) error {
 	own := s.slot(key)
 	isOwn := func(found slot) bool { return found == own }
@@ -88,15 +88,15 @@ func (s Items) Delete(ctx context.Context, key engine.Key) error {
 	}
 	all := s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster))
 	dependent := func(found slot) bool { return !isOwn(found) && (found.isItem() || found.kind == kindLock) }
-	// The cluster's own item goes last, so that whoever dies before finds the cluster again. What is written until then
-	// goes with it.
+	// The cluster's own item is removed last, so that the cluster is still found after a crash. What is written until
+	// then is removed with it.
 	if err := s.removeObjects(ctx, all, dependent); err != nil {
 		return err
 	}
 	return s.removeObjects(ctx, all, func(found slot) bool { return isOwn(found) || dependent(found) })
 }
 
-// latest returns the revision of an item that counts, among config objects.
+// latest returns an item's current revision among config objects.
 func (s Items) latest(key engine.Key, configs []swarm.Config) (engine.Item, error) {
 	last, err := s.slot(key).latest(configs)
 	if err != nil {
@@ -105,13 +105,13 @@ func (s Items) latest(key engine.Key, configs []swarm.Config) (engine.Item, erro
 	return engine.Item{Key: key, Revision: last.number, Data: last.config.Spec.Data, Where: whereOf(last.config.Spec.Name)}, nil
 }
 
-// revisionsOf lists the revisions of an item, and perhaps some more objects.
+// revisionsOf lists the revisions of an item, and perhaps other objects.
 func (s Items) revisionsOf(key engine.Key) dockerapi.List[swarm.Config] {
 	return s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster), dockerapi.Labelled(spec.LabelKind, key.Kind.Name), dockerapi.Labelled(spec.LabelName, key.Name))
 }
 
-// beside lists the revisions of an item and the cluster's own item, and perhaps some more objects. Those that plans
-// read are small enough to be listed all at once.
+// beside lists the revisions of an item and the cluster's own item, and perhaps other objects. Items that plans read
+// are small enough to be listed all at once.
 func (s Items) beside(key engine.Key) dockerapi.List[swarm.Config] {
 	if key.Kind.Planned {
 		return s.objects
@@ -126,12 +126,12 @@ func (s Items) beside(key engine.Key) dockerapi.List[swarm.Config] {
 	}
 }
 
-// objects returns the config objects of the cluster that plans read, as they are now.
+// objects returns the cluster's config objects that plans read, as they are now.
 func (s Items) objects(ctx context.Context) ([]swarm.Config, error) {
 	return s.in.Connection.PlannedConfigs(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster))(ctx)
 }
 
-// clusterObjects returns the config objects that are the cluster's own item, as they are now.
+// clusterObjects returns the config objects of the cluster's own item, as they are now.
 func (s Items) clusterObjects(ctx context.Context) ([]swarm.Config, error) {
 	return s.in.Connection.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, s.in.Cluster), dockerapi.Labelled(spec.LabelKind, domain.ClusterKind.Name))(ctx)
 }

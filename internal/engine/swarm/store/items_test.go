@@ -21,11 +21,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// kept are items that no plan reads.
+// kept is a kind of items that no plan reads.
 var kept = domain.Kind{Name: "kept", Noun: "kept thing"}
 
 // jobs are the keys of an item that is listed with all others of its cluster, and of one that is listed by itself,
-// beside the cluster's: each with the number of the list that is the first after a write.
+// beside the cluster's: each with the number of the first list after a write.
 var jobs = map[engine.Key]int{{Kind: domain.GroupKind, Name: "job"}: 2, {Kind: kept, Name: "job"}: 3}
 
 // onJobs runs a test for each of the jobs.
@@ -48,13 +48,12 @@ func puts(t *testing.T, e storage, key engine.Key, writes int) engine.Item {
 	return item
 }
 
-// objectOf names the object of a revision of an item as [wantObjects] does.
+// objectOf names the object of an item's revision as [wantObjects] does.
 func objectOf(key engine.Key, revision int) string {
 	return fmt.Sprint(key.Kind.Name, " ", key.Name, " ", revision)
 }
 
-// TestOneObject: an item is one object, however long its name is and however often it was written, also by several at
-// once.
+// TestOneObject: an item is one object, however long its name and however often it was written, even concurrently.
 func TestOneObject(t *testing.T) {
 	long := strings.Repeat("g", domain.MaxNameLength)
 	e, _ := stored(t, strings.Repeat("c", domain.MaxNameLength))
@@ -82,8 +81,8 @@ func TestOneObject(t *testing.T) {
 	}
 }
 
-// TestItemsApart: no list of what a plan reads carries other items along, nor does a list of these another cluster's,
-// and a write of one lists no other.
+// TestItemsApart: the list that plans read contains no other items, another item's list contains none of another
+// cluster, and writing one lists no others.
 func TestItemsApart(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "kept")
@@ -127,10 +126,10 @@ func TestItemsApart(t *testing.T) {
 // TestWritesInBetween has another run write or delete at each moment of a write.
 func TestWritesInBetween(t *testing.T) {
 	for name, test := range map[string]struct {
-		after bool // the object was created, and not before
+		after bool // after the object was created, not before
 		other func(t *testing.T, e storage, item engine.Item)
 		want  error
-		// left is the revision of the item, and whether there is a cluster.
+		// left is the revision of the item afterwards, and whether there is a cluster.
 		left    int
 		cluster bool
 	}{
@@ -193,7 +192,7 @@ func TestWritesInBetween(t *testing.T) {
 	}
 }
 
-// TestStaleWritesNothing: what is based on another revision than the stored one is refused before anything is written,
+// TestStaleWritesNothing: a write based on another revision than the stored one is refused before anything is written,
 // even by a writer that would die next.
 func TestStaleWritesNothing(t *testing.T) {
 	e, proxy := stored(t, "stale")
@@ -215,7 +214,7 @@ func TestStaleWritesNothing(t *testing.T) {
 	})
 }
 
-// TestItemOfDeletedCluster: an item that is new does not outlive its cluster, whenever that is deleted.
+// TestItemOfDeletedCluster: a new item does not outlive its cluster, whenever that is deleted.
 func TestItemOfDeletedCluster(t *testing.T) {
 	onJobs(t, func(t *testing.T, job engine.Key) {
 		type moment struct {
@@ -242,7 +241,7 @@ func TestItemOfDeletedCluster(t *testing.T) {
 				e.wantObjects(t)
 			})
 		}
-		// One that is written once the others are gone, while the cluster is still there.
+		// Written after the others were removed, while the cluster is still there.
 		e, proxy := stored(t, "late")
 		other := storageOf(t, "late")
 		proxy.Reset()
@@ -252,12 +251,12 @@ func TestItemOfDeletedCluster(t *testing.T) {
 	})
 }
 
-// TestDeletionMeetsWrites: what is written while an item is deleted is deleted, too.
+// TestDeletionMeetsWrites: what is written while an item is deleted is deleted too.
 func TestDeletionMeetsWrites(t *testing.T) {
 	onJobs(t, func(t *testing.T, job engine.Key) {
 		for name, c := range map[string]struct {
 			deleted engine.Key
-			// again is the number of the list by which it is looked whether anything is left.
+			// again is the number of the list that checks whether anything is left.
 			again int
 		}{
 			"item":    {job, 2},
@@ -279,8 +278,8 @@ func TestDeletionMeetsWrites(t *testing.T) {
 	})
 }
 
-// TestLeftBehind has a writer, or whoever deletes, lose its manager at each of its calls, where one that died before
-// did not clear up: what is read then is no older than before, and the next write clears up.
+// TestLeftBehind has a writer or deleter lose its manager at each of its calls, after an earlier one died without
+// cleaning up: what is read afterwards is no older than before, and the next write cleans up.
 func TestLeftBehind(t *testing.T) {
 	t.Parallel()
 	onJobs(t, func(t *testing.T, job engine.Key) {
@@ -312,7 +311,7 @@ func TestLeftBehind(t *testing.T) {
 				e.wantObjects(t, "cluster 1", objectOf(job, next.Revision))
 				must(t, e.Delete(t.Context(), job))
 			}
-			// A change that is made takes a look, itself, and another look.
+			// A change takes a list, the write itself, and another list.
 			if least := 2 * 3; deaths < least && (change.Delete || based == 2) {
 				t.Errorf("%s died at %d moments, which are not all it takes", what, deaths)
 			}
@@ -358,7 +357,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestForeignName: somebody's config object of our name is no conflict, which would go away, and is left alone.
+// TestForeignName: somebody else's config object under one of our names is left alone. It is not a conflict, which
+// would be temporary.
 func TestForeignName(t *testing.T) {
 	e, _ := stored(t, "foreign")
 	onJobs(t, func(t *testing.T, job engine.Key) {
@@ -375,7 +375,7 @@ func TestForeignName(t *testing.T) {
 	})
 }
 
-// TestFailedReads: a manager that fails is no deletion.
+// TestFailedReads: a manager's failure is not read as a deletion.
 func TestFailedReads(t *testing.T) {
 	e, proxy := stored(t, "failing")
 	want := []string{"cluster 1"}

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
-// storage is what is kept of a cluster: its items and its locks.
+// storage is what is stored of a cluster: its items and its locks.
 type storage struct {
 	Items
 	Locks
@@ -27,21 +27,21 @@ type storage struct {
 
 func keep(in dockerapi.Swarm) engine.Store { return NewItems(in) }
 
-// storageOf returns what is kept of a cluster, see [swarmtest.Storage].
+// storageOf returns the storage of a cluster, see [swarmtest.Storage].
 func storageOf(t *testing.T, cluster string) storage {
 	t.Helper()
 	in, _ := swarmtest.Storage(t, cluster, keep)
 	return storage{NewItems(in), NewLocks(NewItems(in), NewLeases()), in}
 }
 
-// stored is storageOf where the cluster's document is written.
+// stored is storageOf with the cluster's document stored.
 func stored(t *testing.T, cluster string) (storage, *testbed.Proxy) {
 	t.Helper()
 	in, proxy := swarmtest.Stored(t, cluster, keep)
 	return storage{NewItems(in), NewLocks(NewItems(in), NewLeases()), in}, proxy
 }
 
-// deleteItems deletes all that is kept of a cluster.
+// deleteItems deletes everything stored of a cluster.
 func deleteItems(ctx context.Context, s engine.Store) error {
 	return engine.Delete[domain.ClusterDocument](ctx, s, "")
 }

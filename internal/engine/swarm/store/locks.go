@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// labelLease is the lease of a lock: labels are what can be changed of a config object.
+	// labelLease holds the lease of a lock: only a config object's labels can be changed.
 	labelLease = spec.LabelPrefix + "lease"
-	// leaseDuration is for how long a lock is held after it was last renewed, and renewals is how often it is renewed
-	// within that.
+	// leaseDuration is how long a lock is held after its last renewal, and renewals is how often it is renewed within
+	// that time.
 	leaseDuration = 30 * time.Second
-	// removalRetry is when a lock is released again for which no manager answered.
+	// removalRetry is the pause before a release is repeated for which no manager answered.
 	removalRetry = 500 * time.Millisecond
 	renewals     = 3
 )
 
-// errNotRenewed is the cause of the end of what somebody does who holds a lock, and could not renew it for so long that
-// it may be another's.
+// errNotRenewed is the cause with which a holder's context ends if the lock could not be renewed for so long that
+// somebody else may have it.
 var errNotRenewed = errors.New("no manager of the Swarm renewed it in time")
 
-// Leases are what an engine knows about locks from one call to the next.
+// Leases are what an engine knows about locks between calls.
 type Leases struct {
-	// Self is the process that holds and asks.
+	// Self is the process that takes locks.
 	Self  Owner
 	lease time.Duration
 
 	mu sync.Mutex
-	// seen are the locks that somebody else holds, by their objects' names.
+	// seen are the locks held by others, by object name.
 	seen map[string]sighting
 }
 
@@ -47,17 +47,17 @@ type Leases struct {
 type sighting struct {
 	version uint64
 	at      time.Time
-	// renewed tells that another version was seen before.
+	// renewed means that another version was seen before.
 	renewed bool
 }
 
-// NewLeases returns the leases of the present process, which has seen none.
+// NewLeases returns the leases of this process, which has seen none yet.
 func NewLeases() *Leases {
 	return &Leases{Self: ThisProcess(), lease: leaseDuration, seen: map[string]sighting{}}
 }
 
-// expired reports whether the lease of a lock has not been renewed for its whole duration. No clock but this
-// machine's is asked: the duration counts from when the version was first seen here.
+// expired reports whether a lock's lease has not been renewed for its whole duration. The duration counts from when the
+// version was first seen here, so that only this machine's clock matters.
 func (l *Leases) expired(object string, version uint64, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,7 +69,7 @@ func (l *Leases) expired(object string, version uint64, now time.Time) bool {
 	return now.Sub(seen.at) >= l.lease
 }
 
-// unsure reports whether the holder of a lock may be dead: it is not of this machine, and was not seen to renew it.
+// unsure reports whether the holder of a lock may be dead: it is not on this machine, and was not seen to renew it.
 func (l *Leases) unsure(object string, current lease) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,32 +89,32 @@ type Locks struct {
 	Leases *Leases
 }
 
-// NewLocks returns the locks of the cluster that has items.
+// NewLocks returns the locks of the cluster with these items.
 func NewLocks(items Items, known *Leases) Locks { return Locks{items, known} }
 
-// lease is who holds a lock.
+// lease describes who holds a lock.
 type lease struct {
-	// Token tells this lease from all others.
+	// Token distinguishes this lease from all others.
 	Token  string        `json:"token"`
 	Holder engine.Holder `json:"holder"`
 	// Owner is the process that renews the lease.
 	Owner Owner `json:"owner"`
 }
 
-// lock is a config object that one process holds at a time, by a lease. Whoever changes it names the version on which
-// the change is based, so that of several one succeeds.
+// lock is a config object that one process holds at a time, by a lease. Each change names the version on which it is
+// based, so that only one of several concurrent ones succeeds.
 type lock struct {
 	of     Locks
 	name   string
 	object string
 	own    lease
-	// asked is when the last write was asked for: it can't have been carried out before.
+	// asked is when the last write was requested: it can't have been carried out earlier.
 	asked time.Time
 }
 
-// Lock takes a lock. It needs the cluster to be there, and is [engine.ErrNotFound] otherwise. A lock whose holder has
-// died is taken over: at once where it was a process of this machine, or a task of which its host says so, else by a
-// call that comes at least the duration of a lease after another one, if the holder has not renewed it in between.
+// Lock takes a lock; without the cluster, the error is [engine.ErrNotFound]. A dead holder's lock is taken over at once
+// if the holder was a process of this machine, or a task whose host reports its end; otherwise by a call at least a
+// lease's duration after an earlier one, if the holder has not renewed it in between.
 func (e Locks) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {
 	l, err := e.take(ctx, name, holder)
 	if err != nil {
@@ -123,7 +123,7 @@ func (e Locks) Lock(ctx context.Context, name string, holder engine.Holder) (rel
 	return l.keep(context.WithoutCancel(ctx), nil), nil
 }
 
-// Hold takes a lock as Lock does, for somebody who is to be told when it is lost.
+// Hold takes a lock as Lock does, for a holder that has to learn when it is lost.
 func (e Locks) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
 	l, err := e.take(ctx, name, holder)
 	if err != nil {
@@ -133,7 +133,7 @@ func (e Locks) Hold(ctx context.Context, name string, holder engine.Holder) (hel
 	return held, l.keep(context.WithoutCancel(ctx), lose), nil
 }
 
-// take takes a lock that is to be renewed.
+// take takes a lock without renewing it.
 func (e Locks) take(ctx context.Context, name string, holder engine.Holder) (*lock, error) {
 	l := &lock{
 		of: e, name: name, object: spec.LockName(e.items.in.Cluster, name),
@@ -142,7 +142,7 @@ func (e Locks) take(ctx context.Context, name string, holder engine.Holder) (*lo
 	if err := l.acquire(ctx); err != nil {
 		return nil, err
 	}
-	// Looked at with the lock in place, so that no lock outlives the cluster.
+	// Checked with the lock in place, so that no lock outlives the cluster.
 	configs, err := e.items.clusterObjects(ctx)
 	if err == nil && len(configs) == 0 {
 		err = fmt.Errorf("cluster %q: %w", e.items.in.Cluster, engine.ErrNotFound)
@@ -153,7 +153,7 @@ func (e Locks) take(ctx context.Context, name string, holder engine.Holder) (*lo
 	return l, nil
 }
 
-// acquire makes the lease ours, or returns a [*engine.LockedError].
+// acquire takes the lease, or returns a [*engine.LockedError].
 func (l *lock) acquire(ctx context.Context) error {
 	var failure error
 	for {
@@ -169,21 +169,21 @@ func (l *lock) acquire(ctx context.Context) error {
 		case found != nil && !l.free(ctx, found, current):
 			return &engine.LockedError{Lock: l.name, Holder: current.Holder, Unsure: l.of.Leases.unsure(l.object, current)}
 		}
-		// A write whose answer is lost may have been carried out: that is seen by another look.
+		// A write whose answer is lost may have been carried out, which the next look shows.
 		if err := l.write(ctx, found); !raced(err) {
 			failure = err
 		}
 	}
 }
 
-// free reports whether the holder of a lock is dead, or has to be taken for dead.
+// free reports whether the holder of a lock is dead, or has to be considered dead.
 func (l *lock) free(ctx context.Context, found *swarm.Config, current lease) bool {
 	locks := l.of.Leases
 	return current.Owner.endedFor(locks.Self) || locks.expired(l.object, found.Version.Index, time.Now()) || l.of.hasEnded(ctx, current.Owner.Task)
 }
 
-// hasEnded reports whether the host of a task has told that it ended. The Swarm may give one up for lost that goes on,
-// on a host that nobody hears of.
+// hasEnded reports whether a task's host has reported its end. A task that the Swarm gave up as lost (orphaned) may
+// still run, on a host that can't be reached.
 func (e Locks) hasEnded(ctx context.Context, task string) bool {
 	if task == "" {
 		return false
@@ -196,7 +196,7 @@ func (e Locks) hasEnded(ctx context.Context, task string) bool {
 	return err == nil && dockerapi.Ended(found) && found.Status.State != swarm.TaskStateOrphaned
 }
 
-// look returns the lock's object, nil where there is none, and its lease.
+// look returns the lock's object, nil if there is none, and its lease.
 func (l *lock) look(ctx context.Context) (found *swarm.Config, current lease, err error) {
 	found, err = l.of.items.in.Connection.ConfigNamed(ctx, l.object)
 	if err != nil || found == nil {
@@ -206,13 +206,13 @@ func (l *lock) look(ctx context.Context) (found *swarm.Config, current lease, er
 		return nil, lease{}, dockerapi.Foreign(l.object)
 	}
 	if json.Unmarshal([]byte(found.Spec.Labels[labelLease]), &current) != nil {
-		// Whoever it is has to renew it, too.
+		// Whoever holds it has to renew it too.
 		current = lease{Holder: engine.Holder{Who: "someone"}}
 	}
 	return found, current, nil
 }
 
-// write makes the lease ours, or renews it, on top of the object as it was found.
+// write takes or renews the lease, based on the found version of the object.
 func (l *lock) write(ctx context.Context, found *swarm.Config) error {
 	l.asked = time.Now()
 	m, err := l.of.items.in.Connection.Manager(ctx)
@@ -262,9 +262,9 @@ func (l *lock) renew(ctx context.Context) (*swarm.Config, error) {
 	}
 }
 
-// remove ends the lease, as soon as a manager carries that out: one may just be restarting. It waits no longer than the
-// lease lasts. The lease is renewed before, as an object is removed whatever its version: so nobody takes it over
-// meanwhile.
+// remove ends the lease, and retries until a manager carries that out, as one may be restarting, but no longer than the
+// lease lasts. It renews the lease first, so that nobody takes the lock over meanwhile: objects are removed whatever
+// their version.
 func (l *lock) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.of.Leases.lease)
 	defer cancel()
@@ -273,7 +273,7 @@ func (l *lock) remove(ctx context.Context) error {
 		found, err := l.renew(ctx)
 		if errors.Is(err, engine.ErrLockLost) {
 			if asked {
-				return nil // a removal whose answer was lost was carried out
+				return nil // the removal was carried out, only its answer was lost
 			}
 			return err
 		}
@@ -292,14 +292,14 @@ func (l *lock) remove(ctx context.Context) error {
 	}
 }
 
-// keep renews the lease until the lock is released, or until it has told lose that the lock has to be taken for lost.
-// Whoever can't be told, without lose, has it for as long as nobody else takes it.
+// keep renews the lease until the lock is released, or until it has reported by lose that the lock has to be considered
+// lost. Without lose, the holder keeps it for as long as nobody else takes it.
 func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
 	renewing, stop := context.WithCancel(ctx)
 	told := func(cause error) {
 		if lose != nil {
 			lose(cause)
-			stop() // nobody is kept from a lock that its holder takes for lost
+			stop() // a lock that its holder considers lost is free to take
 		}
 	}
 	lost := make(chan error, 1)
@@ -321,8 +321,8 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release 
 	})
 }
 
-// renewUntil renews the lease until ctx is done, or until it is lost. A manager that does not answer may do so
-// the next time; but from some time before anybody else can have the lock, nobody is to rely on it any more.
+// renewUntil renews the lease until ctx is done or the lease is lost. A failed renewal may succeed the next time; but
+// some time before anybody else can take the lock, it is reported as lost.
 func (l *lock) renewUntil(ctx context.Context, lose func(cause error)) error {
 	period := l.of.Leases.lease / renewals
 	reliable := func() time.Duration { return time.Until(l.asked.Add(l.of.Leases.lease - period/2)) }

@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/swarmtest"
 )
 
-// TestLockOfEndedTask has a lock held by a task of the Swarm, as the controller is: once that was killed whoever comes
-// next takes the lock over, however long the lease.
+// TestLockOfEndedTask: if a lock is held by a task of the Swarm, as by the controller, and the task is killed, the next
+// taker gets the lock, however long the lease.
 func TestLockOfEndedTask(t *testing.T) {
 	t.Parallel()
 	bed := testbed.Shared(t, swarmtest.One)

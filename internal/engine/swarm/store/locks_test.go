@@ -49,13 +49,13 @@ func wantLocked(t *testing.T, err error, holder engine.Holder) {
 	}
 }
 
-// TestUnsure: whoever finds a lock asks again as long as its holder may be dead.
+// TestUnsure: a taker asks again as long as the lock's holder may be dead.
 func TestUnsure(t *testing.T) {
 	here, there := Owner{Machine: "here", Process: 1}, Owner{Machine: "there", Process: 1}
 	now := time.Unix(1_700_000_000, 0)
 	for name, c := range map[string]struct {
 		self, holder Owner
-		versions     []uint64 // that were seen
+		versions     []uint64 // the versions that were seen
 		want         bool
 	}{
 		"on this machine":                 {here, here, []uint64{1}, false},
@@ -76,7 +76,7 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
-// version returns the version of the object of the job's lock, 0 where there is none.
+// version returns the version of the object of the job's lock, 0 if there is none.
 func version(t *testing.T, e storage) uint64 {
 	t.Helper()
 	found, err := e.swarm.Connection.ConfigNamed(t.Context(), spec.LockName(e.swarm.Cluster, jobLock))
@@ -87,7 +87,7 @@ func version(t *testing.T, e storage) uint64 {
 	return found.Version.Index
 }
 
-// takeover returns the release of the job's lock once the engine gets it.
+// takeover takes the job's lock once the engine gets it, and returns the release.
 func takeover(t *testing.T, e storage, from engine.Holder) (release func() error) {
 	t.Helper()
 	acctest.Eventually(t, "the end of the lease", func() bool {
@@ -126,14 +126,14 @@ func TestLock(t *testing.T) {
 
 	again, err := other.Lock(t.Context(), jobLock, bob)
 	must(t, err)
-	// A release that was called already is not that of the next holder.
+	// A second call of a release does not release the next holder's lock.
 	must(t, release())
 	_, err = e.Lock(t.Context(), jobLock, ada)
 	wantLocked(t, err, bob)
 	must(t, again())
 }
 
-// TestLockWithoutCluster: a cluster that is not there has no locks, and none is left of one that is deleted.
+// TestLockWithoutCluster: a missing cluster has no locks, and a deleted one leaves none behind.
 func TestLockWithoutCluster(t *testing.T) {
 	e := storageOf(t, "nolocks")
 	_, err := e.Lock(t.Context(), jobLock, ada)
@@ -150,7 +150,7 @@ func TestLockWithoutCluster(t *testing.T) {
 	}
 }
 
-// TestLockOfManyTakers: of several that want a lock one gets it, also where the holder is dead.
+// TestLockOfManyTakers: exactly one of several takers gets a lock, also if its holder is dead.
 func TestLockOfManyTakers(t *testing.T) {
 	e, _ := stored(t, "takers")
 	for _, dead := range []bool{false, true} {
@@ -189,18 +189,18 @@ func deadOwner(t *testing.T) Owner {
 	return o
 }
 
-// leaveLock leaves the job's lock as a process leaves it that dies.
+// leaveLock leaves the job's lock as a dying process would.
 func leaveLock(t *testing.T, e storage, by Owner, holder engine.Holder) {
 	t.Helper()
 	l := lock{of: e.Locks, name: jobLock, object: spec.LockName(e.swarm.Cluster, jobLock), own: lease{Token: "left", Holder: holder, Owner: by}}
 	must(t, l.write(t.Context(), nil))
 }
 
-// holderVariable is set in the process that [TestLockOfKilledProcess] kills, to the endpoint of its manager.
+// holderVariable is set to the manager's endpoint in the process that [TestLockOfKilledProcess] kills.
 const holderVariable = "TRAINYARD_TEST_LOCK_HOLDER"
 
-// TestLockOfKilledProcess runs itself in another process, which takes a lock and is killed: whoever comes next on its
-// machine takes the lock over at once, whatever the lease.
+// TestLockOfKilledProcess runs itself in another process, which takes a lock and is killed: the next taker on the same
+// machine gets the lock at once, whatever the lease.
 func TestLockOfKilledProcess(t *testing.T) {
 	const cluster = "killed"
 	if endpoint := os.Getenv(holderVariable); endpoint != "" {
@@ -233,8 +233,8 @@ func TestLockOfKilledProcess(t *testing.T) {
 	must(t, release())
 }
 
-// TestLockOfLostMachine has a holder elsewhere lose its way to the manager: its lock is taken over once it has not been
-// renewed for a lease, and it is told so when it is back.
+// TestLockOfLostMachine: if a holder elsewhere can't reach the manager, its lock is taken over once it has not been
+// renewed for a lease, and the holder learns that when it is back.
 func TestLockOfLostMachine(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "lost")
@@ -255,7 +255,7 @@ func TestLockOfLostMachine(t *testing.T) {
 	must(t, taken())
 }
 
-// TestLockOutlastsRestart: the release of a lock waits for a manager that does not answer for a moment.
+// TestLockOutlastsRestart: releasing a lock waits for a manager that does not answer for a moment.
 func TestLockOutlastsRestart(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "restarting")
@@ -270,8 +270,8 @@ func TestLockOutlastsRestart(t *testing.T) {
 	must(t, again())
 }
 
-// TestLockReleasedUnheard: a release whose answer is lost has released the lock, also where somebody takes it before
-// that is known.
+// TestLockReleasedUnheard: a release whose answer is lost counts as successful, even if somebody else takes the lock
+// before that is known.
 func TestLockReleasedUnheard(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "unheard")
@@ -289,11 +289,11 @@ func TestLockReleasedUnheard(t *testing.T) {
 	must(t, taken())
 }
 
-// TestLockTakenOver: a release tells that the lock was somebody else's in between, and leaves it to them.
+// TestLockTakenOver: a release reports that somebody else took the lock in between, and leaves it to them.
 func TestLockTakenOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		// renewing has the holder notice by itself before it releases the lock.
+		// renewing means that the holder notices by itself before it releases the lock.
 		renewing bool
 		reason   string
 	}{
@@ -307,7 +307,7 @@ func TestLockTakenOver(t *testing.T) {
 			e.Leases.lease = brief
 			release, err := e.Lock(t.Context(), jobLock, ada)
 			must(t, err)
-			proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()}) // looks, too: the holder knows nothing yet when it is back
+			proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()}) // reads too: the holder knows nothing yet when it is back
 			taken := takeover(t, other, ada)
 			proxy.Reset()
 			if test.renewing {
@@ -326,8 +326,8 @@ func TestLockTakenOver(t *testing.T) {
 	}
 }
 
-// TestHoldOfSilentManager: what the holder of a lock does has ended before anybody else has the lock, though no manager
-// tells him of that.
+// TestHoldOfSilentManager: a holder's context ends before anybody else gets the lock, even if no manager answers the
+// holder.
 func TestHoldOfSilentManager(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "silent")
@@ -354,8 +354,8 @@ func TestHoldOfSilentManager(t *testing.T) {
 	}
 }
 
-// TestHoldGivenUp: a lock that its holder was told is lost is anybody's, though managers answer him again before
-// anybody took it.
+// TestHoldGivenUp: a lock reported as lost to its holder is free to take, even if managers answer the holder again
+// before anybody takes it.
 func TestHoldGivenUp(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "given-up")
@@ -381,8 +381,8 @@ func TestHoldGivenUp(t *testing.T) {
 	}
 }
 
-// TestHold: what the holder of a lock does ends when somebody else has the lock, with the reason; with its own context,
-// though the lock is held on; and with the release.
+// TestHold: a holder's context ends when somebody else has the lock, with the reason; with its parent, though the lock
+// is still held; and with the release.
 func TestHold(t *testing.T) {
 	t.Parallel()
 	e, _ := stored(t, "held")
@@ -423,7 +423,7 @@ func TestHold(t *testing.T) {
 }
 
 // TestLockRenewed: a holder elsewhere that renews its lease keeps its lock for longer than that, though a renewal fails
-// and another meets with a change of the object.
+// and another one collides with a change of the object.
 func TestLockRenewed(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "renewed")
@@ -456,7 +456,7 @@ func TestLockRenewed(t *testing.T) {
 	e.wantObjects(t, "cluster 1")
 }
 
-// touch changes the object of the job's lock and leaves the lease as it is.
+// touch changes the object of the job's lock, but not the lease.
 func touch(t *testing.T, e storage) {
 	t.Helper()
 	found, err := e.swarm.Connection.ConfigNamed(t.Context(), spec.LockName(e.swarm.Cluster, jobLock))
@@ -467,7 +467,7 @@ func touch(t *testing.T, e storage) {
 }
 
 // TestLockOfFailedCalls has each call of a lock and of its release fail in turn, before or after it was carried out: a
-// lock that could not be had or released is free after the lease, and none is had twice.
+// lock that could not be taken or released is free after the lease, and none is held twice.
 func TestLockOfFailedCalls(t *testing.T) {
 	t.Parallel()
 	e, proxy := stored(t, "faulty")
@@ -496,7 +496,7 @@ func TestLockOfFailedCalls(t *testing.T) {
 	e.wantObjects(t, "cluster 1")
 }
 
-// TestLostAnswers: a lock that was had, though the manager's answer was lost, is held.
+// TestLostAnswers: a lock that was taken is held though the manager's answer was lost.
 func TestLostAnswers(t *testing.T) {
 	e, proxy := stored(t, "answers")
 	proxy.On(testbed.Fault{Match: swarmtest.Creation, Nth: 1, Do: testbed.DropAnswer()})
@@ -513,8 +513,8 @@ func TestLostAnswers(t *testing.T) {
 	must(t, release())
 }
 
-// TestUnreadableLock: a lease that can't be read is somebody's, and ends as any other; an object that is no lock is
-// left alone.
+// TestUnreadableLock: an unreadable lease counts as somebody's, and expires like any other; an object that is not a
+// lock is left alone.
 func TestUnreadableLock(t *testing.T) {
 	e, _ := stored(t, "unreadable")
 	e.Leases.lease = brief

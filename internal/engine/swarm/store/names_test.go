@@ -14,10 +14,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// longestName is how long a Swarm takes the name of a config object to be.
+// longestName is the Swarm's maximum length of a config object's name.
 const longestName = 64
 
-// TestItemName: the prefix of an object's name alone says whether plans read the item and whether it is watched.
+// TestItemName: the prefix of an object's name alone shows whether plans read the item and whether it is watched.
 func TestItemName(t *testing.T) {
 	long := strings.Repeat("a", domain.MaxNameLength)
 	prefixes := map[string]domain.Kind{
@@ -61,7 +61,7 @@ func TestItemName(t *testing.T) {
 	}
 }
 
-// storeOf returns the store of a cluster with these config objects, of which what plans read can be read.
+// storeOf returns the store of a cluster with these config objects, which supports only the reads of a plan.
 func storeOf(cluster string, configs ...swarm.Config) Items {
 	return NewItems(dockerapi.Swarm{Cluster: cluster, Reads: dockerapi.Reads{
 		Configs: func(context.Context) ([]swarm.Config, error) { return configs, nil },

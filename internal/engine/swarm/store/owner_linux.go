@@ -11,9 +11,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// identify fills in what tells this process, whose id is there, from all others.
+// identify fills in what distinguishes this process, whose ID is set, from all others.
 func (o *Owner) identify() {
-	// In a /proc of another PID namespace our id is somebody else's.
+	// In a /proc of another PID namespace, our ID is somebody else's.
 	if id, err := os.Readlink("/proc/self"); err != nil || id != strconv.Itoa(o.Process) {
 		return
 	}
@@ -32,7 +32,7 @@ func (o Owner) ended() bool {
 	if err == nil {
 		return process.StartTime != o.StartTime
 	}
-	// Where the system hides the processes of other users (hidepid), one that can't be found may be there.
+	// If the system hides other users' processes (hidepid), one that can't be found may still exist.
 	return errors.Is(err, proctree.ErrGone) && (visible(o.Process) || errors.Is(unix.Kill(o.Process, 0), unix.ESRCH))
 }
 

@@ -2,8 +2,8 @@
 
 package store
 
-// identify leaves the machine unknown: that its process has died shows by a lock that is not renewed.
+// identify leaves the machine unknown: the death of its process shows only by a lock that is not renewed.
 func (o *Owner) identify() {}
 
-// ended is not asked of a process of an unknown machine.
+// ended is never called for a process of an unknown machine.
 func (o Owner) ended() bool { return false }

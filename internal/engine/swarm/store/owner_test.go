@@ -38,7 +38,7 @@ func TestEndedOwner(t *testing.T) {
 	if o.endedFor(self) {
 		t.Error("a process that lives has ended")
 	}
-	// An id that was given to another process.
+	// An ID that was given to another process.
 	reused := o
 	if reused.StartTime++; !reused.endedFor(self) {
 		t.Error("a process whose id another one has by now has not ended")

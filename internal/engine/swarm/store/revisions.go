@@ -17,19 +17,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// slot is where an item is stored. The data of a config object can't be changed, so that each revision is an object of
-// its own, and the highest one counts. Only one writer can create the object of a revision.
+// slot is where an item is stored. The data of a config object can't be changed, so each revision is an object of its
+// own, and the highest one is current. Only one writer can create the object of a revision.
 type slot struct{ cluster, kind, name string }
 
-// kindLock is the kind of the config objects that are locks, by [spec.LabelKind].
+// kindLock is the value of [spec.LabelKind] for locks.
 const kindLock = "lock"
 
 func (s Items) slot(key engine.Key) slot { return slot{s.in.Cluster, key.Kind.Name, key.Name} }
 
-// isItem reports whether it is an item that is stored there, and neither a lock nor what members find as a file.
+// isItem reports whether the slot is that of an item, and not of a lock or a member's file.
 func (s slot) isItem() bool { return s.kind != "" && s.kind != kindLock && s.kind != spec.KindFile }
 
-// Annotations are the name and labels of the object of a revision of an item.
+// Annotations are the name and labels of the object for a revision of an item.
 func (s Items) Annotations(key engine.Key, revision int) swarm.Annotations {
 	number := strconv.Itoa(revision)
 	labels := map[string]string{spec.LabelCluster: s.in.Cluster, spec.LabelKind: key.Kind.Name, spec.LabelRevision: number}
@@ -40,7 +40,7 @@ func (s Items) Annotations(key engine.Key, revision int) swarm.Annotations {
 	return swarm.Annotations{Name: spec.ItemName(key.Kind, parts...), Labels: labels}
 }
 
-// slotOf returns the slot of which an object is a revision.
+// slotOf returns the slot that an object is a revision of.
 func slotOf(config swarm.Config) slot {
 	labels := config.Spec.Labels
 	return slot{labels[spec.LabelCluster], labels[spec.LabelKind], labels[spec.LabelName]}
@@ -61,7 +61,7 @@ type revision struct {
 	config swarm.Config
 }
 
-// revisions returns the revisions in a slot among config objects, the one that counts last.
+// revisions returns the revisions in a slot among config objects, the current one last.
 func (s slot) revisions(configs []swarm.Config) ([]revision, error) {
 	var found []revision
 	for _, config := range configs {
@@ -78,12 +78,12 @@ func (s slot) revisions(configs []swarm.Config) ([]revision, error) {
 	return found, nil
 }
 
-// revisionOf returns the revision that an object is labelled with, or 0.
+// revisionOf returns the revision in an object's label, or 0.
 func revisionOf(config swarm.Config) int {
 	return spec.NumberIn(config.Spec.Labels, spec.LabelRevision)
 }
 
-// latest returns the revision that counts among config objects, or [engine.ErrNotFound].
+// latest returns the current revision among config objects, or [engine.ErrNotFound].
 func (s slot) latest(configs []swarm.Config) (revision, error) {
 	revisions, err := s.revisions(configs)
 	if err != nil {
@@ -99,12 +99,12 @@ func corrupt(config swarm.Config, err error) error {
 	return &engine.CorruptError{Where: whereOf(config.Spec.Name), Err: err}
 }
 
-// whereOf names a config object as the place of an item.
+// whereOf names a config object as the location of an item.
 func whereOf(object string) string { return "config object " + object }
 
-// put stores the revision after an item's, and returns the name of its object. It may be called by several at a time,
-// and may die at any point: the objects are looked at before and after, and what is found then decides which of the
-// writers has won.
+// put stores the next revision of an item, and returns the name of its object. It is safe against concurrent writers
+// and against a crash at any point: it lists the objects before and after, and the second list decides which writer has
+// won.
 func (s Items) put(ctx context.Context, item engine.Item) (object string, err error) {
 	list := s.beside(item.Key)
 	before, err := list(ctx)
@@ -133,8 +133,8 @@ func (s Items) put(ctx context.Context, item engine.Item) (object string, err er
 	return annotations.Name, s.settle(ctx, item, created.ID, after)
 }
 
-// settle decides whether the object that was created for the revision after an item's is the one that counts, by what
-// else is there. It removes what is not.
+// settle decides whether the object that was created for an item's next revision is the current one, by the objects
+// listed afterwards. It removes those that are not.
 func (s Items) settle(ctx context.Context, item engine.Item, id string, after []swarm.Config) error {
 	base := item.Revision
 	revisions, err := s.slot(item.Key).revisions(after)
@@ -142,7 +142,7 @@ func (s Items) settle(ctx context.Context, item engine.Item, id string, after []
 		err = s.check(after, item.Key, base+1)
 	}
 	if err == nil && base > 0 && !slices.ContainsFunc(revisions, func(r revision) bool { return r.number == base }) {
-		// Nobody but a writer of a higher revision removes a lower one, unless the item was deleted.
+		// A lower revision is only removed by a writer of a higher one, unless the item was deleted.
 		err = fmt.Errorf("%w: %s of cluster %q was deleted", engine.ErrConflict, item.Key, s.in.Cluster)
 	}
 	if err != nil {
@@ -154,8 +154,8 @@ func (s Items) settle(ctx context.Context, item engine.Item, id string, after []
 	return nil
 }
 
-// check returns [engine.ErrConflict] unless an item has this revision, 0 for none, and [engine.ErrNotFound] for one of
-// a cluster that is not there.
+// check returns [engine.ErrConflict] unless an item has this revision, 0 for none, and [engine.ErrNotFound] for an item
+// of a missing cluster.
 func (s Items) check(configs []swarm.Config, key engine.Key, expected int) error {
 	last, err := s.slot(key).latest(configs)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
@@ -175,8 +175,8 @@ func clusterAmong(configs []swarm.Config, cluster string) bool {
 	return slices.ContainsFunc(configs, func(c swarm.Config) bool { return slotOf(c) == slot{cluster: cluster, kind: domain.ClusterKind.Name} })
 }
 
-// explainTaken returns the error for a name that somebody's config object has: another writer's to the same slot, as a
-// rule.
+// explainTaken returns the error for a name that is taken by a config object: usually another writer's to the same
+// slot.
 func (s Items) explainTaken(ctx context.Context, key engine.Key, name string) error {
 	taken, err := s.in.Connection.ConfigNamed(ctx, name)
 	if err != nil {
@@ -188,7 +188,8 @@ func (s Items) explainTaken(ctx context.Context, key engine.Key, name string) er
 	return fmt.Errorf("%w: %s of cluster %q was written by another run", engine.ErrConflict, key, s.in.Cluster)
 }
 
-// removeObjects removes of the listed objects those in some slots, until none is left: a write may come in between.
+// removeObjects removes the listed objects in some slots, and lists again until none is left, as a write may come in
+// between.
 func (s Items) removeObjects(ctx context.Context, list dockerapi.List[swarm.Config], in func(slot) bool) error {
 	for {
 		configs, err := list(ctx)
@@ -199,7 +200,7 @@ func (s Items) removeObjects(ctx context.Context, list dockerapi.List[swarm.Conf
 		if len(configs) == 0 {
 			return nil
 		}
-		// The highest revision goes last: without it the one below would count.
+		// The highest revision is removed last: without it, the one below would be current.
 		slices.SortFunc(configs, func(a, b swarm.Config) int { return cmp.Compare(revisionOf(a), revisionOf(b)) })
 		for _, config := range configs {
 			if err := s.in.Connection.RemoveConfig(ctx, config.ID); err != nil {
