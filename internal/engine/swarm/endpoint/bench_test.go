@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
 )
 
-// BenchmarkSSHCall measures one call to an engine over SSH on this machine: with the connection that the client has,
-// and with one made for it.
+// BenchmarkSSHCall measures one call to an engine over SSH on this machine: over the client's open connection, and over
+// a new one.
 func BenchmarkSSHCall(b *testing.B) {
 	sshd.Isolate(b)
 	socket := startEngine(b)

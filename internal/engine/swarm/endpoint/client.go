@@ -13,9 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// Client returns a Docker client of the engine at this endpoint, which agrees with it on the version of the API. It
-// connects at the first call. An error here is about the credentials: TLS material that is missing or
-// can't be read, a jump host that is none.
+// Client returns a Docker client for the engine at this endpoint, which negotiates the API version. It connects at the
+// first call, so an error here is about the credentials: missing or unreadable TLS material, or an invalid jump host.
 func (e Endpoint) Client(credentials Credentials) (*client.Client, error) {
 	dial, err := e.dialer(credentials)
 	if err != nil {
@@ -23,14 +22,14 @@ func (e Endpoint) Client(credentials Credentials) (*client.Client, error) {
 	}
 	dial = holdFailure(dial, time.Second)
 	transport := &http.Transport{
-		// The dialer returns what HTTP is spoken over, TLS and SSH included: so the calls that take a connection over
-		// (exec, attach) get the very same.
+		// The dialer returns the connection for HTTP, including TLS and SSH, so that the calls that hijack a connection
+		// (exec, attach) get the same.
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			conn, err := dial(ctx)
 			return conn, e.at(err)
 		},
-		// As many as are used in parallel, or each burst of calls would close most of its connections. There is no
-		// bound on those in use: streams of events and logs hold theirs for long.
+		// As many as are used in parallel, otherwise each burst of calls would close most of its connections. There is
+		// no limit on those in use: streams of events and logs hold theirs for long.
 		MaxIdleConns:        maxIdle,
 		MaxIdleConnsPerHost: maxIdle,
 		IdleConnTimeout:     90 * time.Second,
@@ -43,16 +42,16 @@ func (e Endpoint) Client(credentials Credentials) (*client.Client, error) {
 	)
 }
 
-// maxIdle is how many HTTP connections a client keeps for further calls.
+// maxIdle is how many idle HTTP connections a client keeps.
 const maxIdle = 16
 
-// httpHost returns what the Docker client names in its requests.
+// httpHost returns the host of the Docker client's requests.
 func (e Endpoint) httpHost() string {
 	switch e.Scheme {
 	case SchemeTCP:
 		return e.String()
 	case SchemeSSH, SchemePipe:
-		return "tcp://" + client.DummyHost // the address itself is no host of HTTP
+		return "tcp://" + client.DummyHost // the address itself is not a valid HTTP host
 	}
 	return "unix://" + e.Socket
 }
@@ -60,7 +59,7 @@ func (e Endpoint) httpHost() string {
 // dialFunc connects to an engine. Its errors are a [sshclient.Failure], or the context's.
 type dialFunc func(ctx context.Context) (net.Conn, error)
 
-// dialer returns the way to this endpoint.
+// dialer returns the dial function for this endpoint.
 func (e Endpoint) dialer(credentials Credentials) (dialFunc, error) {
 	switch e.Scheme {
 	case SchemeUnix:
@@ -73,9 +72,9 @@ func (e Endpoint) dialer(credentials Credentials) (dialFunc, error) {
 	return sshDialer(e, credentials)
 }
 
-// holdFailure returns a dialer that gives the same failure again for a while. The Docker client asks for the API's
-// version before each call until it has it, one call after the other: without this, each of the many calls of a plan
-// would wait for an absent host in turn.
+// holdFailure returns a dialer that repeats a failure for a while. The Docker client negotiates the API version before
+// each call until that succeeds, one call after the other: without this, each of the many calls of a plan would wait
+// for an unreachable host in turn.
 func holdFailure(dial dialFunc, hold time.Duration) dialFunc {
 	var mu sync.Mutex
 	var last *sshclient.Failure

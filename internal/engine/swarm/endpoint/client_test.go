@@ -45,7 +45,7 @@ func TestUnixFailures(t *testing.T) {
 	}
 }
 
-// TestNoPipe: a pipe that isn't there, as nowhere but on Windows, can't be opened, and the error says so.
+// TestNoPipe: opening a missing pipe, as everywhere except on Windows, fails with an error that says so.
 func TestNoPipe(t *testing.T) {
 	const address = "npipe:////./pipe/trainyard-test-absent"
 	err := call(t, open(t, address, Credentials{}))
@@ -84,6 +84,6 @@ func TestHoldFailure(t *testing.T) {
 		ask(sshclient.ErrTimeout, 1) // still the first
 		<-time.After(time.Second)
 		ask(context.Canceled, 2)
-		ask(context.Canceled, 3) // a call that was given up says nothing about the next
+		ask(context.Canceled, 3) // a cancelled call says nothing about the next
 	})
 }

@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// Default returns the endpoint that the docker command uses in this environment (os.Getenv, or a
-// stand-in): DOCKER_HOST with DOCKER_CERT_PATH; else the context named by DOCKER_CONTEXT or by currentContext in the
-// configuration ($DOCKER_CONFIG or ~/.docker); else the socket of this machine, or its pipe.
+// Default returns the endpoint that the docker command uses in this environment (os.Getenv, or a stand-in): DOCKER_HOST
+// with DOCKER_CERT_PATH; else the context named by DOCKER_CONTEXT or by currentContext in the configuration
+// ($DOCKER_CONFIG or ~/.docker); else this machine's socket or pipe.
 //
-// It differs where docker would speak without verified TLS: DOCKER_TLS_VERIFY is always on, and a context that skips
-// the verification is an error.
+// It differs if docker would connect without verified TLS: DOCKER_TLS_VERIFY is always on, and a context that skips the
+// verification is an error.
 func Default(env func(string) string) (Endpoint, error) {
 	config := env("DOCKER_CONFIG")
 	if config == "" {
@@ -48,7 +48,7 @@ func Default(env func(string) string) (Endpoint, error) {
 	return e, nil
 }
 
-// local returns the endpoint of the engine of a machine with an operating system.
+// local returns the endpoint of this machine's engine on an operating system.
 func local(goos string) Endpoint {
 	if goos == "windows" {
 		return Endpoint{Scheme: SchemePipe, Socket: defaultPipe}
@@ -81,7 +81,7 @@ func At(address string, env func(string) string) (Endpoint, error) {
 	return e, err
 }
 
-// contextName returns the name of the current context, empty for none, and what it was found in.
+// contextName returns the name of the current context, empty for none, and the source of the name.
 func contextName(config string, env func(string) string) (name, source string, err error) {
 	if name := env("DOCKER_CONTEXT"); name != "" {
 		return name, "DOCKER_CONTEXT", nil
@@ -97,7 +97,7 @@ func contextName(config string, env func(string) string) (name, source string, e
 }
 
 // fromContext returns the endpoint of a context. Contexts are stored as in package cli/context/store of
-// github.com/docker/cli, in folders named by the hash of the context's name.
+// github.com/docker/cli, in folders named after the hash of the context's name.
 func fromContext(config, name string) (Endpoint, error) {
 	hash := sha256.Sum256([]byte(name))
 	id := hex.EncodeToString(hash[:])

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// write writes a file and the folders to it.
+// write writes a file and creates the folders above it.
 func write(t testing.TB, content string, path ...string) {
 	t.Helper()
 	file := filepath.Join(path...)
@@ -18,7 +18,7 @@ func write(t testing.TB, content string, path ...string) {
 	must(t, os.WriteFile(file, []byte(content), 0o600))
 }
 
-// contextID is the name of a context's folders, as docker context create makes them.
+// contextID is the name of a context's folders, as created by docker context create.
 func contextID(name string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(name))) }
 
 func TestDefault(t *testing.T) {

@@ -10,57 +10,57 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// Scheme is the way to an engine.
+// Scheme is how an engine is reached.
 type Scheme string
 
-// The ways to an engine.
+// The supported schemes.
 const (
 	SchemeUnix Scheme = "unix"
 	SchemeTCP  Scheme = "tcp"
 	SchemeSSH  Scheme = "ssh"
-	// SchemePipe is a named pipe of Windows.
+	// SchemePipe is a named pipe on Windows.
 	SchemePipe Scheme = sshclient.Pipe
 )
 
-// DefaultSocket is where an engine listens unless told otherwise.
+// DefaultSocket is the default path of an engine's socket.
 const DefaultSocket = "/var/run/docker.sock"
 
 const (
-	// pipes is how the paths of the named pipes of a machine begin.
+	// pipes is the path prefix of a machine's named pipes.
 	pipes = "//./pipe/"
-	// defaultPipe is where the engine of a Windows machine listens unless told otherwise.
+	// defaultPipe is the default pipe of an engine on Windows.
 	defaultPipe = pipes + "docker_engine"
 )
 
 // Endpoint is the address of a Docker Engine. Endpoints are made by [Parse] and [Default], and compare with ==.
 type Endpoint struct {
 	Scheme Scheme
-	// User logs in to an SSH host; empty for the one of the credentials.
+	// User is the login user of an SSH host; empty for that of the credentials.
 	User string
 	// Host is a name or an IP address, without brackets; empty for a Unix socket or a pipe.
 	Host string
-	// Port is never 0 where there is a host.
+	// Port is never 0 if there is a host.
 	Port uint16
 	// Socket is the absolute path of the engine's socket, on the SSH host or on this machine, or of its pipe; empty for
 	// TCP.
 	Socket string
-	// CertPath is the folder of the TLS files that came with the address, from the environment or from a
-	// context. The credentials' own take precedence.
+	// CertPath is the folder of the TLS files that came with the address, from the environment or a context. The
+	// credentials' own take precedence.
 	CertPath string
 }
 
 // allowed is the end of every error about an address.
 const allowed = "allowed are unix:///path/to/docker.sock, tcp://host[:port] (TLS), ssh://[user@]host[:port][/path/to/docker.sock] and, on Windows, npipe://" + defaultPipe
 
-// refused are the schemes that other Docker clients know, with what to write instead.
+// refused maps the schemes that other Docker clients support to what to write instead.
 var refused = map[string]string{
 	"http":  "plain HTTP lets everybody on the way be root on the engine's host; use tcp://, which is TLS, or ssh://",
 	"https": "write tcp://, which is TLS",
 	"fd":    "fd:// is what an engine listens on, not what a client connects to; use unix://" + DefaultSocket,
 }
 
-// Parse returns the endpoint at an address. Its errors name the address, without a password that may be in it, and
-// what is allowed.
+// Parse returns the endpoint at an address. Its errors name the address, without any password in it, and what is
+// allowed.
 func Parse(address string) (Endpoint, error) {
 	return sshclient.ParseAddress("engine address", address, allowed, parse)
 }
@@ -100,7 +100,7 @@ func parse(address string) (Endpoint, error) {
 	return Endpoint{}, fmt.Errorf("unknown scheme %q", scheme)
 }
 
-// maxSocketPath is what fits into a socket address everywhere; Linux has room for three bytes more.
+// maxSocketPath is the length that fits into a socket address on every system; Linux has room for three bytes more.
 const maxSocketPath = 104
 
 func checkSocket(path string) error {
@@ -123,8 +123,7 @@ func checkPipe(path string) error {
 	return nil
 }
 
-// String returns the address, without what Parse fills in anyway. Parse returns the same endpoint for it, except
-// for CertPath.
+// String returns the address without Parse's defaults. Parse returns the same endpoint for it, except for CertPath.
 func (e Endpoint) String() string {
 	switch e.Scheme {
 	case SchemeUnix, SchemePipe:
@@ -144,5 +143,5 @@ func (e Endpoint) host() sshclient.Host {
 	return sshclient.Host{User: e.User, Name: e.Host, Port: e.Port}
 }
 
-// at returns an error that names the endpoint, where it is about that.
+// at returns an error that names the endpoint, if it is about that.
 func (e Endpoint) at(err error) error { return sshclient.At(e.String(), err) }

@@ -9,7 +9,7 @@ func TestParse(t *testing.T) {
 	long := "/" + strings.Repeat("s", maxSocketPath)
 	tests := map[string]struct {
 		want   Endpoint
-		string string // where it differs from the address
+		string string // if it differs from the address
 		err    string
 	}{
 		"unix:///var/run/docker.sock":    {want: Endpoint{Scheme: SchemeUnix, Socket: "/var/run/docker.sock"}},

@@ -17,11 +17,11 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// engineVersion is what the stand-in of the engine answers.
+// engineVersion is the version that the fake engine reports.
 const engineVersion = "28.0.0-stand-in"
 
-// engine is the HTTP side of a small Docker Engine: it answers ping and version, and runs one program, which
-// writes back what it reads.
+// answers is the HTTP handler of a minimal Docker Engine: it answers ping and version, and runs one program, which
+// echoes its input.
 func answers() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/_ping", func(w http.ResponseWriter, _ *http.Request) {
@@ -51,13 +51,13 @@ func serve(t testing.TB, listener net.Listener, handler http.Handler) {
 	server := httptest.NewUnstartedServer(handler)
 	must(t, server.Listener.Close())
 	server.Listener = listener
-	// Of refused handshakes, the client's side is what is tested.
+	// Only the client's side of refused handshakes is tested.
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Start()
 	t.Cleanup(server.Close)
 }
 
-// startEngine returns the socket of a running stand-in.
+// startEngine starts the fake engine, and returns its socket.
 func startEngine(t testing.TB) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "docker.sock")
@@ -94,7 +94,7 @@ func call(t testing.TB, docker *client.Client) error {
 	return err
 }
 
-// attach runs the program, and checks that it gets its input, and the end of it.
+// attach runs the program, and checks that its input comes back, and the end of it.
 func attach(t *testing.T, docker *client.Client) {
 	t.Helper()
 	attached, err := docker.ContainerExecAttach(t.Context(), "echo", container.ExecAttachOptions{})
@@ -110,7 +110,7 @@ func attach(t *testing.T, docker *client.Client) {
 	}
 }
 
-// expect checks the kind of an error, and that its text holds each of the parts.
+// expect checks the kind of an error, and that its text contains each of the parts.
 func expect(t *testing.T, err, kind error, parts ...string) {
 	t.Helper()
 	if err == nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzDefault shows that whatever Docker's configuration and its contexts say leads to an endpoint that prints as
-// itself, and is reached by verified TLS, or to an error that says where it comes from.
+// FuzzDefault: whatever Docker's configuration and its contexts contain leads either to an endpoint that survives
+// printing and parsing and uses verified TLS, or to an error that names its source.
 func FuzzDefault(f *testing.F) {
 	f.Add("", `{"currentContext":"lab"}`, `{"Endpoints":{"docker":{"Host":"ssh://ops@gpu1","SkipTLSVerify":false}}}`)
 	f.Add("gpu2:2376", "", "")
@@ -41,8 +41,7 @@ func FuzzDefault(f *testing.F) {
 	})
 }
 
-// FuzzPassword shows that a password that is part of an address is in no error, whatever else is wrong with the
-// address.
+// FuzzPassword: a password in an address is in no error, whatever else is wrong with the address.
 func FuzzPassword(f *testing.F) {
 	for _, rest := range []string{"gpu1", "", "gpu1:port", "[fd00::1", "gpu1/run/docker.sock", "gpu1 ", "gpu1#", "gpu1?a", "\x7f", "%zz"} {
 		f.Add("ssh://", "ops", "@"+rest)

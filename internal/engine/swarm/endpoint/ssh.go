@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// sshDialer returns the way to an engine over SSH.
+// sshDialer returns the dial function for an engine over SSH.
 func sshDialer(e Endpoint, credentials Credentials) (dialFunc, error) {
 	client, err := sshclient.New(e.host(), credentials.SSH, credentials.DialTimeout)
 	if err != nil {
@@ -34,7 +34,7 @@ type farSocket struct {
 // dial returns a new connection to the socket. If there is none at the default path, it takes the one that the host's
 // docker command uses.
 func (f *farSocket) dial(ctx context.Context) (net.Conn, error) {
-	release, err := f.client.Hold(ctx) // one login for all that is tried
+	release, err := f.client.Hold(ctx) // one login for all attempts
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +54,13 @@ func (f *farSocket) dial(ctx context.Context) (net.Conn, error) {
 			return conn, nil
 		}
 	}
-	// OpenSSH doesn't tell these apart: its log on the host does.
+	// OpenSSH doesn't distinguish these causes; its log on the host does.
 	return nil, sshclient.Failed(ErrNoSocket, "the SSH login worked, but %s can't be reached on the host; check that Docker runs there and listens at this path, "+
 		"or give another (ssh://host/path/to/docker.sock), that this user is in the group docker, and that sshd_config doesn't forbid AllowStreamLocalForwarding: %s", path, refused.Message)
 }
 
-// dialElsewhere connects to the socket that the host's docker command uses, if that is not the default one, for this
-// time and from then on. Nil where it can't.
+// dialElsewhere connects to the socket that the host's docker command uses, if that is not the default one, and uses it
+// from then on. It returns nil if that fails.
 func (f *farSocket) dialElsewhere(ctx context.Context) net.Conn {
 	path := contextSocket(ctx, f.client)
 	if path == "" || path == DefaultSocket {

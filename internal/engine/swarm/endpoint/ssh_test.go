@@ -65,8 +65,7 @@ func TestSSHReconnects(t *testing.T) {
 	}
 }
 
-// TestSSHFailures: what keeps a host from being reached gets through the Docker client as it is, by the endpoint's
-// name.
+// TestSSHFailures: errors in reaching a host pass through the Docker client unchanged, and name the endpoint.
 func TestSSHFailures(t *testing.T) {
 	sshd.Isolate(t)
 	socket := startEngine(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// tcpDialer returns the way to an engine over TCP.
+// tcpDialer returns the dial function for an engine over TCP.
 func tcpDialer(e Endpoint, credentials Credentials) (dialFunc, error) {
 	config, err := tlsConfig(e, credentials.TLS)
 	if err != nil {
@@ -31,12 +31,13 @@ func tcpDialer(e Endpoint, credentials Credentials) (dialFunc, error) {
 	}, nil
 }
 
-// material is what a TLS configuration is made of, as PEM; each part may be missing.
+// material is the content of a TLS configuration, as PEM; each part may be missing.
 type material struct{ ca, cert, key []byte }
 
 func (m material) empty() bool { return len(m.ca)+len(m.cert)+len(m.key) == 0 }
 
-// tlsConfig returns the configuration for an endpoint: from the credentials, else from what came with its address.
+// tlsConfig returns the configuration for an endpoint: from the credentials, else from the files that came with its
+// address.
 func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
 	m := material{ca: []byte(given.CA), cert: []byte(given.Cert), key: []byte(given.Key)}
 	source := "the given TLS material"
@@ -62,7 +63,7 @@ func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
 	return m.config(e.Host, source)
 }
 
-// readMaterial returns the files of a folder as docker names them.
+// readMaterial reads the files of a folder, named as docker names them.
 func readMaterial(folder string) (m material, err error) {
 	for name, content := range map[string]*[]byte{"ca.pem": &m.ca, "cert.pem": &m.cert, "key.pem": &m.key} {
 		data, err := sshclient.ReadFile(filepath.Join(folder, name))
@@ -99,21 +100,22 @@ func (m material) config(host, source string) (*tls.Config, error) {
 	return config, nil
 }
 
-// handshake speaks TLS over a connection, and closes it on failure.
+// handshake starts TLS on a connection, and closes it on failure.
 func handshake(ctx context.Context, conn net.Conn, config *tls.Config, e Endpoint) (net.Conn, error) {
 	config = config.Clone()
 	wrapped := &tlsConn{endpoint: e, presented: len(config.Certificates) > 0}
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		wrapped.requested = true
 		if wrapped.presented {
-			// One that doesn't suit is sent all the same: the engine's refusal says more than its absence.
+			// Send the certificate even if the engine doesn't accept its issuer: a refusal says more than a missing
+			// certificate.
 			return &config.Certificates[0], nil
 		}
 		return &tls.Certificate{}, nil
 	}
 	wrapped.Conn = tls.Client(conn, config)
 	if err := wrapped.HandshakeContext(ctx); err != nil {
-		// A handshake that failed has nothing to flush.
+		// After a failed handshake there is nothing to flush.
 		_ = conn.Close()
 		return nil, sshclient.Outcome(ctx, func() error { return wrapped.explain(err) })
 	}
@@ -121,11 +123,11 @@ func handshake(ctx context.Context, conn net.Conn, config *tls.Config, e Endpoin
 }
 
 // tlsConn is a TLS connection that explains a refused client certificate. In TLS 1.3 the refusal comes only after the
-// client is done with the handshake: as an alert, or, where it is lost, as a connection reset.
+// client has completed the handshake: as an alert or, if that is lost, as a connection reset.
 type tlsConn struct {
 	*tls.Conn
 	endpoint             Endpoint
-	requested, presented bool        // a certificate was
+	requested, presented bool        // whether a certificate was
 	answered             atomic.Bool // the engine accepted the connection, and sent something
 }
 
@@ -145,14 +147,14 @@ func (c *tlsConn) Write(p []byte) (int, error) {
 }
 
 func (c *tlsConn) refusal(err error) error {
-	// A connection closed by ourselves is none of the engine's doing.
+	// A connection that we closed was not refused by the engine.
 	if err == nil || !c.requested || c.answered.Load() || errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return c.explain(err)
 }
 
-// explain says what a failed handshake is about.
+// explain returns the cause of a failed handshake.
 func (c *tlsConn) explain(err error) error {
 	f := &sshclient.Failure{Cause: err}
 	var unknown x509.UnknownAuthorityError

@@ -59,7 +59,8 @@ func (a authority) issue(t *testing.T, host string) (cert, key string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: encoded}))
 }
 
-// startTLS returns the address of a stand-in whose certificate is for a host, with what change makes of it.
+// startTLS starts a fake engine with a certificate for a host, applies change to its TLS configuration, and returns its
+// address.
 func startTLS(t *testing.T, a authority, host string, change func(*tls.Config)) (addr string) {
 	t.Helper()
 	cert, key := a.issue(t, host)
@@ -88,7 +89,7 @@ func TestTLS(t *testing.T) {
 		addr  string
 		tls   TLS
 		kind  error
-		parts []string // of the error; nil where the call works
+		parts []string // parts of the error; nil if the call works
 	}{
 		"both verified":       {addr: verifying, tls: given},
 		"at least 1.2":        {addr: startTLS(t, own, "127.0.0.1", func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }), tls: given},
@@ -130,7 +131,7 @@ func TestTLSMaterial(t *testing.T) {
 
 	tests := map[string]struct {
 		tls      TLS
-		certPath string // of the endpoint
+		certPath string // the endpoint's CertPath
 		parts    []string
 	}{
 		"folder":               {tls: TLS{CertPath: folder}},

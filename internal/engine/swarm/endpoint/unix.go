@@ -11,11 +11,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// ErrNoSocket is for a host on which no engine listens at the given path, as far as can be told: OpenSSH gives
-// the same answer where the user may not open the socket.
+// ErrNoSocket means that apparently no engine listens at the given path: OpenSSH gives the same answer if the user may
+// not open the socket.
 var ErrNoSocket = errors.New("no socket")
 
-// localDialer returns the way to an engine of this machine, by a socket or a pipe.
+// localDialer returns the dial function for an engine of this machine, by a socket or a pipe.
 func localDialer(network, socket string, limit time.Duration) dialFunc {
 	return func(ctx context.Context) (net.Conn, error) {
 		ctx, cancel := sshclient.Within(ctx, limit)
@@ -25,7 +25,7 @@ func localDialer(network, socket string, limit time.Duration) dialFunc {
 	}
 }
 
-// socketFailure says what to do about a socket or pipe of this machine, where it isn't there or may not be opened.
+// socketFailure says what to do about a socket or pipe of this machine that is missing or may not be opened.
 func socketFailure(socket string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

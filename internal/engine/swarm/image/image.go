@@ -16,12 +16,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// epoch is when all images and their files were made: a clock would give each build another ID.
+// epoch is the creation time of all images and their files: the current time would give each build another ID.
 var epoch = time.Unix(0, 0).UTC()
 
-// Build builds an image of these files and nothing else, for Linux on the architecture that this program is for.
-// Config is what a Dockerfile sets: Entrypoint, Cmd, Env, WorkingDir, Labels and so on. The files are read here once
-// and again by Write.
+// Build builds a Linux image of only these files, for this program's architecture. Config is what a Dockerfile sets:
+// Entrypoint, Cmd, Env, WorkingDir, Labels and so on. The files are read here once, and again by Write.
 func Build(config v1.Config, files ...File) (v1.Image, error) {
 	layer, err := newLayer(files)
 	if err != nil {
@@ -43,7 +42,7 @@ func Build(config v1.Config, files ...File) (v1.Image, error) {
 	})
 }
 
-// ID is the ID that engines give the image: "sha256:" and 64 hexadecimal digits.
+// ID returns the ID that engines give the image: "sha256:" and 64 hexadecimal digits.
 func ID(img v1.Image) (string, error) {
 	id, err := img.ConfigName()
 	if err != nil {
@@ -52,8 +51,8 @@ func ID(img v1.Image) (string, error) {
 	return id.String(), nil
 }
 
-// Write writes the image as a docker-archive, which engines load by this reference. A reference without a tag gets
-// the tag latest, as everywhere in Docker; one with a digest, or an ID, is an error, as these are not given but found.
+// Write writes the image as a docker-archive, which engines load under this reference. A reference without a tag gets
+// the tag latest, as usual with Docker; one with a digest, or an ID, is an error, as an archive can't set these.
 func Write(w io.Writer, ref string, img v1.Image) error {
 	parsed, err := reference.ParseAnyReference(ref)
 	if err != nil {

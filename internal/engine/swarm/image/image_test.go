@@ -70,7 +70,7 @@ func TestBuildIsDeterministic(t *testing.T) {
 	}
 }
 
-// archived is what a docker-archive holds, by name.
+// archived returns the files of a docker-archive by name.
 func archived(t *testing.T, archive io.Reader) map[string][]byte {
 	t.Helper()
 	content := map[string][]byte{}

@@ -18,24 +18,24 @@ import (
 
 // File is a file of an image.
 type File struct {
-	// Path is the file's absolute path in the image. Its folders are made, and belong to root.
+	// Path is the file's absolute path in the image. Its folders are created, owned by root.
 	Path string
 	// Mode is its permissions.
 	Mode fs.FileMode
 	// Size is the length of its content, in bytes.
 	Size int64
-	// Open opens the content. It is read more than once.
+	// Open opens the content. It is called more than once.
 	Open func() (io.ReadCloser, error)
 }
 
-// FromBytes is a file of this content.
+// FromBytes returns a file with this content.
 func FromBytes(path string, mode fs.FileMode, content []byte) File {
 	return File{Path: path, Mode: mode, Size: int64(len(content)), Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(content)), nil
 	}}
 }
 
-// FromDisk is a copy of a file of this machine, with its permissions. It is read when it is needed, and never held in
+// FromDisk returns a copy of a file of this machine, with its permissions. It is read on demand, and never held in
 // memory as a whole.
 func FromDisk(path, source string) (File, error) {
 	info, err := os.Stat(source)
@@ -50,7 +50,7 @@ func FromDisk(path, source string) (File, error) {
 	}}, nil
 }
 
-// layer is an uncompressed layer that is made from its files each time it is read: compression would cost more time
+// layer is an uncompressed layer that is generated from its files each time it is read: compression would take longer
 // than it saves on the way to an engine.
 type layer struct {
 	entries []entry
@@ -64,7 +64,7 @@ type entry struct {
 	open   func() (io.ReadCloser, error) // nil for a folder
 }
 
-// newLayer makes a layer of files, whatever order they are given in.
+// newLayer returns a layer of files, in any order.
 func newLayer(files []File) (*layer, error) {
 	entries := map[string]entry{}
 	for _, file := range files {
@@ -91,7 +91,7 @@ func newLayer(files []File) (*layer, error) {
 	for _, e := range entries {
 		l.entries = append(l.entries, e)
 	}
-	// A folder's name comes before those of what is in it.
+	// A folder's name sorts before those of its files.
 	slices.SortFunc(l.entries, func(a, b entry) int { return strings.Compare(a.header.Name, b.header.Name) })
 	content, err := l.Uncompressed()
 	if err != nil {
@@ -134,14 +134,14 @@ func (l *layer) Uncompressed() (io.ReadCloser, error) {
 // Compressed reads the layer as it is stored, which is uncompressed.
 func (l *layer) Compressed() (io.ReadCloser, error) { return l.Uncompressed() }
 
-// Digest is the hash of the layer as it is stored.
+// Digest returns the hash of the layer as it is stored.
 func (l *layer) Digest() (v1.Hash, error) { return l.hash, nil }
 
-// DiffID is the hash of the layer.
+// DiffID returns the hash of the uncompressed layer, which is the same.
 func (l *layer) DiffID() (v1.Hash, error) { return l.hash, nil }
 
-// Size is the length of the layer, in bytes.
+// Size returns the length of the layer in bytes.
 func (l *layer) Size() (int64, error) { return l.size, nil }
 
-// MediaType is that of an uncompressed layer.
+// MediaType returns that of an uncompressed layer.
 func (l *layer) MediaType() (types.MediaType, error) { return types.DockerUncompressedLayer, nil }

@@ -12,8 +12,8 @@ import (
 // (0x00007f…)".
 var shared = regexp.MustCompile(`(?m)=> (/\S+) \(0x`)
 
-// Libraries returns what a program needs to be run that is linked dynamically: the loader, and the libraries that it
-// finds for it on this machine, each under its own path. A static program needs none.
+// Libraries returns what a dynamically linked program needs to run: the loader, and the libraries that it finds on this
+// machine, each under its own path. A static program needs none.
 func Libraries(program string) ([]File, error) {
 	binary, err := elf.Open(program)
 	if err != nil {
@@ -34,7 +34,7 @@ func Libraries(program string) ([]File, error) {
 	if loader == "" {
 		return nil, nil
 	}
-	list, err := exec.Command(loader, "--list", program).CombinedOutput() //nolint:gosec // it loads the program, and does not run it
+	list, err := exec.Command(loader, "--list", program).CombinedOutput() //nolint:gosec // it loads the program, but does not run it
 	if err != nil {
 		return nil, fmt.Errorf("the libraries of program %s can't be found: %w: %s", program, err, list)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// compiled returns the file of a program in C, linked with these flags.
+// compiled returns the file of a C program, linked with these flags.
 func compiled(t *testing.T, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func compiled(t *testing.T, flags ...string) string {
 	return program
 }
 
-// A program runs with its libraries and nothing else.
+// TestLibraries: a program runs with only its libraries.
 func TestLibraries(t *testing.T) {
 	program := compiled(t, "-fno-builtin", "-lm")
 	files, err := Libraries(program)

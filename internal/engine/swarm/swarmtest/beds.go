@@ -31,7 +31,7 @@ var (
 	Mixed = testbed.Options{Nodes: 3, Managers: 1, Heartbeat: testbed.Steady, Mixed: true}
 )
 
-// ThreeOf is a bed of a manager and two workers with an Engine.
+// ThreeOf is a bed of a manager and two workers with this Engine.
 func ThreeOf(t *testing.T, engine string) *testbed.Bed {
 	t.Helper()
 	options := Three
@@ -55,10 +55,10 @@ func OnBeds(t *testing.T, run func(t *testing.T, bed *testbed.Bed)) {
 // lastSubnet numbers the subnets of clusters on shared beds: those of other tests begin at 10.100.
 var lastSubnet atomic.Int32
 
-// OwnSubnet returns the first half of the addresses of a subnet that no other test has, such as 10.71.
+// OwnSubnet returns the first two bytes of a subnet that no other test has, such as 10.71.
 func OwnSubnet() string { return fmt.Sprintf("10.%d", 70+lastSubnet.Add(1)) }
 
-// MemberImage is the image of the program that members run, on shared beds.
+// MemberImage is the image of the members' program on shared beds.
 const MemberImage = "trainyard/member:faults"
 
 var (
@@ -87,7 +87,7 @@ func Connect(t *testing.T, bed *testbed.Bed, cluster string) (*dockerapi.Connect
 	return c, proxy
 }
 
-// Leave creates a config object, which goes with the cluster's or with the test.
+// Leave creates a config object, which is removed with the cluster's or at the end of the test.
 func Leave(t *testing.T, c *dockerapi.Connection, config swarm.ConfigSpec) {
 	t.Helper()
 	m, err := c.Manager(t.Context())
@@ -100,7 +100,7 @@ func Leave(t *testing.T, c *dockerapi.Connection, config swarm.ConfigSpec) {
 // WantObjects checks which config objects a cluster has, by kind, name and revision.
 func WantObjects(t *testing.T, c *dockerapi.Connection, cluster string, want ...string) {
 	t.Helper()
-	configs, err := c.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, cluster))(context.WithoutCancel(t.Context())) // a test's end looks, too
+	configs, err := c.ConfigsWith(dockerapi.Labelled(spec.LabelCluster, cluster))(context.WithoutCancel(t.Context())) // also called at the end of a test
 	Must(t, err)
 	found := map[string]bool{}
 	for _, config := range configs {
@@ -116,7 +116,7 @@ func WantObjects(t *testing.T, c *dockerapi.Connection, cluster string, want ...
 	}
 }
 
-// Before has something happen before a call reaches the engine.
+// Before calls do before a call reaches the engine.
 func Before(do func()) testbed.Action {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -10,8 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/storetest"
 )
 
-// Dies makes a change in a store whose maker loses the manager behind a proxy at a moment: before one of its calls, or
-// after it. It reports whether the change was over by then.
+// Dies makes a change in a store, whose writer loses the manager behind a proxy at a moment: before one of its calls,
+// or after it. It reports whether the change was complete by then.
 func Dies(t *testing.T, s engine.Store, proxy *testbed.Proxy, change storetest.Change, moment int) (survived bool, err error) {
 	t.Helper()
 	call, loss := moment/2+1, testbed.Drop()

@@ -10,10 +10,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// frameHeader is the length of what precedes the text of a frame.
+// frameHeader is the length of a frame's header.
 const frameHeader = 8
 
-// Frames returns a gibibyte of text as an Engine sends it, of one kind, a line in each frame.
+// Frames returns a gibibyte of text as an Engine sends it, on one stream, with a line in each frame.
 func Frames(kind stdcopy.StdType) io.Reader {
 	const size = 16 << 10
 	frame := make([]byte, frameHeader, frameHeader+size)

@@ -3,7 +3,7 @@ package swarmtest
 
 import "testing"
 
-// Must ends a test that has an error.
+// Must ends a test if there is an error.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {

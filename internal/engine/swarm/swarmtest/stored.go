@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/dockerapi"
 )
 
-// Storage returns the Swarm of a single manager with what is kept of a cluster of its own, and the proxy through which
-// that manager is reached. A second one on the same cluster is another run that comes in between.
+// Storage returns a Swarm of a single manager with the storage of a new cluster, and the proxy through which that
+// manager is reached. A second one on the same cluster represents a concurrent run.
 func Storage(t *testing.T, cluster string, keep func(dockerapi.Swarm) engine.Store) (dockerapi.Swarm, *testbed.Proxy) {
 	t.Helper()
 	c, proxy := Connect(t, testbed.Shared(t, One), cluster)
@@ -27,7 +27,7 @@ func Storage(t *testing.T, cluster string, keep func(dockerapi.Swarm) engine.Sto
 	return in, proxy
 }
 
-// Stored is [Storage] where the cluster's document is written.
+// Stored is [Storage] with the cluster's document stored.
 func Stored(t *testing.T, cluster string, keep func(dockerapi.Swarm) engine.Store) (dockerapi.Swarm, *testbed.Proxy) {
 	t.Helper()
 	in, proxy := Storage(t, cluster, keep)
