@@ -12,21 +12,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// lostAfter is how long the controller can't reach a host until its members are placed elsewhere: longer than a lease,
-// or a short cut of the network.
+// lostAfter is how long the controller tolerates an unreachable host before its members are placed elsewhere: longer
+// than a lease, or a short network outage.
 const lostAfter = time.Minute
 
-// absence is what the controller found of hosts.
+// absence is what the controller has found out about unreachable hosts.
 type absence struct {
-	// Since is from when on each of them could not be reached, and Lost are those that are given up until they are
-	// back.
+	// Since is when each of them became unreachable, and Lost are those given up until they are back.
 	Since map[string]time.Time `json:"since"`
 	Lost  map[string]bool      `json:"lost,omitempty"`
-	// Forgotten are those of which a user said that they are gone for good.
+	// Forgotten are those that a user has declared gone for good.
 	Forgotten map[string]bool `json:"forgotten,omitempty"`
 }
 
-// absence returns what the controller found.
+// absence returns what the controller has found out.
 func (e *Engine) absence(ctx context.Context) (found absence, item engine.Item, err error) {
 	item, err = e.Get(ctx, relay.AbsentKey)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -40,9 +39,9 @@ func (e *Engine) absence(ctx context.Context) (found absence, item engine.Item, 
 	return found, item, err
 }
 
-// next returns what is found of hosts, of which some can't be reached now. Nobody is given up by a controller that
-// itself reaches less than half of the hosts: it may be the one that is cut off. The time before it began to look does
-// not count: all may have been down.
+// next returns the absence after another check of the hosts. A controller that itself reaches less than half of the
+// hosts gives none up, as it may be the one that is cut off; and time before it began to check does not count, as all
+// may have been down.
 func (a absence) next(hosts map[string]domain.Host, unreached map[string]bool, began, now time.Time) absence {
 	next := absence{Since: map[string]time.Time{}, Lost: map[string]bool{}, Forgotten: map[string]bool{}}
 	for name := range unreached {

@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// TestAgentThatHostsCantStart: hosts whose C library is older than the agent needs run it without GPUs, and plans say
-// so of those that have a driver; members run as ever.
+// TestAgentThatHostsCantStart: hosts with a C library older than the agent needs run it without GPUs, and plans say so
+// for those that have a driver; members run as usual.
 func TestAgentThatHostsCantStart(t *testing.T) {
 	f := newHosts(t)
 	provider := filepath.Join(t.TempDir(), "provider")
@@ -31,7 +31,7 @@ func TestAgentThatHostsCantStart(t *testing.T) {
 		!strings.Contains(problems[0].Detail, "has glibc 2.") || !strings.Contains(problems[0].Detail, telemetry.AgentName+" needs glibc 2.99 or newer") {
 		t.Errorf("the problems are %v, want a warning of host %s alone", problems, name)
 	}
-	f.form(f.spec) // which waits for the agents
+	f.form(f.spec) // it waits for the agents
 	g := f.group("job", everyHost, "wait")
 	f.update(g)
 	f.running("job", len(everyHost))

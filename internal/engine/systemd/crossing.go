@@ -17,13 +17,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// crossingPatience bounds how long the SSH server of one host may take to answer another host, which may be busy: as
-// long as it may take to answer the provider.
+// crossingPatience bounds how long the SSH server of one host, which may be busy, may take to answer another host: as
+// long as to answer the provider.
 const crossingPatience = sshclient.UsualLimit
 
-// checkCrossings adds a problem for each host that the controller would not reach from the store host. A host of the
-// cluster whose addresses stay is only warned of: it may be back soon. Where the SSH server of the store host forbids
-// to look from there, nothing is said.
+// checkCrossings adds a problem for each host that the controller could not reach from the store host, but only a
+// warning for a host of the cluster with unchanged addresses, as it may be back soon. If the store host's SSH server
+// forbids forwarding, nothing is reported.
 func (e *Engine) checkCrossings(ctx context.Context, problems *domain.Problems, cluster domain.Cluster, found map[string]facts.Facts) {
 	store := managerOf(cluster)
 	if _, looked := found[store]; !looked {
@@ -41,7 +41,7 @@ func (e *Engine) checkCrossings(ctx context.Context, problems *domain.Problems, 
 	if len(failed) == 0 || ctx.Err() != nil {
 		return
 	}
-	p, _ := e.place(ctx) // without it, none is in the cluster
+	p, _ := e.place(ctx) // without it, no host counts as in the cluster
 	for _, name := range slices.Sorted(maps.Keys(failed)) {
 		if errors.Is(failed[name], sshclient.ErrPermissionDenied) {
 			continue
@@ -60,13 +60,13 @@ func (e *Engine) checkCrossings(ctx context.Context, problems *domain.Problems, 
 	}
 }
 
-// crossing is the address of a host's SSH server as the controller dials it.
+// crossing returns the address of a host's SSH server as the controller dials it.
 func (e *Engine) crossing(host domain.Host) string {
 	login := e.loginFor(host)
 	return login[strings.LastIndex(login, "@")+1:]
 }
 
-// answersFrom returns an error where no SSH server answers at an address, as a host sees it.
+// answersFrom returns an error unless an SSH server answers at an address, as seen from a host.
 func answersFrom(ctx context.Context, from *sshclient.Client, address string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, crossingPatience, fmt.Errorf("it does not answer within %s", crossingPatience))
 	defer cancel()
@@ -90,5 +90,5 @@ func answersFrom(ctx context.Context, from *sshclient.Client, address string) er
 	return err
 }
 
-// mostGreeting bounds how much is read of what an SSH server says first.
+// mostGreeting bounds how much of an SSH server's greeting is read.
 const mostGreeting = 256

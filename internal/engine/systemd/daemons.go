@@ -9,14 +9,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// StartController has each host run its agent, and the store host the controller.
+// StartController starts the agent on each host, and the controller on the store host.
 func (e *Engine) StartController(ctx context.Context) error {
 	cluster, err := engine.Cluster(ctx, e)
 	if err != nil {
 		return unlessGone(err)
 	}
 	orders := relay.Orders{Cluster: &cluster.Spec}
-	if e.reach.peers == nil { // the controller has its own version run
+	if e.reach.peers == nil { // the controller keeps its own version
 		if orders.Agents, err = e.reach.program.agents(); err != nil {
 			return err
 		}

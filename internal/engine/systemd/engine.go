@@ -27,9 +27,9 @@ type Engine struct {
 	reach    *reach
 	// place finds the store and the hosts of the cluster.
 	place func(ctx context.Context) (place, error)
-	// looks are the hosts of a snapshot for plans; nil for hosts as they are.
+	// looks are the hosts of a snapshot for plans; nil for live hosts.
 	looks *looks
-	// What agents and hosts tell, once in a snapshot.
+	// Reports of agents and hosts, read once in a snapshot.
 	observe   func(ctx context.Context, group string) ([]domain.Observed, error)
 	gpus      func(ctx context.Context) (map[string]domain.HostGPUs, error)
 	files     func(ctx context.Context) (map[string]engine.HostFiles, error)
@@ -79,7 +79,7 @@ func Open(ref domain.ClusterRef, settings engine.Settings, program Program) (*En
 // dir is the state directory of the cluster on each host.
 func (e *Engine) dir() statedir.Dir { return statedir.Dir{Root: layout.Clusters, Cluster: e.ref.Name} }
 
-// Traits returns what is particular to this engine: members share the addresses of their hosts.
+// Traits returns the properties of this engine: members share the addresses of their hosts.
 func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{
 		HandsOver: true,
@@ -93,7 +93,7 @@ func (e *Engine) Traits() engine.Traits {
 	}
 }
 
-// importFrom begins the import IDs of what is in a cluster with this endpoint.
+// importFrom returns the prefix of import IDs for what is in a cluster with this endpoint.
 func importFrom(endpoint string) string {
 	if endpoint == "" {
 		return ""
@@ -101,7 +101,7 @@ func importFrom(endpoint string) string {
 	return strings.TrimSuffix(endpoint, "/") + "/"
 }
 
-// Snapshot returns the engine with its hosts, their members, GPUs, files and residents looked at once at most.
+// Snapshot returns the engine with hosts, members, GPUs, files and residents read at most once.
 func (e *Engine) Snapshot() engine.Engine {
 	snapshot := *e
 	if e.settings.Planning {
@@ -118,7 +118,7 @@ func (e *Engine) Snapshot() engine.Engine {
 	return &snapshot
 }
 
-// now returns the engine with its hosts as they are now.
+// now returns the engine without cached reads.
 func (e *Engine) now() *Engine {
 	now := *e
 	now.looks = nil
@@ -136,7 +136,7 @@ func (e *Engine) FilesPath(digest string) string {
 	return filestore.Store{Dir: e.dir().Path(statedir.Content)}.Path(digest)
 }
 
-// Recognise returns an [engine.ElsewhereError] where the endpoint leads to another cluster of the same name.
+// Recognise returns an [engine.ElsewhereError] if the endpoint leads to another cluster of the same name.
 func (e *Engine) Recognise(ctx context.Context, id string) error {
 	document, err := engine.Cluster(ctx, e)
 	if err != nil {
@@ -168,7 +168,7 @@ func clusters(ctx context.Context, endpoint string, settings engine.Settings, pr
 	return names, err
 }
 
-// loginOf returns what an address is for SSH: "ssh://ops@gpu1:2222" is "ops@gpu1:2222".
+// loginOf returns the SSH form of an address: "ssh://ops@gpu1:2222" is "ops@gpu1:2222".
 func loginOf(address string) (string, error) {
 	login, ok := strings.CutPrefix(address, "ssh://")
 	if parsed, err := url.Parse(address); !ok || err != nil || strings.Trim(parsed.Path, "/") != "" {

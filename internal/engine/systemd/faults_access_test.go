@@ -20,7 +20,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// TestLogins: a cluster is the same for all who may become root on its hosts, and nothing is left of any of them.
+// TestLogins: a cluster works the same for all users who may become root on its hosts, and nothing of any of them is
+// left.
 func TestLogins(t *testing.T) {
 	f := newHosts(t)
 	const sockets = "ss --listening --tcp --udp --numeric --no-header | awk '{ print $1, $5 }' | sort"
@@ -66,7 +67,7 @@ func TestLogins(t *testing.T) {
 	asRoot.finish()
 }
 
-// keyIsForTheRelay: who has the key of the cluster gets its relay, and nothing else that users of the host get.
+// keyIsForTheRelay: the cluster's key gives access to its relay, and to nothing else that users of the host have.
 func (f faulty) keyIsForTheRelay(cluster string) {
 	f.Helper()
 	user, err := os.ReadFile(f.bed.KeyFile)

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// all has something happen to all hosts at once.
+// all applies a fault to all hosts at once.
 func (f faulty) all(what fault) {
 	f.Helper()
 	var hosts sync.WaitGroup
@@ -29,7 +29,8 @@ func (f faulty) all(what fault) {
 	f.tally.note(what.kind+" of all at once", len(f.bed.Hosts))
 }
 
-// TestAllHostsStartAnew: after a reboot of all, or a loss of their power, runs what should, and what ended stays ended.
+// TestAllHostsStartAnew: after a reboot or power loss of all hosts, what should run runs again, and what had ended
+// stays so.
 func TestAllHostsStartAnew(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
@@ -70,8 +71,8 @@ func TestAllHostsStartAnew(t *testing.T) {
 	f.finish()
 }
 
-// TestHostLost: the members of a host that is lost for good are placed elsewhere, and when it is back all the same,
-// what is elsewhere by then, or nowhere any more, is ended there.
+// TestHostLost: the members of a host that is lost for good are placed elsewhere. If it comes back all the same, those
+// that are elsewhere by then, or were removed, are ended there.
 func TestHostLost(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", []int{1}, "wait")
@@ -94,7 +95,7 @@ func TestHostLost(t *testing.T) {
 	t.Logf("the members are on: %v", f.running("job", 2))
 	f.suffers(1, powerCut)
 	lost := time.Now()
-	f.must(reconcile.Reconciler{Engine: f.Engine}.Destroy(f.bounded(), "others")) // of which a member was on the host
+	f.must(reconcile.Reconciler{Engine: f.Engine}.Destroy(f.bounded(), "others")) // one of its members was on the host
 	f.eventually("the member to be elsewhere", func() bool {
 		o := f.observed(f.Engine, "job")[moves]
 		return o.Host == "host3" && o.State == domain.StateRunning
@@ -118,7 +119,7 @@ func TestHostLost(t *testing.T) {
 	f.finish()
 }
 
-// TestCopyCatchesUp: the copy of a host that was away while the store changed is brought up to date by the controller,
+// TestCopyCatchesUp: the copy on a host that was away while the store changed is brought up to date by the controller,
 // or by the next change.
 func TestCopyCatchesUp(t *testing.T) {
 	f := newFaulty(t)
@@ -126,7 +127,7 @@ func TestCopyCatchesUp(t *testing.T) {
 	missesWrites := func(command string) {
 		f.suffers(2, powerCut)
 		g.Triggers = map[string]string{"change": command}
-		f.Engine = f.open(0, f.provider) // without a connection to the host, whose silence would be waited for
+		f.Engine = f.open(0, f.provider) // without a connection to the host, as its silence would delay the test
 		f.update(g)
 		f.must(f.host(2).Start(f.bounded()))
 	}
@@ -140,7 +141,7 @@ func TestCopyCatchesUp(t *testing.T) {
 	}
 	missesWrites("by the controller")
 	caughtUp()
-	f.Engine = f.open(0, f.provider) // that of before may be waiting for the host as it was
+	f.Engine = f.open(0, f.provider) // the previous one may still wait for the host's old connection
 	f.must(f.StopController(f.bounded()))
 	f.suffers(2, powerCut)
 	f.Engine = f.open(0, f.provider)
@@ -156,7 +157,7 @@ func TestCopyCatchesUp(t *testing.T) {
 	f.finish()
 }
 
-// TestTwoClusters: two clusters on the same hosts know nothing of each other.
+// TestTwoClusters: two clusters on the same hosts are independent of each other.
 func TestTwoClusters(t *testing.T) {
 	f := newFaulty(t)
 	other := f

@@ -27,17 +27,17 @@ var victims = map[string]string{
 }
 
 const (
-	// killSSH kills the SSH server that takes new connections, and returns when systemd has noticed, which starts
-	// another one after 100 ms. Those that it took go on in processes of their own.
+	// killSSH kills the SSH server's main process, and returns when systemd has noticed; systemd starts another one
+	// after 100 ms. Accepted connections continue in processes of their own.
 	killSSH = `main() { systemctl show --property MainPID --value ssh.service; }
 old=$(main); kill -9 "$old" && while [ "$(main)" = "$old" ]; do sleep 0.01; done`
-	// awaitSSH returns when there is an SSH server.
+	// awaitSSH returns when an SSH server runs.
 	awaitSSH = `until systemctl is-active --quiet ssh.service; do sleep 0.02; done
 `
 )
 
-// kill kills one of the victims, wherever it is, and returns on how many hosts. One after the other is killed: what
-// takes a login to be back has an SSH server.
+// kill kills one of the victims on all hosts that have it, and returns their number. Hosts are done one after the
+// other, so that a victim that needs a login to recover has an SSH server.
 func (f faulty) kill(victim string) (killed int) {
 	for _, h := range f.bed.Hosts {
 		if _, err := h.Run(context.Background(), awaitSSH+victims[victim]); err == nil {
@@ -48,7 +48,8 @@ func (f faulty) kill(victim string) (killed int) {
 	return killed
 }
 
-// TestKilledBetweenApplies: whoever is killed while members run takes nothing along, and is back by itself.
+// TestKilledBetweenApplies: processes of ours that are killed while members run take no member with them, and come back
+// by themselves.
 func TestKilledBetweenApplies(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
@@ -59,7 +60,7 @@ func TestKilledBetweenApplies(t *testing.T) {
 		f.startedOnce(g)
 	}
 	f.anywhere(awaitSSH)
-	// All of them are back: what ends is seen, and the controller stops the rest.
+	// All are back: an end is noticed, and the controller stops the rest.
 	f.sh(1, "pkill -TERM -f '^"+f.member+"'")
 	f.eventually("the end of a member", func() bool { return f.observed(f.Engine, "job")["job-on2-0"].State == domain.StateCompleted })
 	_, err := reconcile.Reconciler{Engine: f.Engine}.AwaitResidents(f.bounded())
@@ -70,8 +71,8 @@ func TestKilledBetweenApplies(t *testing.T) {
 	f.finish()
 }
 
-// TestKilledDuringApply: whoever is killed before each change of an apply, that goes on, or says where it could not;
-// the next one gets there. So does each destroy.
+// TestKilledDuringApply: whatever is killed before each change of an apply, the apply either continues or says where it
+// failed, and the next one converges. The same holds for each destroy.
 func TestKilledDuringApply(t *testing.T) {
 	f := newFaulty(t)
 	for victim := range victims {
@@ -103,7 +104,7 @@ func TestKilledDuringApply(t *testing.T) {
 	f.finish()
 }
 
-// saysWhere fails where an error does not name a host, by its name or address.
+// saysWhere fails unless an error names a host, by its name or address.
 func (f faulty) saysWhere(err error) {
 	f.Helper()
 	if err == nil {

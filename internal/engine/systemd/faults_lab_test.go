@@ -22,14 +22,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// startsFile is where members note their starts before they have a process of their own, on the host that they run on.
+// startsFile is where members record their starts before they become processes of their own, on their host.
 const startsFile = "/var/tmp/starts"
 
-// beds has room for those that are up at the same time. Each takes some twenty of the 128 instances of inotify that a
-// user has on a machine, and root has other tests, too.
+// beds limits how many beds are up at the same time. Each takes about twenty of the 128 inotify instances that a user
+// has on a machine, and root runs other tests too.
 var beds = make(chan struct{}, 3)
 
-// faulty is a cluster on three hosts of its own, whose store is on the first.
+// faulty is a cluster on three hosts of its own, with its store on the first.
 type faulty struct {
 	*testing.T
 	lab
@@ -37,7 +37,7 @@ type faulty struct {
 	tally  *tally
 }
 
-// newFaulty makes the cluster "lab", with its controller and agents.
+// newFaulty creates the cluster "lab", with its controller and agents.
 func newFaulty(t *testing.T) faulty {
 	t.Helper()
 	f := newHosts(t)
@@ -45,7 +45,7 @@ func newFaulty(t *testing.T) faulty {
 	return f
 }
 
-// newHosts is newFaulty without any cluster yet.
+// newHosts is newFaulty without a cluster.
 func newHosts(t *testing.T) faulty {
 	t.Helper()
 	return newHostsOf(t, 3)
@@ -78,7 +78,7 @@ func newHostsOf(t *testing.T, hosts int) faulty {
 	return f
 }
 
-// open opens the cluster at one of its hosts, as the provider does that knows all of them. Its connections are its own.
+// open opens the cluster at one of its hosts, as a provider does that knows all of them, with connections of its own.
 func (f faulty) open(at int, program string) *systemd.Engine {
 	f.Helper()
 	ref := f.spec.Ref()
@@ -91,7 +91,7 @@ func (f faulty) open(at int, program string) *systemd.Engine {
 	return e
 }
 
-// form makes the hosts be the cluster, as an apply of it does.
+// form turns the hosts into the cluster, as an apply does.
 func (f faulty) form(spec domain.Cluster) {
 	f.Helper()
 	f.must(formed(f.bounded(), f.Engine, spec))
@@ -139,8 +139,8 @@ func (f faulty) eventually(what string, holds func() bool) {
 	acctest.Eventually(f.T, what, holds)
 }
 
-// runs runs a command of our program as an error says to, as somebody whose SSH finds the hosts, and returns what it
-// prints.
+// runs runs the command of our program that an error suggests, as a user whose SSH configuration has the hosts, and
+// returns its output.
 func (f faulty) runs(hint error, name string) string {
 	f.Helper()
 	_, line, found := strings.Cut(fmt.Sprint(hint), "terraform-provider-trainyard "+name+" ")
@@ -165,7 +165,7 @@ func (f faulty) sh(host int, command string) string {
 	return out
 }
 
-// group is a group with a member on each of some hosts, which takes steps after it noted its start.
+// group returns a group with a member on each of some hosts, which records its start and then runs the steps.
 func (f faulty) group(name string, hosts []int, steps ...string) domain.Group {
 	g := domain.Group{
 		Cluster: f.spec.Name, Name: name, Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
@@ -184,7 +184,7 @@ func (f faulty) group(name string, hosts []int, steps ...string) domain.Group {
 
 var everyHost = []int{0, 1, 2}
 
-// update applies a group by the engine of the test.
+// update applies a group by the test's engine.
 func (f faulty) update(g domain.Group) {
 	f.Helper()
 	f.must(reconcile.Reconciler{Engine: f.Engine}.Update(f.bounded(), g))
@@ -202,7 +202,7 @@ func (f faulty) observed(e engine.Engine, group string) map[string]domain.Observ
 	return members
 }
 
-// processes are the hosts on which a process of each member of a group runs, once for each process.
+// processes returns the hosts on which processes of each member of a group run, once per process.
 func (f faulty) processes(group string) map[string][]string {
 	f.Helper()
 	script := fmt.Sprintf(`for p in /proc/[0-9]*; do [ "$(readlink $p/exe)" = %s ] && readlink $p/cwd; done; true`, f.member)
@@ -218,7 +218,7 @@ func (f faulty) processes(group string) map[string][]string {
 	return found
 }
 
-// running is processes, once there are those of so many members.
+// running is processes, once there are those of this number of members.
 func (f faulty) running(group string, members int) (found map[string][]string) {
 	f.Helper()
 	acctest.AtLeast(f.T, members, "members with processes", func() int {
@@ -228,7 +228,7 @@ func (f faulty) running(group string, members int) (found map[string][]string) {
 	return found
 }
 
-// starts are how often each member of a group was started, on all hosts together.
+// starts returns how often each member of a group was started, on all hosts together.
 func (f faulty) starts(group string) map[string]int {
 	f.Helper()
 	starts := map[string]int{}
@@ -248,7 +248,7 @@ func (f faulty) startedOnce(g domain.Group) {
 	f.started(g, 1)
 }
 
-// started fails unless the members of a group run, in one process each, and were started so many times.
+// started fails unless the members of a group run, in one process each, and were started this many times.
 func (f faulty) started(g domain.Group, times int) {
 	f.Helper()
 	members := f.observed(f.Engine, g.Name)
@@ -267,14 +267,14 @@ func (f faulty) started(g domain.Group, times int) {
 	}
 }
 
-// destroy destroys a group, of which nothing is left then.
+// destroy destroys a group, and checks that nothing of it is left.
 func (f faulty) destroy(group string) {
 	f.Helper()
 	f.must(reconcile.Reconciler{Engine: f.Engine}.Destroy(f.bounded(), group))
 	f.gone(group)
 }
 
-// gone fails where there is something of a group.
+// gone fails if anything of a group is left.
 func (f faulty) gone(group string) {
 	f.Helper()
 	f.eventually("group "+group+" to be gone", func() bool { return len(f.processes(group)) == 0 })
@@ -287,7 +287,7 @@ func (f faulty) gone(group string) {
 	})
 }
 
-// anywhere returns what a command prints on the hosts; empty where it prints nothing on any.
+// anywhere returns what a command prints on the hosts; empty if it prints nothing on any.
 func (f faulty) anywhere(command string) string {
 	f.Helper()
 	var said []string
@@ -299,7 +299,7 @@ func (f faulty) anywhere(command string) string {
 	return strings.Join(said, "\n")
 }
 
-// finish destroys the cluster with all that is in it, of which nothing is left then.
+// finish destroys the cluster with everything in it, and checks that nothing is left.
 func (f faulty) finish() {
 	f.Helper()
 	e := f.open(0, f.provider)
@@ -312,7 +312,7 @@ func (f faulty) finish() {
 	f.nothingLeft(f.spec.Name)
 }
 
-// nothingLeft fails where a host has something of a cluster.
+// nothingLeft fails if a host has anything of a cluster.
 func (f faulty) nothingLeft(cluster string) {
 	f.Helper()
 	left := map[string]string{
@@ -324,7 +324,7 @@ func (f faulty) nothingLeft(cluster string) {
 	}
 	for _, what := range slices.Sorted(maps.Keys(left)) {
 		said := ""
-		f.eventually(what+" of the cluster to be gone", func() bool { // when systemd has noticed all ends
+		f.eventually(what+" of the cluster to be gone", func() bool { // once systemd has noticed all ends
 			before := said
 			if said = f.anywhere(left[what]); said != before && said != "" {
 				f.Logf("%s of cluster %s that are there:\n%s", what, cluster, said)

@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestFullDisk: without room on a host, an apply says so, and nothing is lost; with room, it goes on.
+// TestFullDisk: an apply to a host with a full disk says so, and loses nothing; once there is space, it succeeds.
 func TestFullDisk(t *testing.T) {
 	f := newHosts(t)
 	f.sh(1, fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=1m none %[1]s", layout.Clusters))
@@ -60,7 +60,7 @@ func TestFullDisk(t *testing.T) {
 	f.sh(1, "umount -l "+layout.Clusters+" && rmdir "+layout.Clusters) // it can't be removed as long as it is mounted
 }
 
-// TestUpgrade: an apply by another version replaces what runs on hosts, and no member.
+// TestUpgrade: an apply by another version replaces our programs on hosts, and no member.
 func TestUpgrade(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
@@ -86,7 +86,7 @@ func TestUpgrade(t *testing.T) {
 	f.finish()
 }
 
-// without is the cluster without one of its hosts.
+// without returns the cluster without one of its hosts.
 func (f faulty) without(host int) domain.Cluster {
 	smaller := f.spec
 	smaller.Hosts = maps.Clone(f.spec.Hosts)
@@ -94,7 +94,7 @@ func (f faulty) without(host int) domain.Cluster {
 	return smaller
 }
 
-// cleaned fails where a host has something of the cluster.
+// cleaned fails if a host has anything of the cluster.
 func (f faulty) cleaned(host int) {
 	f.Helper()
 	alone := f
@@ -102,7 +102,7 @@ func (f faulty) cleaned(host int) {
 	alone.nothingLeft(f.spec.Name)
 }
 
-// away reports whether the controller finds that it can't reach a host.
+// away reports whether the controller has found that it can't reach a host.
 func (f faulty) away(host int) bool {
 	f.Helper()
 	kind := domain.Kind{Name: "absent", Watched: true}
@@ -114,7 +114,7 @@ func (f faulty) away(host int) bool {
 	return strings.Contains(string(item.Data), f.host(host).Name)
 }
 
-// TestHostJoinsAndLeaves: the controller sees to a host that joins while it runs, and one that is taken out of the
+// TestHostJoinsAndLeaves: the controller manages a host that joins while it runs, and a host that is removed from the
 // cluster keeps nothing of it.
 func TestHostJoinsAndLeaves(t *testing.T) {
 	f := newHosts(t)
@@ -135,8 +135,8 @@ func TestHostJoinsAndLeaves(t *testing.T) {
 	f.finish()
 }
 
-// TestHostForgotten: a host that is dead can't be cleaned when it is taken out, which says what to do; once it was
-// forgotten, it is taken out all the same. When it is back, it is cleaned like any other.
+// TestHostForgotten: removing a dead host that can't be cleaned fails with advice; once forgotten, it can be removed.
+// When it is back, it is cleaned like any other.
 func TestHostForgotten(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", []int{0, 1}, "wait")
@@ -171,7 +171,7 @@ func TestHostForgotten(t *testing.T) {
 	f.form(f.without(1))
 
 	f.must(f.host(1).Start(f.bounded()))
-	f.Engine = f.open(0, f.provider) // that of before may be waiting for the host as it was
+	f.Engine = f.open(0, f.provider) // the previous one may still wait for the host's old connection
 	f.form(f.spec)
 	var running map[string][]string
 	f.eventually("the end of what is elsewhere", func() bool {

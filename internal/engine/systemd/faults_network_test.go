@@ -23,8 +23,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// waits has an engine apply the group "waiting", whose member is on the second host, and wait for its completion. It
-// returns when the wait has begun.
+// waits has an engine apply the group "waiting", with its member on the second host, and wait for its completion. It
+// returns once the wait has begun.
 func (f faulty) waits(e engine.Engine) (waited <-chan error) {
 	f.Helper()
 	waiting := f.group("waiting", []int{1}, "until:/var/tmp/go")
@@ -38,8 +38,8 @@ func (f faulty) waits(e engine.Engine) (waited <-chan error) {
 	return ended
 }
 
-// TestNetworkCut: a host with members that can't be reached, for longer than a lease, ends nothing: not its members,
-// not a wait for them, and not an apply of others.
+// TestNetworkCut: a host with members that is unreachable for longer than a lease ends neither its members, nor a wait
+// for them, nor an apply of others.
 func TestNetworkCut(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
@@ -59,7 +59,7 @@ func TestNetworkCut(t *testing.T) {
 	f.eventually("a write without the host", func() bool {
 		document, err = engine.Put(f.bounded(), f.Engine, document)
 		f.must(err)
-		return time.Since(cut) > 35*time.Second // a lease, and some
+		return time.Since(cut) > 35*time.Second // longer than a lease
 	})
 	f.must(f.host(1).Heal())
 	f.eventually("the host to be back", func() bool { return f.observed(f.Engine, "job")["job-on2-0"].HostTrouble == "" })
@@ -71,8 +71,8 @@ func TestNetworkCut(t *testing.T) {
 	f.finish()
 }
 
-// TestStoreHostCutOff: while the store host is cut off, what is stored can be read, a change fails and says where, and
-// who holds a lock learns in time that it is lost. A wait of who knows no other host goes on, and asks it again.
+// TestStoreHostCutOff: while the store host is cut off, stored items can be read, a change fails and says where, and a
+// lock's holder learns in time that it is lost. A wait that knows no other host continues, and asks it again later.
 func TestStoreHostCutOff(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
@@ -109,13 +109,13 @@ func TestStoreHostCutOff(t *testing.T) {
 	f.finish()
 }
 
-// stalled is a way to a host's SSH server that can be made to carry nothing any more.
+// stalled is a path to a host's SSH server that can be made to stop forwarding.
 type stalled struct {
 	address string
-	mu      sync.RWMutex // held by who stalls it
+	mu      sync.RWMutex // held by whoever stalls it
 }
 
-// stalling opens a way to a host.
+// stalling opens a path to a host.
 func stalling(t *testing.T, to *testbed.Host) *stalled {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -140,7 +140,7 @@ func stalling(t *testing.T, to *testbed.Host) *stalled {
 	return s
 }
 
-// carry copies from one connection to another, whenever it may.
+// carry copies from one connection to another while it is allowed to.
 func (s *stalled) carry(from, to net.Conn) {
 	defer to.Close()
 	buffer := make([]byte, 32<<10)
@@ -155,7 +155,7 @@ func (s *stalled) carry(from, to net.Conn) {
 	}
 }
 
-// openThrough opens the cluster through a way to its store host.
+// openThrough opens the cluster through a path to its store host.
 func (f faulty) openThrough(s *stalled) *systemd.Engine {
 	f.Helper()
 	file, err := os.Open(f.bed.KnownHosts)
@@ -178,7 +178,7 @@ func (f faulty) openThrough(s *stalled) *systemd.Engine {
 	return e
 }
 
-// TestLockGivenUp: a lock that its holder was told is lost is anybody's, though the holder's network is back before
+// TestLockGivenUp: a lock reported as lost to its holder is free to take, though the holder's network is back before
 // anybody took it.
 func TestLockGivenUp(t *testing.T) {
 	f := newFaulty(t)
@@ -200,8 +200,8 @@ func TestLockGivenUp(t *testing.T) {
 	}
 }
 
-// TestLockOfWhoIsCutOff: who holds a lock, and has lost its network, learns that the lock is lost before anybody else
-// has it.
+// TestLockOfWhoIsCutOff: a lock's holder that has lost its network learns that the lock is lost before anybody else has
+// it.
 func TestLockOfWhoIsCutOff(t *testing.T) {
 	f := newFaulty(t)
 	way := stalling(t, f.host(0))

@@ -20,8 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// TestOddHosts: hosts that lack something are refused with what to do; those that are merely unusual work like any
-// others.
+// TestOddHosts: hosts that lack something are refused with advice; those that are merely unusual work like any others.
 func TestOddHosts(t *testing.T) {
 	f := newHostsOf(t, 2)
 	for _, c := range []struct {
@@ -38,15 +37,15 @@ func TestOddHosts(t *testing.T) {
 	}
 }
 
-// instead is a command that puts a script in the place of a program, for all who find that by PATH, and one that ends
-// that.
+// instead returns a command that replaces a program by a script, for everything that finds it by PATH, and one that
+// undoes that.
 func instead(program, script string) (does, undoes string) {
 	path := "/usr/local/bin/" + program
 	return fmt.Sprintf("cat >%[1]s <<'END' && chmod 755 %[1]s\n#!/bin/sh\n%[2]s\nEND", path, script), "rm " + path
 }
 
-// refusesOddHosts: what a host lacks is said of its address at plan, with the value and what is allowed; and nothing is
-// brought there.
+// refusesOddHosts: what a host lacks is reported at its address in the plan, with the value and what is allowed; and
+// nothing is installed there.
 func (f faulty) refusesOddHosts() {
 	mounted := func(flags string) (does, undoes string) {
 		return fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=600m,%[2]s none %[1]s", layout.Home, flags), "umount " + layout.Home
@@ -125,8 +124,8 @@ func (f faulty) worksOnReadOnlyUsr() {
 	}
 }
 
-// worksWithClocksOff: clocks that are two hours apart, of two hosts that disagree with this machine, too, are warned
-// of; all goes on.
+// worksWithClocksOff: clocks of two hosts that are two hours apart, and differ from this machine's too, cause a
+// warning, but nothing fails.
 func (f faulty) worksWithClocksOff() {
 	clock, off := acctest.BuildOffClock(f.T), []time.Duration{-time.Hour, time.Hour}
 	for i, off := range off {
@@ -156,7 +155,7 @@ func (f faulty) worksWithClocksOff() {
 				f.Errorf("%s was just started, since %v: the clock of its host is not off", o.Name, o.StartedAt)
 			}
 		}
-		// The end is in the future, as the controller has it.
+		// The end is in the future by the controller's clock.
 		f.sh(1, fmt.Sprintf(`for p in $(pgrep -f '^%s wait'); do case $(readlink /proc/$p/cwd) in */%s-*) kill -KILL $p;; esac; done`, f.member, g.Name))
 		starts := map[string]int{domain.MemberName(g.Name, "on1", 0): 1, domain.MemberName(g.Name, "on2", 0): 2}
 		if scope == domain.ScopeGroup {

@@ -14,11 +14,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// onlyItsOwner matches the line of a file that nobody else can read, which may begin with the name of its host.
+// onlyItsOwner matches the line of a file that only its owner can read; it may begin with the name of the host.
 var onlyItsOwner = regexp.MustCompile(`^(host[0-9]: )?[64]00 (root|ops) /var/lib/trainyard/`)
 
-// TestSecretsFollowMembers: a member has its secret wherever it is started, also without whoever gave it; only root can
-// read it there but for the member, and it goes when nobody needs it any more.
+// TestSecretsFollowMembers: a member has its secret on any host, even if it is started without the one who provided it;
+// apart from the member only root can read it there, and it is removed once nobody needs it.
 func TestSecretsFollowMembers(t *testing.T) {
 	f := newFaulty(t)
 	one := 1
@@ -44,7 +44,7 @@ func TestSecretsFollowMembers(t *testing.T) {
 			return strings.Count(log, fmt.Sprintf("%x", sha256.Sum256([]byte(value)))) == times
 		})
 	}
-	// found are the files that hold a value, with their modes, and what else of a host tells it.
+	// found returns the files that hold a value, with their modes, and other places on a host that show it.
 	found := func(value string) string {
 		encoded := base64.RawStdEncoding.EncodeToString([]byte(value))
 		// The brackets keep the pattern from matching itself.

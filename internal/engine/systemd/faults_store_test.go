@@ -21,14 +21,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// ledger is that of a host.
+// ledger returns the ledger of a host.
 func (f faulty) ledger(host int) (ledger relay.Ledger) {
 	f.Helper()
 	f.must(json.Unmarshal([]byte(f.sh(host, "cat "+f.dir().Path("ledger.json"))), &ledger))
 	return ledger
 }
 
-// relayOn asks one host, whoever has the store.
+// relayOn returns a client for one host, whichever has the store.
 func (f faulty) relayOn(host int) *relay.Client {
 	f.Helper()
 	to, err := sshclient.ParseHost("ops@" + f.host(host).SSH)
@@ -48,7 +48,7 @@ func (f faulty) relayOn(host int) *relay.Client {
 	})
 }
 
-// readAhead is a connection of which a line was read.
+// readAhead is a connection from which a line was read already.
 type readAhead struct {
 	net.Conn
 	answers io.Reader
@@ -56,7 +56,7 @@ type readAhead struct {
 
 func (r *readAhead) Read(p []byte) (int, error) { return r.answers.Read(p) }
 
-// dying returns an engine that, before the first call of a name, has something happen.
+// dying returns an engine that calls happen before the first call with this name.
 func dying(e engine.Engine, name string, happen func()) engine.Engine {
 	happened := false
 	return engine.Intercept(e, func(_ context.Context, call engine.Call, do func() error) error {
@@ -77,7 +77,7 @@ func (f faulty) refused(e engine.Engine) error {
 	return err
 }
 
-// readable fails unless the cluster can be read by an engine, and nothing written, for a reason that says what to do.
+// readable fails unless an engine can read the cluster, and every write fails with advice.
 func (f faulty) readable(e engine.Engine, store string, groups int) {
 	f.Helper()
 	documents, err := engine.List[domain.GroupDocument](f.bounded(), e)
@@ -92,7 +92,8 @@ func (f faulty) readable(e engine.Engine, store string, groups int) {
 	}
 }
 
-// TestStoreHostLost: without the store host all goes on but changes, until another takes its place; then it obeys.
+// TestStoreHostLost: without the store host, everything works except changes, until another host takes its place; when
+// it is back, it accepts that.
 func TestStoreHostLost(t *testing.T) {
 	f := newFaulty(t)
 	g := f.group("job", everyHost, "wait")
@@ -118,7 +119,7 @@ func TestStoreHostLost(t *testing.T) {
 	if said := f.runs(f.refused(second), "promote"); !strings.Contains(said, "Host host2 keeps the store of cluster lab from now on, in the place of host1.") {
 		t.Errorf("the command says %q", said)
 	}
-	// Before the new one could tell the old one, it is down, too.
+	// The new one goes down, too, before it could inform the old one.
 	f.suffers(1, powerCut)
 	f.must(f.host(0).Start(f.bounded()))
 	f.readable(f.open(0, f.provider), "host2", 3)
@@ -146,7 +147,8 @@ func TestStoreHostLost(t *testing.T) {
 	f.finish()
 }
 
-// TestNoCopy: a change that no second host has is warned of, by the names of the hosts; the next that one has is not.
+// TestNoCopy: a change that no second host has copied causes a warning that names the hosts; the next one that is
+// copied does not.
 func TestNoCopy(t *testing.T) {
 	f := newFaulty(t)
 	put := func() []engine.Warning {
@@ -183,8 +185,8 @@ func TestNoCopy(t *testing.T) {
 	f.finish()
 }
 
-// TestCrossing: that the controller would not reach a host is said at plan, by name and address; of a host of the
-// cluster, whose address was good before, it is a warning.
+// TestCrossing: a plan reports, by name and address, that the controller could not reach a host; for a host of the
+// cluster with unchanged addresses, it is a warning.
 func TestCrossing(t *testing.T) {
 	f := newHosts(t)
 	check := func() domain.Problems {
@@ -203,7 +205,7 @@ func TestCrossing(t *testing.T) {
 	host.AdvertiseAddress = closed
 	f.spec.Hosts["host2"] = host
 	own := f.spec.Hosts["host3"]
-	own.AdvertiseAddress = "" // the bed's address of it, which only this machine knows
+	own.AdvertiseAddress = "" // the bed's address for it, which only this machine knows
 	f.spec.Hosts["host3"] = own
 	problems := check()
 	t.Log(problems)

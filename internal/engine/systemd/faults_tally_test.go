@@ -9,12 +9,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// tally counts what a test does to hosts, and what becomes of members. DESIGN.md has the sums of a run.
+// tally counts the faults that a test injects into hosts, and their effect on members. DESIGN.md has the sums of a run.
 type tally struct {
 	mu     sync.Mutex
 	faults map[string]int
-	// looked is how often a member was looked at, lost how often it did not run, and twice how often it ran on two
-	// hosts, or had been started more often than it should.
+	// looked is how often a member was checked, lost how often it did not run, and twice how often it ran on two hosts,
+	// or had been started more often than it should.
 	looked, lost, twice int
 }
 
@@ -27,7 +27,7 @@ func (t *tally) note(kind string, times int) {
 	}
 }
 
-// look counts a look at a member, with the hosts on which it runs, and how often it was started and should have been.
+// look counts a check of a member, given the hosts on which it runs, and how often it was started and should have been.
 func (t *tally) look(processes []string, starts, want int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,21 +40,21 @@ func (t *tally) look(processes []string, starts, want int) {
 	}
 }
 
-// lookAt counts a look at members by the hosts on which they run, whose starts are counted elsewhere.
+// lookAt counts a check of members by the hosts on which they run, if their starts are counted elsewhere.
 func (t *tally) lookAt(processes map[string][]string) {
 	for _, hosts := range processes {
 		t.look(hosts, 1, 1)
 	}
 }
 
-// String says what was counted.
+// String formats the counts.
 func (t *tally) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprintf("faults: %v; members looked at: %d, lost: %d, started twice: %d", t.faults, t.looked, t.lost, t.twice)
 }
 
-// fault is what may happen to a host.
+// fault is something that may happen to a host.
 type fault struct {
 	kind string
 	do   func(faulty, *testbed.Host) error
@@ -72,7 +72,7 @@ var (
 	}}
 )
 
-// suffers has something happen to a host.
+// suffers applies a fault to a host.
 func (f faulty) suffers(host int, what fault) {
 	f.Helper()
 	f.must(what.do(f, f.host(host)))

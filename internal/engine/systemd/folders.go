@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// foldersOf returns folders by their hosts, of those that the cluster has.
+// foldersOf groups folders by host, for the hosts that the cluster has.
 func foldersOf(p place, folders []domain.KeptFolder) map[string][]domain.KeptFolder {
 	byHost := map[string][]domain.KeptFolder{}
 	for _, folder := range folders {
@@ -21,7 +21,7 @@ func foldersOf(p place, folders []domain.KeptFolder) map[string][]domain.KeptFol
 	return byHost
 }
 
-// MissingFolders asks the hosts of the folders. What is on a host that can't be asked is not missing.
+// MissingFolders asks the folders' hosts. A folder on a host that can't be asked does not count as missing.
 func (e *Engine) MissingFolders(ctx context.Context, folders []domain.KeptFolder) (missing []domain.KeptFolder, err error) {
 	p, err := e.whole(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (e *Engine) findFiles(ctx context.Context) (map[string]engine.HostFiles, er
 	return found, joined(failed)
 }
 
-// ProvideFiles brings a version to the hosts that lack it, or something of it.
+// ProvideFiles brings a version to the hosts that lack it, or parts of it.
 func (e *Engine) ProvideFiles(ctx context.Context, spec engine.FilesSpec) error {
 	e = e.now()
 	p, err := e.find(ctx)
@@ -118,7 +118,7 @@ func (e *Engine) ProvideFiles(ctx context.Context, spec engine.FilesSpec) error 
 	})
 }
 
-// RemoveFiles removes versions from the hosts, but for those that a member refers to, wherever that is.
+// RemoveFiles removes versions from the hosts, except those that a member on any host refers to.
 func (e *Engine) RemoveFiles(ctx context.Context, digests []string) error {
 	p, err := e.whole(ctx)
 	if err != nil {

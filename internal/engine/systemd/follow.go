@@ -10,14 +10,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// logMark is where a reader of a log has come to: a mark of the host that has it.
+// logMark is the position of a reader in a log: a mark of the host that has it.
 type logMark struct {
 	Host string `json:"host"`
 	Mark string `json:"mark"`
 }
 
-// Follow returns what a member wrote after a mark, from whichever host has it. One that was moved has another log
-// there.
+// Follow returns what a member wrote after a mark, from whichever host has its log. A member that was moved has another
+// log on its new host.
 func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace) (engine.LogPart, error) {
 	var after logMark
 	if from.Mark != "" {
@@ -53,8 +53,7 @@ func (e *Engine) Follow(ctx context.Context, member string, from engine.LogPlace
 	return engine.LogPart{}, fmt.Errorf("member %q of cluster %q: %w", member, e.ref.Name, engine.ErrNotFound)
 }
 
-// onHost returns a part of a log with the mark of its host. Where nothing was written yet, the next call asks all
-// hosts.
+// onHost returns a part of a log with its host's mark. If nothing was written yet, the next call asks all hosts.
 func onHost(name string, part engine.LogPart) engine.LogPart {
 	if part.Next != "" {
 		mark, err := json.Marshal(logMark{name, part.Next})

@@ -13,7 +13,7 @@ import (
 )
 
 // Forget gives up a host that is gone for good: its members are placed elsewhere, and it leaves the cluster without
-// being cleaned. If it is there again before, it is not forgotten any more.
+// being cleaned. If it comes back before that, it is no longer forgotten.
 func (e *Engine) Forget(ctx context.Context, name string) error {
 	p, err := e.writable(ctx)
 	if err == nil {
@@ -47,7 +47,7 @@ func (e *Engine) Forget(ctx context.Context, name string) error {
 	}
 }
 
-// with returns a map with one more entry.
+// with adds an entry to a map, and creates the map if it is nil.
 func with[V any](m map[string]V, name string, value V) map[string]V {
 	if m == nil {
 		m = map[string]V{}
@@ -56,8 +56,8 @@ func with[V any](m map[string]V, name string, value V) map[string]V {
 	return m
 }
 
-// clean removes all that is ours from hosts that leave the cluster. One that can't be reached is an error, unless it
-// was forgotten.
+// clean removes everything of ours from hosts that leave the cluster. A host that can't be reached is an error, unless
+// it was forgotten.
 func (e *Engine) clean(ctx context.Context, p place, leaving map[string]domain.Host) error {
 	_, failed := onAll(leaving, func(name string) (relay.None, error) {
 		_, err := askHost(ctx, e, p, name, relay.Leave, none)

@@ -18,8 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// Complete looks at all hosts at once, and fills in their capacities. What a host lacks is a problem that says how to
-// mend it.
+// Complete examines all hosts in parallel, and fills in their capacities. What a host lacks is a problem with advice.
 func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.Cluster, domain.Problems, error) {
 	problems := e.check(cluster)
 	if problems.Err() != nil {
@@ -53,15 +52,15 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 	return cluster, problems, nil
 }
 
-// excuse adds the problem of a host that can't be reached. One of the cluster that is only away is no error: it is
-// taken as it was, so that what is on the others can be planned.
+// excuse adds the problem of an unreachable host. For a host of the cluster that is only away, it is a warning: the
+// host keeps its stored capacity, so that changes on others can be planned.
 func (e *Engine) excuse(ctx context.Context, problems *domain.Problems, hosts map[string]domain.Host, name string, err error) {
 	const summary = "Host can't be reached"
 	at, host := domain.Path{"hosts", domain.Key(name), "address"}, hosts[name]
 	refused := slices.ContainsFunc([]error{
 		sshclient.ErrHostKeyUnknown, sshclient.ErrHostKeyChanged, sshclient.ErrHostKeyRevoked, sshclient.ErrPermissionDenied,
 	}, func(reason error) bool { return errors.Is(err, reason) })
-	p, _ := e.place(ctx) // without it, none is excused
+	p, _ := e.place(ctx) // without it, no host is excused
 	known, joined := p.hosts[name]
 	if refused || !joined || known.Address != host.Address {
 		problems.Add(at, summary, "%v", err)
@@ -77,7 +76,7 @@ func (e *Engine) excuse(ctx context.Context, problems *domain.Problems, hosts ma
 	hosts[name] = host
 }
 
-// check returns what is wrong with a cluster whatever its hosts are like.
+// check returns the problems of a cluster that don't depend on the state of its hosts.
 func (e *Engine) check(cluster domain.Cluster) domain.Problems {
 	var problems domain.Problems
 	if len(cluster.Hosts) == 0 {
@@ -104,7 +103,7 @@ func (e *Engine) check(cluster domain.Cluster) domain.Problems {
 	return problems
 }
 
-// judge tells what hosts lack, and remembers what they are like.
+// judge returns what hosts lack, and remembers their facts.
 func (e *Engine) judge(found map[string]facts.Facts) (domain.Problems, error) {
 	e.seen.set(found)
 	problems := facts.CheckAll(found, e.reach.program.residents().Architectures())
@@ -123,8 +122,8 @@ func (e *Engine) look(ctx context.Context, hosts map[string]domain.Host) (map[st
 	})
 }
 
-// Form brings the programs to the hosts, and makes them part of the cluster. Hosts that are no longer in it are cleaned
-// of all that is ours.
+// Form installs the programs on the hosts, and makes them part of the cluster. Hosts that are no longer in it are
+// cleaned of everything of ours.
 func (e *Engine) Form(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	found, failed := e.look(ctx, cluster.Hosts)
 	if err := joined(failed); err != nil {
@@ -198,8 +197,8 @@ func managerOf(cluster domain.Cluster) string {
 	return ""
 }
 
-// join makes hosts part of the cluster, and has them know each other: the store host first, which has the cluster's
-// key.
+// join makes hosts part of the cluster, and introduces them to each other. The store host comes first, as it has the
+// cluster's key.
 func (e *Engine) join(ctx context.Context, cluster domain.Cluster, ledger relay.Ledger) (map[string]relay.Credentials, error) {
 	hosts := place{hosts: cluster.Hosts}
 	join := func(name, key string) (relay.Credentials, error) {
@@ -227,7 +226,7 @@ func (e *Engine) join(ctx context.Context, cluster domain.Cluster, ledger relay.
 	return credentials, joined(failed)
 }
 
-// idOf returns the ID of the cluster that is there, or a new one.
+// idOf returns the ID of the existing cluster, or a new one.
 func (e *Engine) idOf(ctx context.Context, p place) (string, error) {
 	if p.store == nil {
 		return rand.Text(), nil
@@ -239,7 +238,7 @@ func (e *Engine) idOf(ctx context.Context, p place) (string, error) {
 	return document.Spec.ID, err
 }
 
-// dismiss cleans hosts that are not in the cluster any more.
+// dismiss cleans hosts that are no longer in the cluster.
 func (e *Engine) dismiss(ctx context.Context, before place, cluster domain.Cluster) error {
 	leaving := map[string]domain.Host{}
 	for name, host := range before.hosts {
@@ -250,7 +249,7 @@ func (e *Engine) dismiss(ctx context.Context, before place, cluster domain.Clust
 	return e.clean(ctx, before, leaving)
 }
 
-// loginFor is where the controller logs in to a host: as we do, at the address by which the other hosts reach it.
+// loginFor is how the controller logs in to a host: as this user, at the address by which the other hosts reach it.
 func (e *Engine) loginFor(host domain.Host) string {
 	login, _ := loginOf(host.Address) // it was checked
 	at, _ := sshclient.ParseHost(login)

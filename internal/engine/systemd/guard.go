@@ -12,11 +12,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// guardEvery is how often the controller looks after the hosts.
+// guardEvery is the interval at which the controller checks the hosts.
 const guardEvery = 5 * time.Second
 
-// Guard looks after the hosts: it brings copies of the store up to date, says which hosts are lost, and ends on those
-// that are back what is elsewhere by then.
+// Guard maintains the hosts: it brings copies of the store up to date, records which hosts are lost, and ends members
+// on returned hosts that are elsewhere by then.
 func (e *Engine) Guard(ctx context.Context) error {
 	began := time.Now()
 	for ctx.Err() == nil {
@@ -38,7 +38,7 @@ func (e *Engine) guard(ctx context.Context, began time.Time) error {
 		return err
 	}
 	if self, err := e.reach.introduced(); err != nil || self.Self != p.ledger.Store {
-		return err // another controller's, where another host has become the store
+		return err // up to another controller, if another host has become the store host
 	}
 	ledgers, failed := askAllSoon(ctx, e, p, relay.ReadLedger, none)
 	if ctx.Err() != nil {
@@ -63,15 +63,15 @@ func (e *Engine) guard(ctx context.Context, began time.Time) error {
 	if err := e.note(ctx, found); err != nil {
 		return err
 	}
-	// Before hosts count as back: nobody is to find members there that are elsewhere.
+	// Before hosts count as back, so that nobody finds members there that are elsewhere.
 	if err := e.fence(ctx, p, found); err != nil {
 		return err
 	}
 	return e.mark(ctx, p, failed, began)
 }
 
-// askAllSoon is askAll for answers that a host that is there gives soon. Who was not asked in time does not cost the
-// others the time for the next question.
+// askAllSoon is askAll with a short timeout for calls that a live host answers quickly. Hosts that time out don't use
+// up the others' time for the next call.
 func askAllSoon[Q, A any](
 	ctx context.Context, e *Engine, p place, call relay.Call[Q, A], question Q,
 ) (map[string]A, map[string]error) {
@@ -99,13 +99,14 @@ func (e *Engine) mark(ctx context.Context, p place, failed map[string]error, beg
 	}
 	_, err = e.Put(ctx, item)
 	if errors.Is(err, engine.ErrConflict) {
-		return nil // another controller's
+		return nil // another controller stored it
 	}
 	return err
 }
 
-// fence ends what was found on hosts and is elsewhere by now, or nowhere: a host may have been away for a moment that
-// nobody noticed but who moved or removed its members. What is started meanwhile is known before it is in force.
+// fence ends members on hosts that are elsewhere by now, or removed: their host may have been away for a moment that
+// only the mover or remover noticed. A start is recorded before it takes effect, so that members started meanwhile are
+// not affected.
 func (e *Engine) fence(ctx context.Context, p place, found map[string][]domain.Observed) error {
 	groups, err := e.placedOf(ctx, "")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// Inventory returns the hosts as declared, with the ports that are busy there. One that can't be reached takes no
-// members, and its own can't stay where the controller has given it up.
+// Inventory returns the hosts as declared, with their busy ports. An unreachable host takes no members, and if the
+// controller has given it up, its own can't stay.
 func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.Inventory, error) {
 	inventory := engine.Inventory{Hosts: cluster.Hosts, BusyPorts: map[string][]int{}, Closed: map[string]string{}, Lost: map[string]string{}}
 	ports, failed := onAll(cluster.Hosts, func(name string) ([]int, error) {
@@ -39,7 +39,7 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	}
 	for name, err := range failed {
 		switch {
-		case errors.Is(err, engine.ErrNotFound): // it is about to be part of the cluster
+		case errors.Is(err, engine.ErrNotFound): // it is about to join the cluster
 		case errors.Is(err, engine.ErrUnreachable):
 			inventory.Closed[name] = cmp.Or(inventory.Closed[name], fmt.Sprintf("host %s can't be reached", name))
 		default:
@@ -49,8 +49,8 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	return inventory, nil
 }
 
-// Preflight asks each host about the specifications that are for it. Of one that is not part of the cluster yet no more
-// is known than what it is like.
+// Preflight asks each host about the specifications for it. For a host that has not joined yet, only its facts are
+// known.
 func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (domain.Problems, error) {
 	byHost := map[string][]domain.MemberSpec{}
 	for _, spec := range specs {
@@ -79,7 +79,7 @@ func (e *Engine) Preflight(ctx context.Context, specs []domain.MemberSpec) (doma
 	return problems, joined(failed)
 }
 
-// Survey returns the cluster as it is stored, with the host as manager that has the store by now.
+// Survey returns the cluster as stored, with the role of manager on the host that currently has the store.
 func (e *Engine) Survey(ctx context.Context, cluster domain.Cluster) (domain.Cluster, error) {
 	p, err := e.place(ctx)
 	if err != nil {
@@ -98,8 +98,8 @@ func (e *Engine) Survey(ctx context.Context, cluster domain.Cluster) (domain.Clu
 	return cluster, nil
 }
 
-// Dissolve ends all that runs on the hosts, and removes all that is there of the cluster: from the store host last, so
-// that whoever dies before finds the others again.
+// Dissolve ends everything that runs on the hosts, and removes everything of the cluster there. The store host is last,
+// so that the others can still be found after a crash.
 func (e *Engine) Dissolve(ctx context.Context) error {
 	if err := e.StopController(ctx); err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// errNotRenewed is why a lock has to be taken for lost that nobody told of.
+// errNotRenewed is the reason why a lock is considered lost, if nobody could report whether it was.
 var errNotRenewed = errors.New("the store host could not be reached to renew it")
 
 // Lock takes a lock by a lease on the store host.
@@ -24,7 +24,7 @@ func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (r
 	return l.keep(context.WithoutCancel(ctx), nil), nil
 }
 
-// Hold takes a lock as Lock does, for somebody who is to be told when it is lost.
+// Hold takes a lock as Lock does, for a holder that has to learn when it is lost.
 func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (held context.Context, release func() error, err error) {
 	l, err := e.take(ctx, name, holder)
 	if err != nil {
@@ -34,7 +34,7 @@ func (e *Engine) Hold(ctx context.Context, name string, holder engine.Holder) (h
 	return held, l.keep(context.WithoutCancel(ctx), lose), nil
 }
 
-// take takes a lock that is to be renewed.
+// take takes a lock without renewing it.
 func (e *Engine) take(ctx context.Context, name string, holder engine.Holder) (*lock, error) {
 	p, err := e.writable(ctx)
 	if err != nil {
@@ -55,18 +55,18 @@ func (e *Engine) take(ctx context.Context, name string, holder engine.Holder) (*
 type lock struct {
 	engine *Engine
 	lease  relay.Lease
-	// asked is when the last renewal was asked for that was made: it can't have been made before.
+	// asked is when the last successful renewal was requested: it can't have been made earlier.
 	asked time.Time
 }
 
-// keep renews the lease until the lock is released, or until it has told lose that the lock has to be taken for lost.
-// Whoever can't be told, without lose, has it for as long as nobody else takes it.
+// keep renews the lease until the lock is released, or until it has reported by lose that the lock has to be considered
+// lost. Without lose, the holder keeps it for as long as nobody else takes it.
 func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
 	renewing, stop := context.WithCancel(ctx)
 	told := func(cause error) {
 		if lose != nil {
 			lose(cause)
-			stop() // nobody is kept from a lock that its holder takes for lost
+			stop() // a lock that its holder considers lost is free to take
 		}
 	}
 	lost := make(chan error, 1)
@@ -82,7 +82,7 @@ func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release 
 		case errors.Is(err, engine.ErrLockLost):
 			return fmt.Errorf("lock %q was lost: %w", l.lease.Lock, engine.ErrLockLost)
 		case errors.Is(err, engine.ErrNotFound):
-			return nil // the cluster went, with all its locks
+			return nil // the cluster is gone, with all its locks
 		case err != nil:
 			return fmt.Errorf("lock %q: %w after %s: %w", l.lease.Lock, engine.ErrLockUnreleased, relay.LeaseDuration, err)
 		}
@@ -98,19 +98,19 @@ func (l *lock) free(ctx context.Context) error {
 	if !errors.Is(err, engine.ErrUnreachable) {
 		return err
 	}
-	// The connection broke: the lock may have been released before.
+	// The connection broke: the first call may have released the lock.
 	if err = l.ask(ctx, relay.Release); errors.Is(err, engine.ErrLockLost) {
 		err = nil
 	}
 	return err
 }
 
-// drop ends a lease that may be there.
+// drop ends a lease that may exist.
 func (l *lock) drop() {
-	go func() { _ = l.free(context.Background()) }() // it ends by itself otherwise
+	go func() { _ = l.free(context.Background()) }() // otherwise it expires
 }
 
-// ask asks the store host, whichever it is by now.
+// ask calls the current store host.
 func (l *lock) ask(ctx context.Context, call relay.Call[relay.Lease, relay.None]) error {
 	p, err := l.engine.writable(ctx)
 	if err != nil {
@@ -120,8 +120,8 @@ func (l *lock) ask(ctx context.Context, call relay.Call[relay.Lease, relay.None]
 	return err
 }
 
-// renewUntil renews the lease until ctx is done, or until it is lost. From some time before anybody else can have the
-// lock, nobody is to rely on it any more.
+// renewUntil renews the lease until ctx is done or the lease is lost. Some time before anybody else can take the lock,
+// it is reported as lost.
 func (l *lock) renewUntil(ctx context.Context, lose func(cause error)) error {
 	const period = relay.LeaseDuration / relay.Renewals
 	reliable := func() time.Duration { return time.Until(l.asked.Add(relay.LeaseDuration - period/2)) }

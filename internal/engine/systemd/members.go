@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// Observe asks each host for the members there.
+// Observe asks each host for its members.
 func (e *Engine) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
 	return e.observe(ctx, group)
 }
@@ -33,8 +33,8 @@ func (e *Engine) readMembers(ctx context.Context, group string) ([]domain.Observ
 	return merged(found), nil
 }
 
-// merged returns the members of all hosts in the order of their names. One that is on its way to another host is told
-// of by the host where it is in force.
+// merged returns the members of all hosts sorted by name. For one that is being moved, the host with the higher run or
+// a running instance counts.
 func merged(found map[string][]domain.Observed) []domain.Observed {
 	all := map[string]domain.Observed{}
 	for _, here := range found {
@@ -57,7 +57,7 @@ func (e *Engine) Specified(ctx context.Context, group string) ([]domain.Observed
 	return e.Observe(ctx, group)
 }
 
-// Stage hands each host the specifications of its members.
+// Stage gives each host the specifications of its members.
 func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	p, err := e.whole(ctx)
 	if err != nil {
@@ -83,13 +83,13 @@ func (e *Engine) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	})
 }
 
-// stagedHosts are hosts by the starts for which something was staged there.
+// stagedHosts are the hosts on which something was staged, by start.
 type stagedHosts struct {
 	mu    sync.Mutex
 	hosts map[relay.Starting]map[string]bool
 }
 
-// add notes that a host is about to get specifications.
+// add records that a host is about to get specifications.
 func (s *stagedHosts) add(host string, specs []domain.MemberSpec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *stagedHosts) add(host string, specs []domain.MemberSpec) {
 	}
 }
 
-// besidesLost returns the errors of hosts but those that can't be reached, and on which nothing was staged for a start.
+// besidesLost returns the errors of hosts, except unreachable ones on which nothing was staged for the start.
 func (s *stagedHosts) besidesLost(start relay.Starting, failed map[string]error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,15 +118,14 @@ func (s *stagedHosts) besidesLost(start relay.Starting, failed map[string]error)
 	return errors.Join(joined(amiss), besidesLost(failed))
 }
 
-// done forgets a start that was made.
+// done removes a completed start.
 func (s *stagedHosts) done(start relay.Starting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.hosts, start)
 }
 
-// onHosts calls a function for each host that something is for, all at once. A host that is none of the cluster's is an
-// error.
+// onHosts calls a function in parallel for each host in byHost. A host that is not in the cluster is an error.
 func onHosts[T any](p place, byHost map[string]T, do func(name string, own T) error) error {
 	_, failed := onAll(byHost, func(name string) (relay.None, error) {
 		if _, known := p.hosts[name]; !known {
@@ -137,7 +136,7 @@ func onHosts[T any](p place, byHost map[string]T, do func(name string, own T) er
 	return joined(failed)
 }
 
-// Start has each host start what is staged there. A member that is still on another host is ended there first.
+// Start makes each host start what is staged there. A member that is still on another host is ended there first.
 func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	p, err := e.whole(ctx)
 	if err != nil {
@@ -162,8 +161,8 @@ func (e *Engine) Start(ctx context.Context, group string, run int) error {
 	return nil
 }
 
-// besidesLost returns the errors of hosts but those that can't be reached: nothing could be staged there, and what was
-// before is looked after when they are back.
+// besidesLost returns the errors of hosts except unreachable ones: nothing could be staged there, and their members are
+// checked when they are back.
 func besidesLost(failed map[string]error) error {
 	for name, err := range failed {
 		if errors.Is(err, engine.ErrUnreachable) {
@@ -173,8 +172,7 @@ func besidesLost(failed map[string]error) error {
 	return joined(failed)
 }
 
-// endElsewhere ends the members of which another host than before has the specification to be started, where they are,
-// and returns when they have ended.
+// endElsewhere ends members that are about to start on another host, and returns when they have ended.
 func (e *Engine) endElsewhere(ctx context.Context, p place, group string, staged map[string][]domain.Observed) error {
 	found, failed := askAll(ctx, e, p, relay.Observe, group)
 	if err := besidesLost(failed); err != nil {
@@ -207,18 +205,17 @@ func (e *Engine) Remove(ctx context.Context, names []string) error {
 	return everywhere(ctx, e, relay.Remove, names)
 }
 
-// Pause halts members.
+// Pause pauses members.
 func (e *Engine) Pause(ctx context.Context, names []string) error {
 	return everywhere(ctx, e, relay.Pause, names)
 }
 
-// Continue has members go on.
+// Continue resumes paused members.
 func (e *Engine) Continue(ctx context.Context, names []string) error {
 	return everywhere(ctx, e, relay.Continue, names)
 }
 
-// everywhere asks all hosts that can be reached for something to be done; without a cluster there is nothing to be
-// done.
+// everywhere makes a call to all reachable hosts; without a cluster it does nothing.
 func everywhere[Q any](ctx context.Context, e *Engine, call relay.Call[Q, relay.None], question Q) error {
 	p, err := e.whole(ctx)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// checkMetrics adds what would keep residents from answering Prometheus: a port that somebody else has, and an address
-// that leads to a host without being its own. Hosts that answer there already are not asked again.
+// checkMetrics adds problems that would keep residents from serving Prometheus: a port in use by somebody else, and an
+// address that leads to a host without being its own. Hosts that serve there already are not checked again.
 func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cluster domain.Cluster, found map[string]facts.Facts) {
 	if cluster.Agent.MetricsPort == 0 {
 		return
 	}
-	stored, _ := engine.Cluster(ctx, e) // without it, none is in the cluster
+	stored, _ := engine.Cluster(ctx, e) // without it, no host counts as in the cluster
 	for _, name := range slices.Sorted(maps.Keys(found)) {
 		host, f := cluster.Hosts[name], found[name]
 		before, joined := stored.Spec.Hosts[name]
@@ -41,15 +41,15 @@ func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cl
 	}
 }
 
-// checkOwnAddress adds a problem where a host can't listen at the address by which the others reach it.
+// checkOwnAddress adds a problem if a host can't listen at the address by which the others reach it.
 func (e *Engine) checkOwnAddress(ctx context.Context, problems *domain.Problems, name string, host domain.Host, f facts.Facts) {
 	address := host.MemberAddress()
 	leads, which := []string{address}, "is none of its own"
 	if given, err := netip.ParseAddr(address); err == nil && given.IsLoopback() {
-		return // the host is all of the cluster
+		return // it is the only host
 	} else if err != nil {
 		if leads, err = e.resolveOn(ctx, host, address); err != nil {
-			return // of what can't be asked nothing is known
+			return // unknown if the host can't be asked
 		}
 		which = "leads to " + orNone(leads) + " there"
 	}
@@ -65,7 +65,7 @@ func (e *Engine) checkOwnAddress(ctx context.Context, problems *domain.Problems,
 		name, address, which, orNone(f.Addresses))
 }
 
-// resolveOn returns the addresses that a host finds for a name.
+// resolveOn returns the addresses to which a name resolves on a host.
 func (e *Engine) resolveOn(ctx context.Context, host domain.Host, name string) ([]string, error) {
 	h, err := e.reach.client(host.Address)
 	if err != nil {
@@ -78,7 +78,7 @@ func (e *Engine) resolveOn(ctx context.Context, host domain.Host, name string) (
 	return resolved(string(output)), err
 }
 
-// resolved returns the addresses in the output of getent, which has a line for each and kind of socket.
+// resolved returns the addresses in the output of getent, which has a line for each address and socket type.
 func resolved(output string) (addresses []string) {
 	for line := range strings.Lines(output) {
 		if fields := strings.Fields(line); len(fields) > 0 && !slices.Contains(addresses, fields[0]) {
@@ -88,7 +88,7 @@ func resolved(output string) (addresses []string) {
 	return addresses
 }
 
-// orNone joins addresses for a message, and is "none" without any.
+// orNone joins addresses for a message, or returns "none" without any.
 func orNone(addresses []string) string {
 	if len(addresses) == 0 {
 		return "none"

@@ -13,20 +13,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// localAddress stands for the very host that the controller runs on.
+// localAddress stands for the host that the controller runs on.
 const localAddress = "local"
 
-// peers is what the controller was told of the hosts of its cluster.
+// peers is what the controller was told about the hosts of its cluster.
 type peers struct {
 	// dir is the cluster's state directory.
 	dir string
-	// read is when what was read was written.
+	// read is the modification time of the file when it was read.
 	read       time.Time
 	introduced relay.Introduction
 }
 
-// introduced returns what the controller was told of the hosts: anew where an apply has changed that since, as it does
-// when a host joins. Hosts are reached by the key of the cluster.
+// introduced returns what the controller was told about the hosts, and reads it again if an apply has changed it since,
+// for example when a host joined. Hosts are reached with the cluster's key.
 func (r *reach) introduced() (relay.Introduction, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -50,7 +50,7 @@ func (r *reach) introduced() (relay.Introduction, error) {
 		address := "ssh://" + before.Login
 		if h := r.hosts[address]; h != nil && !knows(next, before) {
 			delete(r.hosts, address)
-			go h.Close() // it waits for who is just connecting
+			go h.Close() // it waits for a connection attempt in progress
 		}
 	}
 	p.introduced, p.read = next, info.ModTime()

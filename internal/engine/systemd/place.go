@@ -16,20 +16,20 @@ import (
 
 // place is where a cluster is: its hosts, and which of them keeps the store.
 type place struct {
-	// hosts are those of the cluster's document, or where there is none yet, the one that answered.
+	// hosts are those of the cluster's document; nil if there is none yet.
 	hosts map[string]domain.Host
-	// cluster is the cluster's item, as the store has it; nil where there is none.
+	// cluster is the cluster's item, as the store has it; nil if there is none.
 	cluster *engine.Item
-	// store is the host that reads go to, and ledger is its own.
+	// store is the host that reads go to, and ledger is that host's.
 	store  *host
 	ledger relay.Ledger
-	// unread is why the hosts are not known, where the cluster's document can't be read; nil otherwise.
+	// unread is why the hosts are unknown if the cluster's document can't be read; otherwise nil.
 	unread error
-	// lost says why the store host itself can't be asked, where store is another that has a copy; nil otherwise.
+	// lost is why the store host itself can't be asked if store is another host with a copy; otherwise nil.
 	lost error
 }
 
-// find returns where the cluster is, by the host that had the store when it was last looked for, or else by all.
+// find returns the place of the cluster by asking the last known store host, or else all hosts.
 func (e *Engine) find(ctx context.Context) (place, error) {
 	if h, _ := e.looks.at(e.reach.store.Load(), nil); h != nil {
 		located, err := relay.Locate.Ask(ctx, h.Client, e.ref.Name, none)
@@ -49,7 +49,7 @@ func (e *Engine) find(ctx context.Context) (place, error) {
 	return p, err
 }
 
-// whole returns where the cluster is, with its hosts.
+// whole returns the place of the cluster, with its hosts.
 func (e *Engine) whole(ctx context.Context) (place, error) {
 	p, err := e.place(ctx)
 	if err == nil {
@@ -69,7 +69,7 @@ func (p *place) read(located relay.Located) {
 	p.hosts = cluster.Spec.Hosts
 }
 
-// only is a store with one item that can be read.
+// only is a store from which one item can be read.
 type only struct {
 	engine.Store
 	item engine.Item
@@ -78,8 +78,8 @@ type only struct {
 // Get returns the item.
 func (o only) Get(context.Context, engine.Key) (engine.Item, error) { return o.item, nil }
 
-// search asks the hosts that are known until one tells of the cluster, and then all of the cluster's: the store is the
-// host that the newest of them say.
+// search asks the known hosts until one knows the cluster, and then all of the cluster's hosts: the store host is the
+// one that the newest of their ledgers names.
 func (e *Engine) search(ctx context.Context) (place, error) {
 	first, located, err := e.first(ctx)
 	if err != nil {
@@ -111,12 +111,12 @@ func (e *Engine) search(ctx context.Context) (place, error) {
 	}
 	if p.ledger.Host != p.ledger.Store {
 		if a, answered := answers[p.ledger.Store]; answered && a.ledger.Epoch == p.ledger.Epoch {
-			p.store, p.ledger = a.host, a.ledger // it is as current as any copy that was made of it
+			p.store, p.ledger = a.host, a.ledger // it is as current as any copy made from it
 		} else {
 			p.lost = cmp.Or(failed[p.ledger.Store], fmt.Errorf("host %s no longer has the store", p.ledger.Store))
 		}
 	}
-	if p.store != first { // which may have had an older copy of the cluster
+	if p.store != first { // it may have had an older copy of the cluster
 		if located, err = relay.Locate.Ask(ctx, p.store.Client, e.ref.Name, none); err == nil {
 			p.read(located)
 		}
@@ -124,7 +124,7 @@ func (e *Engine) search(ctx context.Context) (place, error) {
 	return p, err
 }
 
-// first returns a host that is in the cluster. None is [engine.ErrNotFound] only where all that are known say so.
+// first returns a host that is in the cluster. The error is [engine.ErrNotFound] only if all known hosts say so.
 func (e *Engine) first(ctx context.Context) (*host, relay.Located, error) {
 	var reasons []error
 	absent := true
@@ -184,7 +184,7 @@ func (e *Engine) known() func(yield func(*host, error) bool) {
 	}
 }
 
-// onAll calls a function for each of some hosts, all at once, and returns what came of each, or why nothing did.
+// onAll calls a function for each host in parallel, and returns the answers and the errors by host.
 func onAll[H, A any](hosts map[string]H, do func(name string) (A, error)) (answers map[string]A, failed map[string]error) {
 	answers, failed = make(map[string]A, len(hosts)), map[string]error{}
 	var mu sync.Mutex
@@ -205,12 +205,12 @@ func onAll[H, A any](hosts map[string]H, do func(name string) (A, error)) (answe
 	return answers, failed
 }
 
-// askAll asks all hosts of the cluster the same.
+// askAll makes the same call to all hosts of the cluster.
 func askAll[Q, A any](ctx context.Context, e *Engine, p place, call relay.Call[Q, A], question Q) (map[string]A, map[string]error) {
 	return onAll(p.hosts, func(name string) (A, error) { return askHost(ctx, e, p, name, call, question) })
 }
 
-// askHost asks one host of the cluster.
+// askHost makes a call to one host of the cluster.
 func askHost[Q, A any](ctx context.Context, e *Engine, p place, name string, call relay.Call[Q, A], question Q) (A, error) {
 	h, err := e.named(name, p.hosts[name])
 	if err != nil {
@@ -219,7 +219,7 @@ func askHost[Q, A any](ctx context.Context, e *Engine, p place, name string, cal
 	return call.Ask(ctx, h.Client, e.ref.Name, question)
 }
 
-// joined returns the errors of hosts as one, by their names; nil where there is none.
+// joined returns the errors of hosts as one, sorted by name; nil if there are none.
 func joined(failed map[string]error) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(failed)) {

@@ -13,15 +13,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// placedKind are what is known of a group's members without their hosts: which there are, where, and how they ended.
-// While a host can't be reached, its members are told from that; when it is back, what is elsewhere by then is ended
-// there.
+// placedKind is the kind of the records of a group's members that don't depend on their hosts: which there are, where,
+// and how they ended. They describe the members of unreachable hosts, and tell which members have to be ended on a host
+// that is back.
 var placedKind = domain.Kind{Name: "placed", Noun: "placement of group"}
 
 // placed are the members of a group by name.
 type placed map[string]domain.Observed
 
-// placedOf returns what is known of the members of a group, or of all groups where group is empty, by group.
+// placedOf returns the recorded members of a group, or of all groups if group is empty, by group.
 func (e *Engine) placedOf(ctx context.Context, group string) (map[string]placed, error) {
 	var items []engine.Item
 	var err error
@@ -47,13 +47,13 @@ func (e *Engine) placedOf(ctx context.Context, group string) (map[string]placed,
 	return groups, nil
 }
 
-// record has a change made to what is known of a group's members.
+// record applies a change to the recorded members of a group.
 func (e *Engine) record(ctx context.Context, group string, change func(members placed)) error {
 	return alter(ctx, e, engine.Key{Kind: placedKind, Name: group}, change)
 }
 
-// alter has a change made to an item that holds a map, and stored if it is one. Of several who do so at once, each has
-// its own made.
+// alter applies a change to an item that holds a map, and stores the item if it differs. Concurrent changes are all
+// applied.
 func alter[M ~map[string]V, V any](ctx context.Context, e *Engine, key engine.Key, change func(M)) error {
 	for {
 		item, err := e.Get(ctx, key)
@@ -84,8 +84,8 @@ func alter[M ~map[string]V, V any](ctx context.Context, e *Engine, key engine.Ke
 	}
 }
 
-// remembered adds to the members that were found those of hosts that could not be reached, as they were last. Other
-// failures of hosts are errors.
+// remembered adds the recorded members of unreachable hosts to those that were found. Other errors of hosts are
+// returned.
 func (e *Engine) remembered(ctx context.Context, group string, found map[string][]domain.Observed, failed map[string]error) error {
 	troubles := map[string]string{}
 	for name, err := range failed {
@@ -112,7 +112,7 @@ func (e *Engine) remembered(ctx context.Context, group string, found map[string]
 	return nil
 }
 
-// forget drops what is known of members.
+// forget removes the records of members.
 func (e *Engine) forget(ctx context.Context, names []string) error {
 	groups, err := e.placedOf(ctx, "")
 	if err != nil {
@@ -134,7 +134,7 @@ func (e *Engine) forget(ctx context.Context, names []string) error {
 	return nil
 }
 
-// note stores how members ended since, as the hosts tell.
+// note records how members have ended since, as reported by the hosts.
 func (e *Engine) note(ctx context.Context, found map[string][]domain.Observed) error {
 	groups, err := e.placedOf(ctx, "")
 	if err != nil {
@@ -168,7 +168,7 @@ func (e *Engine) note(ctx context.Context, found map[string][]domain.Observed) e
 	return nil
 }
 
-// strays returns the members that are in force on hosts and should not be, by host: those that were moved or removed
+// strays returns the members that are in force on hosts but should not be, by host: those that were moved or removed
 // while the host was away.
 func strays(found map[string][]domain.Observed, groups map[string]placed) map[string][]string {
 	strays := map[string][]string{}
@@ -182,7 +182,7 @@ func strays(found map[string][]domain.Observed, groups map[string]placed) map[st
 	return strays
 }
 
-// stagedMembers are what a start puts in force, as they are known before they run.
+// stagedMembers are the members that a start puts in force, as they are known before they run.
 func stagedMembers(staged map[string][]domain.Observed) placed {
 	members := placed{}
 	for _, here := range staged {
@@ -193,7 +193,7 @@ func stagedMembers(staged map[string][]domain.Observed) placed {
 	return members
 }
 
-// recordStart stores where the members of a group are from now on.
+// recordStart records where the members of a group are from now on.
 func (e *Engine) recordStart(ctx context.Context, group string, staged map[string][]domain.Observed) error {
 	next := stagedMembers(staged)
 	if len(next) == 0 {

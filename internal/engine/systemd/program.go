@@ -25,17 +25,17 @@ import (
 
 // Program is what runs on hosts.
 type Program struct {
-	// File is the program's file; empty for that of the present process. Where it has a neighbour that knows GPUs, that
-	// is the agent, see [telemetry.AgentProgram].
+	// File is the program's file; empty for that of this process. If there is an agent program next to it, that is the
+	// agent, see [telemetry.AgentProgram].
 	File string
-	// Binaries are further files, for hosts by their architecture; they go before those that are found.
+	// Binaries are additional files for hosts, by architecture; they take precedence over those that are found.
 	Binaries map[string]string
-	// Local connects to the node of this machine, in this very process; nil where there can be none.
+	// Local connects to the node of this machine within this process; nil if there can be none.
 	Local func(ctx context.Context) (net.Conn, error)
 }
 
-// residents is the program that hosts run: this one, those for other architectures beside it, as a release has them,
-// and those of the provider's configuration.
+// residents are the programs that hosts run: this one, those for other architectures next to it, as in a release, and
+// those of the provider's configuration.
 func (p Program) residents() install.Program {
 	program := install.Program{Name: layout.ProgramName, Files: map[string]string{}}
 	if file, err := p.file(); err == nil {
@@ -52,7 +52,7 @@ func (p Program) residents() install.Program {
 	return program
 }
 
-// beside is the path of a file in the folder of another one, wherever a link to that is.
+// beside returns the path of a file in the folder of another one, after resolving links.
 func beside(file, name string) string {
 	if resolved, err := filepath.EvalSymlinks(file); err == nil {
 		file = resolved
@@ -60,7 +60,7 @@ func beside(file, name string) string {
 	return filepath.Join(filepath.Dir(file), name)
 }
 
-// runsOn returns why a file is no program for hosts of an architecture, or nil.
+// runsOn returns why a file is not a program for hosts of an architecture, or nil.
 func runsOn(file, architecture string) error {
 	program, err := elf.Open(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,20 +76,20 @@ func runsOn(file, architecture string) error {
 	return nil
 }
 
-// architectures are those that hosts may have, as programs name them, and machines as uname -m does.
+// architectures are the supported ones of hosts, as programs name them, and machines as uname -m does.
 var (
 	architectures = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 	machines      = map[string]string{"amd64": "x86_64", "arm64": "aarch64"}
 )
 
-// check returns the problems of hosts that can't run the programs that there are for their architectures.
+// check returns the problems of hosts that can't run the programs for their architecture.
 func (p Program) check(hosts map[string]facts.Facts) (problems domain.Problems, err error) {
 	programs := p.residents()
 	for _, name := range slices.Sorted(maps.Keys(hosts)) {
 		f := hosts[name]
 		file, known := programs.Files[f.Architecture]
 		if !known {
-			continue // facts.Check says so
+			continue // reported by facts.Check
 		}
 		if _, given := p.Binaries[f.Architecture]; given {
 			if err := runsOn(file, f.Architecture); err != nil {
@@ -122,13 +122,13 @@ func (p Program) file() (string, error) {
 	return os.Executable()
 }
 
-// agentFile is an agent, and what it needs of a host.
+// agentFile is an agent, and what it needs from a host.
 type agentFile struct {
 	install.File
 	need libc.Need
 }
 
-// agent returns the agent that knows GPUs, for hosts of an architecture, and false where there is none.
+// agent returns the agent with GPU support for hosts of an architecture, and false if there is none.
 func (p Program) agent(architecture string) (agent agentFile, found bool, err error) {
 	program, found := p.residents().Files[architecture]
 	if !found {
@@ -139,13 +139,13 @@ func (p Program) agent(architecture string) (agent agentFile, found bool, err er
 		return agent, false, nil
 	}
 	agent.need, err = libc.Of(file)
-	if err == nil || errors.Is(err, libc.ErrNoProgram) { // of a script, its start will tell
+	if err == nil || errors.Is(err, libc.ErrNoProgram) { // whether a script runs only shows when it is started
 		agent.File, err = install.Open(telemetry.AgentName, file)
 	}
 	return agent, err == nil, err
 }
 
-// agentBeside returns the file of the agent for hosts of an architecture, in the folder of a program; "" where there is
+// agentBeside returns the file of the agent for hosts of an architecture, in the folder of a program; "" if there is
 // none.
 func agentBeside(program, architecture string) string {
 	if file := beside(program, telemetry.AgentName+"_linux_"+architecture); runsOn(file, architecture) == nil {
@@ -175,7 +175,7 @@ func (p Program) agents() (map[string]string, error) {
 	return agents, nil
 }
 
-// install brings a host what it runs.
+// install installs on a host what it runs.
 func (p Program) install(ctx context.Context, client *sshclient.Client, f facts.Facts) error {
 	files, err := p.filesFor(f)
 	if err != nil {
@@ -184,7 +184,7 @@ func (p Program) install(ctx context.Context, client *sshclient.Client, f facts.
 	return install.Install(ctx, client, f, files...)
 }
 
-// filesFor returns what a host runs: an agent, only if the host can start it.
+// filesFor returns what a host runs, with an agent only if the host can start it.
 func (p Program) filesFor(f facts.Facts) ([]install.File, error) {
 	program, err := p.residents().For(f.Architecture)
 	if err != nil {
@@ -200,14 +200,14 @@ func (p Program) filesFor(f facts.Facts) ([]install.File, error) {
 	return []install.File{program, agent.File}, nil
 }
 
-// relayScript runs the relay of a program, or says what is there instead: Trainyard of another version, or nothing.
+// relayScript runs the relay of a program, or prints what is there instead: Trainyard of another version, or nothing.
 const relayScript = `case $(uname -m) in %s *) p=;; esac; if [ -x "$p" ]; then if [ "$(id -u)" = 0 ]; then exec "$p" relay; else exec sudo -n "$p" relay; fi; fi; ` +
 	`if [ -e %s ]; then echo "trainyard other"; else echo "trainyard absent"; fi`
 
-// relayCommand is what runs the relay on a host.
+// relayCommand is the command that runs the relay on a host.
 func (r *reach) relayCommand() (string, error) {
 	if r.peers != nil {
-		return "relay", nil // the key is let in for nothing else
+		return "relay", nil // all that the cluster's key allows
 	}
 	var choices strings.Builder
 	programs := r.program.residents()

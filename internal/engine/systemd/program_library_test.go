@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 )
 
-// TestProgramsByLibrary: a host gets the agent where its C library is one that the agent starts with, and else reads no
-// GPUs: a plan says so, and who asks for these is told why there are none.
+// TestProgramsByLibrary: a host gets the agent if its C library can start it, and otherwise reads no GPUs: a plan says
+// so, and requests for GPUs get the reason.
 func TestProgramsByLibrary(t *testing.T) {
 	const loader = "/lib/ld-linux.so.2"
 	folder := t.TempDir()
@@ -30,7 +30,7 @@ func TestProgramsByLibrary(t *testing.T) {
 	for name, test := range map[string]struct {
 		host   facts.Facts
 		brings []string // the names of the files
-		why    string   // the host reads no GPUs; "" where it does
+		why    string   // why the host reads no GPUs; "" if it does
 		warns  bool
 	}{
 		"the same":       {facts.Facts{Glibc: "2.34", Loaders: []string{loader}, NVIDIA: driver}, []string{"trainyard", telemetry.AgentName}, "", false},
@@ -73,7 +73,7 @@ func TestProgramsByLibrary(t *testing.T) {
 	}
 }
 
-// TestProgramThatHostsCantStart: what all runs from has to start, or the host is none of ours.
+// TestProgramThatHostsCantStart: a host that can't start the main program can't join.
 func TestProgramThatHostsCantStart(t *testing.T) {
 	folder := t.TempDir()
 	own := programFor(t, filepath.Join(folder, "provider"), architectures[runtime.GOARCH])

@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 )
 
-// programFor writes the head of a program for an architecture, as far as it tells that.
+// programFor writes a program for an architecture that consists of only its ELF header.
 func programFor(t *testing.T, file string, machine elf.Machine) string {
 	t.Helper()
 	var head bytes.Buffer
@@ -32,7 +32,7 @@ func programFor(t *testing.T, file string, machine elf.Machine) string {
 	return file
 }
 
-// TestPrograms: hosts run what is beside the provider, or what its configuration names, by their architecture.
+// TestPrograms: hosts run the programs next to the provider, or those in its configuration, by architecture.
 func TestPrograms(t *testing.T) {
 	folder, own := t.TempDir(), t.TempDir()
 	in := func(name string) string { return filepath.Join(folder, name) }
@@ -42,7 +42,7 @@ func TestPrograms(t *testing.T) {
 	programFor(t, in(telemetry.AgentName+"_linux_arm64"), elf.EM_AARCH64)
 	given := programFor(t, filepath.Join(own, "given"), elf.EM_AARCH64)
 	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
-		intel = provider // which is the one for its own machine
+		intel = provider // the one for its own machine
 	}
 
 	p := Program{File: provider}
@@ -68,7 +68,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestGivenPrograms: what the configuration names and hosts can't run is a problem of these hosts.
+// TestGivenPrograms: a configured program that hosts can't run is a problem of these hosts.
 func TestGivenPrograms(t *testing.T) {
 	folder := t.TempDir()
 	text := filepath.Join(folder, "text")

@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// Promote has the host at the engine's endpoint take the place of a store host that is down. It gets what the newest
-// copy has that can be reached: all that was reported as done and copied.
+// Promote makes the host at the engine's endpoint take the place of a store host that is down. It gets the content of
+// the newest reachable copy: everything that was reported as done and copied.
 func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 	p, err := e.search(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 	return p.ledger.Store, own.Host, e.StartController(ctx)
 }
 
-// moveStore has a host keep the store from now on, and the others know that, as far as they can be reached.
+// moveStore moves the store to a host, and informs the other reachable hosts.
 func (e *Engine) moveStore(ctx context.Context, p place, to string, hosts map[string]domain.Host) error {
 	contents, err := relay.Dump.Ask(ctx, p.store.Client, e.ref.Name, none)
 	if err != nil {
@@ -55,5 +55,5 @@ func (e *Engine) moveStore(ctx context.Context, p place, to string, hosts map[st
 		}
 		return askHost(ctx, e, at, name, relay.Restore, contents)
 	})
-	return besidesLost(failed) // those are told by the controller when they are back
+	return besidesLost(failed) // the controller informs those when they are back
 }

@@ -19,14 +19,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// reach is how this process gets at hosts: one client an address.
+// reach is how this process connects to hosts, with one client per address.
 type reach struct {
 	cluster string
 	program Program
-	// peers are the hosts as the controller logs in to them; nil for who is none.
+	// peers are the hosts as the controller logs in to them; nil in other processes.
 	peers *peers
 
-	// store is the host that had the store when it was last looked for; nil where nobody did.
+	// store is the last known store host; nil if none is known.
 	store atomic.Pointer[host]
 
 	credentials sshclient.Credentials
@@ -39,11 +39,11 @@ type reach struct {
 type host struct {
 	*relay.Client
 	ssh *sshclient.Client // nil for this very machine
-	// live is the host as it is now, where this one is as it was when it was looked at; nil otherwise.
+	// live is the host without cached reads, if this one has them; otherwise nil.
 	live *host
 }
 
-// now returns the host as it is now.
+// now returns the host without cached reads.
 func (h *host) now() *host {
 	if h.live != nil {
 		return h.live
@@ -51,14 +51,14 @@ func (h *host) now() *host {
 	return h
 }
 
-// looks are hosts that are looked at once each, for the plans of a cluster.
+// looks are hosts that are read once each, for the plans of a cluster.
 type looks struct {
 	cluster string
 	mu      sync.Mutex
 	hosts   map[*host]*host
 }
 
-// at returns a host as it is when it is first asked; without looks, as it is.
+// at returns a host with reads cached at its first request; without looks, the host itself.
 func (l *looks) at(h *host, err error) (*host, error) {
 	if l == nil || h == nil || err != nil {
 		return h, err
@@ -137,11 +137,11 @@ func (r *reach) at(address string, open func() (*host, error)) (*host, error) {
 	return opened, err
 }
 
-// errOther is for a host of the cluster that has other versions of our programs.
+// errOther is returned for a host of the cluster that has other versions of our programs.
 var errOther = errors.New("it has another version of Trainyard")
 
-// installing returns a dial that brings our programs to a host of the cluster that has other versions of them. What
-// runs there goes on.
+// installing returns a dial function that installs our programs on a host of the cluster with other versions. What runs
+// there keeps running.
 func (r *reach) installing(client *sshclient.Client, dial func(context.Context) (net.Conn, error)) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		conn, err := dial(ctx)
@@ -172,7 +172,7 @@ func (r *reach) dial(ctx context.Context, client *sshclient.Client) (net.Conn, e
 	return conn, nil
 }
 
-// greeted returns a dial that returns when the relay has answered.
+// greeted returns a dial function that returns once the relay has answered.
 func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context) (net.Conn, error) {
 	return func(ctx context.Context) (net.Conn, error) {
 		conn, err := dial(ctx)
@@ -204,11 +204,11 @@ func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context)
 	}
 }
 
-// buffered is a connection of which something was read ahead.
+// buffered is a connection from which something was read ahead.
 type buffered struct {
 	net.Conn
 	reader *bufio.Reader
 }
 
-// Read reads what was read ahead first.
+// Read returns what was read ahead first.
 func (b *buffered) Read(p []byte) (int, error) { return b.reader.Read(p) }

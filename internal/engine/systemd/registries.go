@@ -13,17 +13,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// registriesKind is what registries are shown for the images of a group, or a sweep: whoever starts a member has it
-// from there. No plan reads it.
+// registriesKind is the kind of the stored registry credentials for the images of a group or sweep: whoever starts a
+// member gets them from there. No plan reads it.
 var registriesKind = domain.Kind{Name: "registries", Noun: "registry credentials of group"}
 
 func registriesKey(group string) engine.Key { return engine.Key{Kind: registriesKind, Name: group} }
 
-// logins are what registries are shown, by their hosts, as Docker Engines take it.
+// logins are registry credentials by registry, as Docker Engines expect them.
 type logins map[string]string
 
-// KeepRegistryLogins stores what is at hand: the provider's credentials, else those of docker login where it runs. The
-// controller has none.
+// KeepRegistryLogins stores the available credentials: the provider's, else those of docker login where the provider
+// runs. The controller has none.
 func (e *Engine) KeepRegistryLogins(ctx context.Context, group string, images []string) error {
 	if e.settings.Controller {
 		return nil
@@ -47,7 +47,7 @@ func (e *Engine) KeepRegistryLogins(ctx context.Context, group string, images []
 // groupLogins are the logins of groups.
 type groupLogins map[string]logins
 
-// registryLogins returns what registries are shown for the groups of specifications.
+// registryLogins returns the registry credentials for the groups of specifications.
 func (e *Engine) registryLogins(ctx context.Context, specs []domain.MemberSpec) (groupLogins, error) {
 	all := groupLogins{}
 	for _, spec := range specs {
@@ -82,7 +82,7 @@ func (l groupLogins) of(specs []domain.MemberSpec) (own []relay.RegistryLogin) {
 	return own
 }
 
-// keep drops the logins to registries of which a group does not declare an image.
+// keep removes the logins to registries of which a group declares no image.
 func (l logins) keep(declared *domain.Group) {
 	kept := map[string]bool{}
 	if declared != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// TestLogins: a host gets what is stored for the registries of its members' images, once an image, and of a group that
-// has changed those of its images stay.
+// TestLogins: a host gets the stored credentials for its members' images, once per image. After a group has changed its
+// images, those for the current ones are kept.
 func TestLogins(t *testing.T) {
 	const one, other = "one.example.com/trainer:1", "other.example.com:5000/trainer@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	member := func(group, image string) domain.MemberSpec { return domain.MemberSpec{Group: group, Image: image} }

@@ -10,20 +10,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// secretsKind are the contents of the secrets of a group's members: whoever starts a member has them from there. No
-// plan reads them.
+// secretsKind is the kind of the stored values of the secrets of a group's members: whoever starts a member gets them
+// from there. No plan reads them.
 var secretsKind = domain.Kind{Name: "secrets", Noun: "secrets of group"}
 
 func secretsKey(group string) engine.Key { return engine.Key{Kind: secretsKind, Name: group} }
 
-// secrets are contents of secrets by [secretID].
+// secrets are values of secrets by [secretID].
 type secrets map[string]relay.Secret
 
 // secretID identifies one version of a role's secret within its group.
 func secretID(role, name, version string) string { return role + "/" + name + "/" + version }
 
-// provideSecrets returns the contents of the secrets that members of specifications find: those that are stored, and
-// those that are at hand, which it stores. A version that is stored keeps its content.
+// provideSecrets returns the values of the secrets of specifications: those that are stored, and those available now,
+// which it stores. A stored version keeps its value.
 func (e *Engine) provideSecrets(ctx context.Context, specs []domain.MemberSpec) (map[string]secrets, error) {
 	byGroup := map[string][]domain.MemberSpec{}
 	for _, spec := range specs {
@@ -44,7 +44,7 @@ func (e *Engine) provideSecrets(ctx context.Context, specs []domain.MemberSpec) 
 	return needed, nil
 }
 
-// provide returns the secrets of specifications of one group, and adds those that are not there.
+// provide returns the secrets of specifications of one group, and adds missing ones.
 func (s secrets) provide(specs []domain.MemberSpec) (secrets, error) {
 	needed := secrets{}
 	for _, spec := range specs {
@@ -64,7 +64,7 @@ func (s secrets) provide(specs []domain.MemberSpec) (secrets, error) {
 	return needed, nil
 }
 
-// secretsOf returns those of some secrets, by group, that members of specifications find.
+// secretsOf returns those of the secrets, given by group, that specifications need.
 func secretsOf(all map[string]secrets, specs []domain.MemberSpec) (own []relay.Secret) {
 	added := map[string]bool{}
 	for _, spec := range specs {
@@ -79,9 +79,9 @@ func secretsOf(all map[string]secrets, specs []domain.MemberSpec) (own []relay.S
 	return own
 }
 
-// Prune removes the contents of secrets and the logins that neither the group declares nor one of its members needs,
-// from hosts first: as long as they are stored, the next change looks for them. All else that members need goes with
-// them.
+// Prune removes the secret values and logins that neither the group declares nor one of its members needs. It removes
+// them from the hosts first: as long as they are stored, the next change tries again. Everything else that members need
+// is removed with them.
 func (e *Engine) Prune(ctx context.Context, group string, declared *domain.Group) error {
 	_, noSecrets := e.Get(ctx, secretsKey(group))
 	_, noLogins := e.Get(ctx, registriesKey(group))
@@ -97,8 +97,8 @@ func (e *Engine) Prune(ctx context.Context, group string, declared *domain.Group
 	)
 }
 
-// keep drops the secrets that a group does not declare. Those of a role without members stay: a policy may give it
-// some.
+// keep removes the secrets that a group does not declare. Those of a role without members stay, as a policy may scale
+// it up.
 func (s secrets) keep(declared *domain.Group) {
 	kept := map[string]bool{}
 	if declared != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestSecrets: a version of a role's secret has the content that it came with, until the group doesn't declare it.
+// TestSecrets: a version of a role's secret keeps its first value until the group no longer declares it.
 func TestSecrets(t *testing.T) {
 	member := func(role, version, value string) domain.MemberSpec {
 		spec := domain.MemberSpec{Group: "job", Role: role, Name: "job-" + role + "-0"}

@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 )
 
-// seenHosts are the facts about hosts, by their names. It is safe for concurrent use.
+// seenHosts are the facts about hosts, by name. It is safe for concurrent use.
 type seenHosts struct {
 	mu    sync.Mutex
 	facts map[string]facts.Facts
@@ -20,7 +20,7 @@ func (s *seenHosts) set(found map[string]facts.Facts) {
 	s.facts = maps.Clone(found)
 }
 
-// of returns the facts about a host, and false where it was not looked at.
+// of returns the facts about a host, and false if they were not read.
 func (s *seenHosts) of(host string) (facts.Facts, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -28,7 +28,7 @@ func (s *seenHosts) of(host string) (facts.Facts, bool) {
 	return f, seen
 }
 
-// checkImages returns what a host lacks for specifications with images; nothing where it was not looked at.
+// checkImages returns what a host lacks for specifications with images; nothing if its facts were not read.
 func (s *seenHosts) checkImages(host string, specs []domain.MemberSpec) (problems domain.Problems) {
 	f, seen := s.of(host)
 	if !seen {
@@ -42,7 +42,8 @@ func (s *seenHosts) checkImages(host string, specs []domain.MemberSpec) (problem
 	return problems
 }
 
-// blind reports whether a host that was looked at can't start the agent that there is for it, and so reads no GPUs.
+// blind reports whether a host, as far as its facts were read, can't start the agent that exists for it, and so reads
+// no GPUs.
 func (e *Engine) blind(host string) (f facts.Facts, agent agentFile, is bool) {
 	f, seen := e.seen.of(host)
 	if !seen {
@@ -56,7 +57,7 @@ func (e *Engine) blind(host string) (f facts.Facts, agent agentFile, is bool) {
 	return f, agent, why != ""
 }
 
-// checkGPUs returns the problems of specifications that ask for GPUs of a host that can't start the agent.
+// checkGPUs returns the problems of specifications that request GPUs of a host that can't start the agent.
 func (e *Engine) checkGPUs(host string, specs []domain.MemberSpec) (problems domain.Problems) {
 	if f, agent, is := e.blind(host); is {
 		for _, spec := range specs {
@@ -68,7 +69,7 @@ func (e *Engine) checkGPUs(host string, specs []domain.MemberSpec) (problems dom
 	return problems
 }
 
-// explainGPUs says of GPUs that can't be read why the host's agent is one that can't.
+// explainGPUs adds the reason to unreadable GPUs if the host can't start the agent that reads them.
 func (e *Engine) explainGPUs(host string, gpus *domain.HostGPUs) {
 	if gpus.Unknown == "" {
 		return

@@ -36,29 +36,29 @@ func (c copyOf) List(ctx context.Context, kind domain.Kind) ([]engine.Item, erro
 	return items, err
 }
 
-// Put is not for copies.
+// Put is refused on copies.
 func (copyOf) Put(context.Context, engine.Item) (engine.Item, error) {
 	return engine.Item{}, relay.ErrDeposed
 }
 
-// Delete is not for copies.
+// Delete is refused on copies.
 func (copyOf) Delete(context.Context, engine.Key) error { return relay.ErrDeposed }
 
-// Get returns an item, from the store host, or while that is down from the newest copy.
+// Get returns an item from the store host or, while that is down, from the newest copy.
 func (e *Engine) Get(ctx context.Context, key engine.Key) (engine.Item, error) {
 	p, err := e.place(ctx)
 	if err != nil {
 		return engine.Item{}, err
 	}
 	if key.Kind == domain.ClusterKind && p.cluster != nil {
-		item := *p.cluster // told with the place
+		item := *p.cluster // returned with the place
 		item.Key = key
 		return item, nil
 	}
 	return copyOf{p.store, e.ref.Name}.Get(ctx, key)
 }
 
-// List returns the items of a kind as Get does. A cluster that is not there has none.
+// List returns the items of a kind as Get does. A missing cluster has none.
 func (e *Engine) List(ctx context.Context, kind domain.Kind) ([]engine.Item, error) {
 	p, err := e.place(ctx)
 	if err != nil {
@@ -67,7 +67,7 @@ func (e *Engine) List(ctx context.Context, kind domain.Kind) ([]engine.Item, err
 	return copyOf{p.store, e.ref.Name}.List(ctx, kind)
 }
 
-// writable returns the place of the cluster, whose store host is there.
+// writable returns the place of the cluster, or an error if its store host is down.
 func (e *Engine) writable(ctx context.Context) (place, error) {
 	p, err := e.now().find(ctx)
 	if err == nil && p.lost != nil {
@@ -78,7 +78,7 @@ func (e *Engine) writable(ctx context.Context) (place, error) {
 	return p, err
 }
 
-// Put stores an item, and returns when a second host has it, or with a warning where none does in time.
+// Put stores an item. It returns once a second host has it, or with a warning if none has it in time.
 func (e *Engine) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	if err := item.Check(e.Traits()); err != nil {
 		return item, err
@@ -141,8 +141,8 @@ func (e *Engine) Delete(ctx context.Context, key engine.Key) error {
 	return e.spread(ctx, p, relay.Change{Ledger: ledger, Deleted: &key})
 }
 
-// spread has the other hosts repeat a change of the store, and returns when one of them has. The rest go on meanwhile;
-// a host that can't be reached is brought up to date by the controller.
+// spread makes the other hosts repeat a change of the store, and returns once one of them has. The rest continue
+// meanwhile; the controller brings unreachable hosts up to date.
 func (e *Engine) spread(ctx context.Context, p place, change relay.Change) error {
 	others := map[string]domain.Host{}
 	for name, host := range p.hosts {
@@ -153,7 +153,7 @@ func (e *Engine) spread(ctx context.Context, p place, change relay.Change) error
 	outcomes := make(chan copied, len(others))
 	for name := range others {
 		go func() {
-			// The first to have it ends the call, and not the others.
+			// The first to have it ends this call, but not the other copies.
 			outcomes <- copied{name, e.copyTo(context.WithoutCancel(ctx), p, name, change)}
 		}()
 	}
@@ -164,14 +164,14 @@ func (e *Engine) spread(ctx context.Context, p place, change relay.Change) error
 	return err
 }
 
-// copied is what came of a copy to a host.
+// copied is the result of a copy to a host.
 type copied struct {
 	host string
 	err  error
 }
 
-// awaitCopy returns when one of some hosts has a copy, or why none has it by now: then the store host has it alone, and
-// the controller sees to the copies.
+// awaitCopy returns once one of the hosts has a copy, or with the reasons if none has it in time: then only the store
+// host has it, and the controller makes the copies later.
 func awaitCopy(ctx context.Context, hosts []string, outcomes <-chan copied) (lacking map[string]error, err error) {
 	lacking = map[string]error{}
 	for _, name := range hosts {
@@ -197,7 +197,8 @@ func awaitCopy(ctx context.Context, hosts []string, outcomes <-chan copied) (lac
 	return lacking, nil
 }
 
-// uncopied is the warning of a change that the store host has alone; no other host lacks it where there is none.
+// uncopied returns the warning for a change that only the store host has. Without lacking hosts, it withdraws the
+// warning.
 func uncopied(cluster, store string, lacking map[string]error) engine.Warning {
 	w := engine.Warning{Summary: fmt.Sprintf("No copy of the documents of cluster %q", cluster)}
 	if len(lacking) > 0 {
@@ -210,7 +211,7 @@ func uncopied(cluster, store string, lacking map[string]error) engine.Warning {
 // copyPatience bounds the wait for a second host to have what was stored.
 const copyPatience = 2 * time.Second
 
-// copyTo has one host repeat a change, or all of the store where that host misses more.
+// copyTo makes one host repeat a change, or copies the whole store if the host has missed more.
 func (e *Engine) copyTo(ctx context.Context, p place, name string, change relay.Change) error {
 	_, err := askHost(ctx, e, p, name, relay.Copy, change)
 	if errors.Is(err, relay.ErrBehind) {
@@ -219,7 +220,7 @@ func (e *Engine) copyTo(ctx context.Context, p place, name string, change relay.
 	return err
 }
 
-// restore gives a host all that is stored.
+// restore copies everything stored to a host.
 func (e *Engine) restore(ctx context.Context, p place, name string) error {
 	contents, err := relay.Dump.Ask(ctx, p.store.Client, e.ref.Name, none)
 	if err == nil {

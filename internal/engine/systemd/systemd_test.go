@@ -27,7 +27,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// shared is a folder of this machine that all hosts have, too: what tests build and make is in it.
+// shared is a folder of this machine that all hosts have too, with everything that tests build and create.
 var shared string
 
 func TestMain(m *testing.M) {
@@ -48,12 +48,12 @@ type lab struct {
 	*systemd.Engine
 	bed  *testbed.Hosts
 	spec domain.Cluster
-	// provider is the file of the provider, and nvml what drives the GPUs of the hosts, where they have any.
+	// provider is the file of the provider, and nvml the driver of the hosts' GPUs, if they have any.
 	provider string
 	nvml     *fakenvml.Control
 }
 
-// bedOf returns a bed of hosts, on which the programs of these tests are.
+// bedOf returns a bed of hosts that have the programs of these tests.
 func bedOf(t *testing.T, hosts int) *testbed.Hosts {
 	t.Helper()
 	if testing.Short() {
@@ -96,7 +96,7 @@ func (l lab) open(t *testing.T) lab {
 	return l
 }
 
-// again opens the cluster once more.
+// again opens the cluster a second time.
 func (l lab) again(t *testing.T) lab {
 	t.Helper()
 	e, err := systemd.Open(l.spec.Ref(), engine.Settings{SSH: engine.SSHCredentials{IdentityFiles: []string{l.bed.KeyFile}, KnownHosts: []string{l.bed.KnownHosts}}},
@@ -106,7 +106,7 @@ func (l lab) again(t *testing.T) lab {
 	return l
 }
 
-// on runs a command on the hosts, as root, and returns what all of them print, in the order of the hosts.
+// on runs a command on the hosts, as root, and returns the output of all of them, in the order of the hosts.
 func (l lab) on(t *testing.T, command string) string {
 	t.Helper()
 	var all []string
@@ -156,7 +156,7 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 				l := openOn(t, bed, cluster)
 				_, err := l.Form(acctest.Bounded(t), l.spec)
 				must(t, err)
-				t.Cleanup(func() { l.on(t, "rm -r "+l.dir().Path()) }) // nothing runs there, and what is stored may be anything
+				t.Cleanup(func() { l.on(t, "rm -r "+l.dir().Path()) }) // nothing runs there, and the stored data may be anything
 				return l
 			},
 			Watch: func(t *testing.T, s engine.Store) <-chan struct{} {
@@ -242,8 +242,8 @@ func harness(t *testing.T, bed *testbed.Hosts) enginetest.Harness {
 	}
 }
 
-// counting returns where members of a host reach each other; nil where its systemd has no hierarchy of control groups
-// of version 2, and counts nothing therefore.
+// counting returns where members reach each other on a host; nil if its systemd has no cgroup v2 hierarchy, and so
+// counts no traffic.
 func counting(t *testing.T, bed *testbed.Hosts) func(string) string {
 	t.Helper()
 	out, err := bed.Hosts[1].Run(acctest.Bounded(t), "cd /sys/fs/cgroup; ls cgroup.controllers unified/cgroup.controllers 2>/dev/null | wc -l")

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// Usage has the agents tell of their hosts, and of the processes of the members.
+// Usage returns what the agents report about their hosts, and about the members' processes.
 func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
 	answers, running, err := e.told(ctx, window)
 	if err != nil {
@@ -19,7 +19,7 @@ func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage,
 	return telemetry.Usage(answers, running), nil
 }
 
-// GPUs has the agents tell of the GPUs of their hosts.
+// GPUs returns the GPUs that the agents report.
 func (e *Engine) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
 
 func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
@@ -30,8 +30,8 @@ func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, erro
 	return telemetry.GPUs(answers, running), nil
 }
 
-// told returns what the agents tell, and what runs. They are asked once more where one does not know yet of a member
-// that runs.
+// told returns the agents' reports, and what runs. It asks the agents again if a running member is missing from a
+// report.
 func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	p, err := e.whole(ctx)

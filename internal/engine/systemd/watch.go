@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// watchAgain is when a host is watched again of which the connection was lost.
+// watchAgain is the pause before a host with a lost connection is watched again.
 const watchAgain = time.Second
 
-// Watch reports changes on all hosts, from when it returns. One that is lost is watched again as soon as it is there;
-// that, too, is a change.
+// Watch reports changes on all hosts, from when it returns. A lost host is watched again as soon as it is back, which
+// counts as a change too.
 func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 	p, err := e.place(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 	changed := func() {
 		select {
 		case changes <- struct{}{}:
-		default: // a change is waiting to be seen already
+		default: // a change is pending already
 		}
 	}
 	var begun, ended sync.WaitGroup
@@ -46,7 +46,7 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 func (e *Engine) watch(ctx context.Context, h *host, begun, changed func()) {
 	first := true
 	for ctx.Err() == nil {
-		// Why it can't be watched is told to whoever asks it something.
+		// The error is reported to callers that ask the host something.
 		_ = h.Watch(ctx, e.ref.Name, func() {
 			if first {
 				first = false
