@@ -12,17 +12,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// What a host has to be like.
+// The requirements of a host.
 const (
-	// oldestSystemd is the first version with all that our units say.
+	// oldestSystemd is the first version that supports everything in our units.
 	oldestSystemd = 247
-	// leastFreeMiB is room for two versions of our programs, and for what is kept of members.
+	// leastFreeMiB is room for two versions of our programs, and for the files of members.
 	leastFreeMiB = 500
-	// mostApart is how far clocks may be from each other: leases and deadlines are compared across hosts.
+	// mostApart is the maximum difference between clocks: leases and deadlines are compared across hosts.
 	mostApart = time.Minute
 )
 
-// CheckAll tells what hosts lack, see [Check], and which of them are one machine under two names.
+// CheckAll returns what hosts lack, see [Check], and which of them are the same machine under two names.
 func CheckAll(hosts map[string]Facts, architectures []string) domain.Problems {
 	var problems domain.Problems
 	names := slices.Sorted(maps.Keys(hosts))
@@ -54,7 +54,7 @@ func CheckAll(hosts map[string]Facts, architectures []string) domain.Problems {
 	return problems
 }
 
-// Check tells all that a host lacks, and what mends it. The architectures are those that there are programs for.
+// Check returns everything that a host lacks, with advice. architectures are those for which there are programs.
 func Check(host string, f Facts, architectures []string) domain.Problems {
 	c := check{host: host, Facts: f}
 	c.root()
@@ -68,10 +68,10 @@ func Check(host string, f Facts, architectures []string) domain.Problems {
 	return c.problems
 }
 
-// address leads to where a host is declared.
+// address is the path of a host's address.
 func address(host string) domain.Path { return domain.Path{"hosts", domain.Key(host), "address"} }
 
-// check is the judgement of one host.
+// check is the check of one host.
 type check struct {
 	Facts
 	host     string
@@ -86,7 +86,7 @@ func (c *check) warn(summary, detail string, args ...any) {
 	c.problems.Warn(address(c.host), summary, "host %q (%s) %s", c.host, c.Address, fmt.Sprintf(detail, args...))
 }
 
-// sudo returns a command for whoever logs in to the host as the user that we do.
+// sudo returns a command for a user who logs in to the host as we do.
 func (f Facts) sudo(command string) string {
 	if f.UserID == 0 {
 		return command
@@ -118,7 +118,7 @@ func (c *check) root() {
 // noSudo is the refusal of a host without sudo.
 const noSudo = "there is no sudo"
 
-// allow is the command that lets a user run all commands as root.
+// allow returns the command that lets a user run all commands as root.
 func allow(user string) string { return sudoers(user+" ALL=(ALL) NOPASSWD: ALL", "trainyard") }
 
 func sudoers(line, file string) string {
@@ -196,7 +196,7 @@ func (c *check) identity() {
 		c.sudo("systemd-machine-id-setup"))
 }
 
-// disk checks the place of what is ours, as far as it could be looked at.
+// disk checks the file system of our folder, as far as it could be examined.
 func (c *check) disk() {
 	at := c.Home
 	switch {
@@ -259,8 +259,8 @@ func (c *check) clock() {
 	}
 }
 
-// families are how packages are managed, and the system is upgraded where that takes one command, on systems that are
-// like the one with an ID.
+// families are the commands that install packages and, if it takes a single one, upgrade the system, for the
+// distribution with this ID and those like it.
 var families = []struct{ id, install, upgrade string }{
 	{"ubuntu", "apt-get install -y", "do-release-upgrade"},
 	{"debian", "apt-get install -y", ""},
@@ -272,7 +272,7 @@ var families = []struct{ id, install, upgrade string }{
 	{"alpine", "apk add", ""},
 }
 
-// family returns how to install packages and how to upgrade, "" for what is not known.
+// family returns the commands that install packages and upgrade the system, "" if unknown.
 func (c *check) family() (install, upgrade string) {
 	for _, id := range c.OS.IDs {
 		for _, family := range families {
@@ -293,7 +293,7 @@ func (c *check) install(packages ...string) string {
 	return "apt-get install -y " + names + " (or what the system has in its place)"
 }
 
-// upgrade says how the next version of the system is brought.
+// upgrade says how to get the distribution's next version.
 func (c *check) upgrade() string {
 	if _, upgrade := c.family(); upgrade != "" {
 		return "upgrade the system: " + c.sudo(upgrade)
@@ -301,7 +301,7 @@ func (c *check) upgrade() string {
 	return "upgrade the system to a newer release"
 }
 
-// list lists names, or says "none".
+// list lists names, or returns "none".
 func list(names []string) string {
 	if len(names) == 0 {
 		return "none"

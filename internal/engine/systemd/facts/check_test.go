@@ -22,7 +22,7 @@ func TestCheck(t *testing.T) {
 		change  func(*Facts)
 		want    string // the summary; "" for no problem
 		warning bool
-		parts   []string // of the detail: what was found, what is allowed, and the command
+		parts   []string // parts of the detail: what was found, what is allowed, and the command
 	}{
 		"nothing":      {change: func(*Facts) {}},
 		"root itself":  {change: func(f *Facts) { f.User, f.UserID = "root", 0 }},
@@ -129,7 +129,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckAtOnce: all that is wrong is told together.
+// TestCheckAtOnce: all problems are reported together.
 func TestCheckAtOnce(t *testing.T) {
 	got := summaries(Check("gpu1", Facts{UserID: 1000, Root: true, Home: Home{Folder: "/var/lib"}, Lacks: []string{"gzip"}}, nil))
 	want := []string{

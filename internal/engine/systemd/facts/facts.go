@@ -15,55 +15,55 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// Facts are what a host says of itself. What it does not tell is zero.
+// Facts are what a host reports about itself. What it does not report is zero.
 type Facts struct {
-	// Address is where it was asked, as [user@]host[:port].
+	// Address is the address of the host, as [user@]host[:port].
 	Address string
 
-	// User is who logs in, with this ID.
+	// User is the login user, with this ID.
 	User   string
 	UserID int
-	// Root tells that commands can be run as root: by root itself, or with sudo. Refusal is why not.
+	// Root means that commands can be run as root: by root itself, or with sudo. Refusal is the reason if not.
 	Root    bool
 	Refusal string
 
 	Hostname  string
-	MachineID string // of the installation; copies of a machine may have the same
-	BootID    string // of the kernel's start; containers on a machine have the same
-	// Machine is the architecture as uname -m says it, Architecture as Go does, "" for one that Go doesn't know.
+	MachineID string // of the installation; copies of a machine may share it
+	BootID    string // of the kernel's start; containers on a machine share it
+	// Machine is the architecture as uname -m reports it, Architecture Go's name for it, "" if Go has none.
 	Machine, Architecture string
 	Kernel                string // its release
 	OS                    OS
-	// Init is the name of the first process. Systemd is the version of systemd that is installed, 0 for none, and
-	// SystemdRuns tells that it runs the host.
+	// Init is the name of the first process. Systemd is the installed version of systemd, 0 for none, and SystemdRuns
+	// means that it is the host's init system.
 	Init        string
 	Systemd     int
 	SystemdRuns bool
-	// ControlGroups are the hierarchies of control groups, and Controllers what there is to be limited in them, sorted.
+	// ControlGroups is the cgroup hierarchy, and Controllers the controllers available in it, sorted.
 	ControlGroups ControlGroups
 	Controllers   []string
 	SELinux       bool     // enforcing
-	Glibc         string   // its version; "" where there is another C library
-	Loaders       []string // the files of the dynamic loaders, by which programs are started that are not linked statically
+	Glibc         string   // its version; "" with another C library
+	Loaders       []string // the files of the dynamic loaders, which start dynamically linked programs
 	Python        string   // the version of python3
-	Lacks         []string // the commands that we use, and that are not there
+	Lacks         []string // the missing commands that we need
 
 	Capacity domain.Capacity
 	Home     Home
-	// Programs are those of ours that are installed.
+	// Programs are our installed programs.
 	Programs []Program
-	// Clusters are those that have a state directory on the host.
+	// Clusters are those with a state directory on the host.
 	Clusters []string
 
-	Ports     []uint16 // TCP ports that something listens on, sorted
-	Addresses []string // IP addresses but those of the loopback and of links, sorted
+	Ports     []uint16 // TCP ports in use, sorted
+	Addresses []string // IP addresses without loopback and link-local ones, sorted
 	HostKeys  []string // public keys of the SSH server, as lines of authorized_keys without a comment
 
 	NVIDIA NVIDIA
 	Docker Docker
 
-	// Clock is the host's time when it answered, and Apart how far it was from this machine's at the least: negative
-	// for a host that is behind.
+	// Clock is the host's time when it answered, and Apart its minimum difference from this machine's: negative for a
+	// host that is behind.
 	Clock time.Time
 	Apart time.Duration
 }
@@ -74,46 +74,46 @@ type OS struct {
 	IDs  []string // its own and those that it is like, such as rhel and fedora
 }
 
-// ControlGroups are the hierarchies of control groups of a host.
+// ControlGroups is a host's cgroup hierarchy.
 type ControlGroups string
 
-// The hierarchies that there are.
+// The possible hierarchies.
 const (
 	ControlGroups1      ControlGroups = "1"
-	ControlGroupsHybrid ControlGroups = "hybrid" // 1, and 2 for systemd alone
+	ControlGroupsHybrid ControlGroups = "hybrid" // version 1, and 2 only for systemd
 	ControlGroups2      ControlGroups = "2"
 )
 
-// Home is where all that is ours is kept, or will be.
+// Home is the folder for everything of ours, now or in the future.
 type Home struct {
-	// Folder is that, or the nearest folder above that exists, without links.
+	// Folder is that, or the nearest existing folder above it, with links resolved.
 	Folder string
 	// FreeBytes are free there.
 	FreeBytes int64
-	// Writable tells that whoever ran the commands may write there: root, if [Facts.Root].
+	// Writable means that the user who ran the commands can write there: root, if [Facts.Root].
 	Writable bool
-	// Mount is where the file system is mounted, and MountOptions are how.
+	// Mount is the mount point of the file system, and MountOptions its options.
 	Mount        string
 	MountOptions []string
 }
 
-// Program is a file that we installed, which is known by the digest of its content.
+// Program is a file that we installed, identified by the digest of its content.
 type Program struct {
 	Digest, Name string
 	Bytes        int64
 }
 
-// NVIDIA is what there is for NVIDIA's GPUs.
+// NVIDIA is what a host has for NVIDIA's GPUs.
 type NVIDIA struct {
-	Driver  string // the version of the driver that is loaded; "" for none
-	SMI     bool   // nvidia-smi is there
-	Toolkit bool   // the container toolkit is there
+	Driver  string // the version of the loaded driver; "" for none
+	SMI     bool   // nvidia-smi exists
+	Toolkit bool   // the container toolkit is installed
 }
 
 // Docker is the Docker Engine of a host.
 type Docker struct {
 	Socket  string // "" for none
-	Version string // "" for one that nothing was told of
+	Version string // "" if it did not report one
 	Silent  bool   // it was asked, and didn't answer
 }
 
@@ -123,7 +123,7 @@ type Runner interface {
 	RunInput(ctx context.Context, command string, stdin io.Reader) ([]byte, error)
 }
 
-// script is passed on standard input: so it does not matter which shell the user has.
+// script is passed on standard input, so that the user's shell does not matter.
 //
 //go:embed facts.sh
 var script string
@@ -145,7 +145,7 @@ func Read(ctx context.Context, host Runner) (Facts, error) {
 	return f, nil
 }
 
-// apart is how far a clock is from this machine's at the least, if it was read between two moments.
+// apart returns a clock's minimum difference from this machine's, if it was read between two points in time.
 func apart(clock, from, to time.Time) time.Duration {
 	switch {
 	case clock.IsZero():
@@ -166,7 +166,7 @@ func (f Facts) AsRoot(argv ...string) string {
 	return sshclient.Quote(argv...)
 }
 
-// Has reports whether a program is installed: the whole of it, and so that it can be run.
+// Has reports whether a program is installed completely and is executable.
 func (f Facts) Has(program Program) bool {
 	return slices.Contains(f.Programs, program)
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
-// TestHost reads the facts about a real host, as each kind of user that there may be.
+// TestHost reads the facts about a real host, as each kind of user.
 func TestHost(t *testing.T) {
 	bed := testbed.SharedHosts(t, testbed.HostOptions{Hosts: 1})
 	host := bed.Hosts[0]
@@ -59,7 +59,7 @@ func TestHost(t *testing.T) {
 		}
 		known, err := os.ReadFile(bed.KnownHosts)
 		must(t, err)
-		// It may have keys that its server does not use.
+		// The host may have keys that its server does not use.
 		if !slices.ContainsFunc(f.HostKeys, func(key string) bool { return strings.Contains(string(known), " "+key+"\n") }) {
 			t.Errorf("as %s, its keys are %q", user, f.HostKeys)
 		}
@@ -84,7 +84,7 @@ func TestHost(t *testing.T) {
 	if diff := cmp.Diff([]string{"No root"}, faults(problems)); diff != "" || !strings.Contains(problems.Error(), "(a password is required)") {
 		t.Errorf("(-want +got):\n%s\n%v", diff, problems)
 	}
-	// What is told to do helps.
+	// Following the advice helps.
 	_, command, _ := strings.Cut(problems[0].Detail, "On the host: ")
 	run(command)
 	t.Cleanup(func() { run("rm -f /etc/sudoers.d/trainyard") })
@@ -95,7 +95,7 @@ func TestHost(t *testing.T) {
 	}
 }
 
-// TestHostDisk: what is mounted where our programs are to be is found, and mended by what is told.
+// TestHostDisk: the mount at the folder for our programs is detected, and the advice fixes it.
 func TestHostDisk(t *testing.T) {
 	bed := testbed.SharedHosts(t, testbed.HostOptions{Hosts: 1})
 	host := bed.Hosts[0]
@@ -122,7 +122,7 @@ func TestHostDisk(t *testing.T) {
 	_ = check("Disk full")
 }
 
-// onHost runs a command on a host, also while a test cleans up.
+// onHost runs a command on a host, even while a test cleans up.
 func onHost(t *testing.T, host *testbed.Host, command string) string {
 	t.Helper()
 	output, err := host.Run(context.WithoutCancel(t.Context()), command)
@@ -130,7 +130,7 @@ func onHost(t *testing.T, host *testbed.Host, command string) string {
 	return output
 }
 
-// faults are the summaries of errors: that a kernel lacks this or that is no fault of the host's.
+// faults returns the summaries of errors, without warnings: a kernel without some feature is no fault of the host.
 func faults(problems domain.Problems) []string {
 	return summaries(slices.DeleteFunc(slices.Clone(problems), func(problem domain.Problem) bool { return problem.Warning }))
 }

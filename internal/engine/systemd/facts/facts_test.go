@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// TestShells: the script needs no more of a shell, and of the commands that are there, than all of them have.
+// TestShells: the script works in every shell, and with every variant of the commands.
 func TestShells(t *testing.T) {
 	needsLinux(t)
 	for _, shell := range []string{"/bin/sh", "dash", "bash", "busybox"} {
@@ -26,7 +26,7 @@ func TestShells(t *testing.T) {
 			if err != nil {
 				t.Skip(err)
 			}
-			// Commands are called by the name sh, and those of busybox by theirs.
+			// Commands are executed under the name sh, and those of busybox under their own.
 			bin := t.TempDir()
 			if shell == "busybox" {
 				must(t, exec.Command(path, "--install", "-s", bin).Run())
@@ -34,7 +34,7 @@ func TestShells(t *testing.T) {
 				must(t, os.Symlink(path, filepath.Join(bin, "sh")))
 			}
 			t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
-			before := time.Now().Truncate(time.Second) // as busybox tells it
+			before := time.Now().Truncate(time.Second) // busybox reports whole seconds
 			command := exec.Command("sh", "-s")
 			command.Stdin = strings.NewReader(script)
 			output, err := command.Output()
@@ -56,7 +56,7 @@ func TestShells(t *testing.T) {
 	}
 }
 
-// TestRead: what users may do is found out by trying.
+// TestRead: a user's rights are found out by trying.
 func TestRead(t *testing.T) {
 	needsLinux(t)
 	sshd.Isolate(t)
@@ -73,7 +73,7 @@ func TestRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			bin := t.TempDir()
 			for name, text := range test.commands {
-				must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700)) //nolint:gosec // it is to be run
+				must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700)) //nolint:gosec // it is executed
 			}
 			server := sshd.Start(t, sshd.Options{Shell: true, Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH")}})
 			f, err := Read(t.Context(), clientOf(t, server))
@@ -123,7 +123,7 @@ func TestAsRoot(t *testing.T) {
 	}
 }
 
-// The script can't know the constants.
+// TestLayout: the script repeats the constants, as it can't refer to them.
 func TestLayout(t *testing.T) {
 	for _, path := range []string{"place=" + layout.Home, layout.Programs + "/*/*", layout.Clusters + "/*"} {
 		if !strings.Contains(script, path) {
@@ -132,7 +132,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// stranger is a host whose answer is no more than a text.
+// stranger is a host that answers with only a text.
 type stranger string
 
 func (stranger) Host() sshclient.Host {

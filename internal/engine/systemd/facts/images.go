@@ -2,11 +2,11 @@ package facts
 
 import "github.com/trainyard/terraform-provider-trainyard/internal/domain"
 
-// ToolkitHook is what a Docker Engine looks for when it starts: with it, containers can be given GPUs.
+// ToolkitHook is the program that a Docker Engine looks for when it starts: if it exists, containers can get GPUs.
 const ToolkitHook = "nvidia-container-runtime-hook"
 
-// CheckImage tells what a host lacks for a member with an image, which may use GPUs. The host itself
-// knows more, once it is in the cluster.
+// CheckImage returns what a host lacks for a member with an image, which may use GPUs. Once in the cluster, the host
+// itself knows more.
 func CheckImage(f Facts, spec domain.MemberSpec, usesGPUs bool) (problems domain.Problems) {
 	switch {
 	case f.Docker.Socket == "":
@@ -20,7 +20,7 @@ func CheckImage(f Facts, spec domain.MemberSpec, usesGPUs bool) (problems domain
 	return problems
 }
 
-// NoEngine adds the problem of a host on which no Docker Engine answers, for a reason.
+// NoEngine adds the problem of a host on which no Docker Engine answers, with the reason.
 func NoEngine(problems *domain.Problems, spec domain.MemberSpec, why string) {
 	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "image"}, "No Docker Engine",
 		"host %q has no Docker Engine that answers, and role %q needs one for its image %q: %s. "+
@@ -28,7 +28,8 @@ func NoEngine(problems *domain.Problems, spec domain.MemberSpec, why string) {
 		spec.Host, spec.Role, spec.Image, why)
 }
 
-// NoToolkit adds the problem of a host without NVIDIA's container toolkit, whose Docker Engine a command starts anew.
+// NoToolkit adds the problem of a host without NVIDIA's container toolkit; restart is the command that restarts its
+// Docker Engine.
 func NoToolkit(problems *domain.Problems, spec domain.MemberSpec, restart string) {
 	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "gpus"}, "No container toolkit",
 		"host %q lacks NVIDIA's container toolkit, and role %q needs it for GPUs in containers: there is no %s. "+

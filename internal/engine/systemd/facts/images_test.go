@@ -7,7 +7,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestCheckImage checks the findings on a host for members with an image.
+// TestCheckImage checks the problems of hosts for members with an image.
 func TestCheckImage(t *testing.T) {
 	docker, toolkit := Docker{Socket: "/run/docker.sock"}, NVIDIA{Toolkit: true}
 	for name, test := range map[string]struct {

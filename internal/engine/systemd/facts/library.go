@@ -8,11 +8,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// noGPUs is the summary of what comes of an agent that a host can't start.
+// noGPUs is the summary of the problem of an agent that a host can't start.
 const noGPUs = "GPUs can't be read"
 
-// CantStart tells why a host can't start a program that needs this of its C library, and what mends that; "" where it
-// can.
+// CantStart returns why a host can't start a program with these C library requirements, and what to do; "" if it can.
 func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
 	here := check{Facts: f}
 	switch {
@@ -32,7 +31,7 @@ func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
 	return "", ""
 }
 
-// CheckProgram adds the problem of a host that can't start a program, without which it can't be one of ours.
+// CheckProgram adds the problem of a host that can't start a program that every host needs.
 func CheckProgram(problems *domain.Problems, host string, f Facts, program string, need libc.Need) {
 	if why, mend := f.CantStart(program, need); why != "" {
 		problems.Add(address(host), "Program can't be started", "host %q (%s) %s. Build it with CGO_ENABLED=0, and it needs no C library; or %s",
@@ -40,7 +39,7 @@ func CheckProgram(problems *domain.Problems, host string, f Facts, program strin
 	}
 }
 
-// CheckAgent warns of a host with GPUs that can't start the agent that would read them.
+// CheckAgent warns about a host with GPUs that can't start the agent that reads them.
 func CheckAgent(problems *domain.Problems, host string, f Facts, agent string, need libc.Need) {
 	if why, mend := f.CantStart(agent, need); why != "" && f.NVIDIA.present() {
 		problems.Warn(address(host), noGPUs, "host %q (%s) %s. It is measured and runs members all the same, but none can have its GPUs. "+
@@ -48,7 +47,7 @@ func CheckAgent(problems *domain.Problems, host string, f Facts, agent string, n
 	}
 }
 
-// CheckGPUs adds the problem of a member that asks for GPUs of a host that can't start the agent.
+// CheckGPUs adds the problem of a member that requests GPUs of a host that can't start the agent.
 func CheckGPUs(problems *domain.Problems, f Facts, spec domain.MemberSpec, agent string, need libc.Need) {
 	if why, mend := f.CantStart(agent, need); why != "" {
 		problems.Add(domain.Path{"roles", domain.Key(spec.Role), "gpus"}, noGPUs,

@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestCantStart: a host starts a program whose loader it has, and no newer glibc than its own.
+// TestCantStart: a host can start a program if it has its loader, and a recent enough glibc.
 func TestCantStart(t *testing.T) {
 	const glibcLoader, muslLoader = "/lib64/ld-linux-x86-64.so.2", "/lib/ld-musl-x86_64.so.1"
 	host := func(system, glibc string, loaders ...string) Facts {
@@ -19,7 +19,7 @@ func TestCantStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		host      Facts
 		need      libc.Need
-		why, mend string // "" where it can
+		why, mend string // "" if it can
 	}{
 		"static":             {Facts{}, libc.Need{}, "", ""},
 		"the same":           {debian11, libc.Need{Loader: glibcLoader, Glibc: "2.31"}, "", ""},
@@ -38,7 +38,7 @@ func TestCantStart(t *testing.T) {
 	}
 }
 
-// TestCheckLibrary: a host that can't start a program is none of ours; one that can't start the agent lacks GPUs alone.
+// TestCheckLibrary: a host that can't start a program can't join; one that can't start the agent only lacks GPUs.
 func TestCheckLibrary(t *testing.T) {
 	old := Facts{Address: "ops@10.0.0.5", OS: OS{Name: "Debian 11"}, Glibc: "2.31", Loaders: []string{"/lib/ld.so"}, NVIDIA: NVIDIA{Driver: "560.35"}}
 	need := libc.Need{Loader: "/lib/ld.so", Glibc: "2.34"}

@@ -18,18 +18,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// What is read of a host's answer, which may be any text.
+// Limits on a host's answer, which may be any text.
 const (
-	// mostValue bounds the bytes of a value, mostItems how many a fact has.
+	// mostValue bounds the bytes of a value, mostItems the values of a fact.
 	mostValue = 1 << 10
 	mostItems = 10_000
 )
 
-// errNoShell is for what answers a command with something else.
+// errNoShell is returned if something other than the script's output answers a command.
 var errNoShell = errors.New("what was run is no shell")
 
-// Parse returns the facts that the script printed. What the user's shell printed before is passed over, and so are
-// values that make no sense: what is not known is for [Check] to judge.
+// Parse returns the facts that the script printed. It skips earlier output of the user's shell, and nonsensical values:
+// unknown facts are up to [Check].
 func Parse(output []byte) (Facts, error) {
 	f := Facts{UserID: -1}
 	begun := false
@@ -60,7 +60,7 @@ func lastLine(text string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// clean returns a line as it can be printed, and not too long.
+// clean returns a line with only printable characters, and a bounded length.
 func clean(line string) string {
 	line = strings.TrimSpace(line[:min(len(line), mostValue)])
 	return strings.Map(func(r rune) rune {
@@ -85,7 +85,7 @@ var (
 	programName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
-// set takes a fact in.
+// set sets a fact.
 func (f *Facts) set(key, value string) {
 	switch key {
 	case "user":
@@ -152,7 +152,7 @@ func (f *Facts) set(key, value string) {
 	}
 }
 
-// addTo takes a fact in of which a host has many.
+// addTo adds a value to a fact with several values.
 func (f *Facts) addTo(key, value string) {
 	switch key {
 	case "program":
@@ -182,7 +182,8 @@ func (f *Facts) addTo(key, value string) {
 	}
 }
 
-// complete puts the lists in order: what is on several interfaces, say, is found more than once.
+// complete sorts the lists and removes duplicates: an address on several interfaces, for example, is reported more than
+// once.
 func (f *Facts) complete() {
 	tidy(&f.Controllers)
 	tidy(&f.Ports)
@@ -200,7 +201,7 @@ func add[T any](list *[]T, item T) {
 	}
 }
 
-// set takes a line of /etc/os-release in.
+// set sets a fact from a line of /etc/os-release.
 func (o *OS) set(line string) {
 	key, value, _ := strings.Cut(line, "=")
 	value = strings.Trim(value, `"'`)
@@ -240,7 +241,7 @@ func (n *NVIDIA) set(key, value string) {
 	}
 }
 
-// unescape undoes how the kernel writes spaces, tabs, newlines and backslashes in a path.
+// unescape undoes the kernel's escaping of spaces, tabs, newlines and backslashes in a path.
 func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
@@ -253,7 +254,7 @@ func part(expression *regexp.Regexp, text string) string {
 	return ""
 }
 
-// number returns a number that is not negative, or another one for what is none. It is small enough to count KiB.
+// number parses a non-negative number that is small enough to count KiB, or returns otherwise.
 func number(text string, otherwise int64) int64 {
 	n, err := strconv.ParseInt(text, 10, 53)
 	if err != nil || n < 0 {
@@ -262,7 +263,7 @@ func number(text string, otherwise int64) int64 {
 	return n
 }
 
-// clock returns the moment that a host wrote as seconds and, where its date knows them, nanoseconds.
+// clock parses the time that a host printed as seconds and, if its date supports them, nanoseconds.
 func clock(text string) time.Time {
 	whole, fraction, _ := strings.Cut(text, ".")
 	seconds := number(whole, 0)
@@ -276,7 +277,7 @@ func clock(text string) time.Time {
 	return time.Unix(seconds, nanoseconds)
 }
 
-// architectures are those that Go has for Linux, by what uname -m says.
+// architectures maps the output of uname -m to Go's names for Linux architectures.
 var architectures = map[string]string{
 	"x86_64": "amd64", "amd64": "amd64", "aarch64": "arm64", "arm64": "arm64",
 	"i386": "386", "i486": "386", "i586": "386", "i686": "386",

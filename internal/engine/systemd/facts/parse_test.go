@@ -18,7 +18,7 @@ const (
 	someKey     = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAILy3LhpBJ1sT9rP4ZQwOtm9TqDb7bSPVZcJsWfBuSgIs"
 )
 
-// full is what a host with everything answers, after what the user's shell says.
+// full is the answer of a host with everything, after output of the user's shell.
 const full = `Welcome!
 facts=no
 facts=begin
@@ -152,7 +152,7 @@ func TestParseFails(t *testing.T) {
 	}
 }
 
-// A host may answer what it likes: what is kept of it has a bound, can be printed, and is judged.
+// FuzzParse: whatever a host answers, what is kept of it is bounded, printable, and checked.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(full))
 	f.Add([]byte("facts=begin\n" + strings.Repeat("port=1F90\n", 100) + "mount=\\040 \nfacts=end"))

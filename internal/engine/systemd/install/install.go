@@ -18,8 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// Install brings those of the files to a host that it does not have by the facts about it, all at once. Whatever
-// interrupts it, a file is there as a whole or not at all; several may install the same at the same time.
+// Install uploads in parallel those of the files that a host lacks according to its facts. If it is interrupted, each
+// file is there completely or not at all; concurrent installations of the same file are safe.
 func Install(ctx context.Context, host facts.Runner, f facts.Facts, files ...File) error {
 	missing := slices.DeleteFunc(slices.Clone(files), func(file File) bool { return f.Has(file.Program) })
 	room := f.Home.FreeBytes
@@ -35,25 +35,25 @@ func Install(ctx context.Context, host facts.Runner, f facts.Facts, files ...Fil
 	return group.Wait()
 }
 
-// noRoom is why a file is not on a host.
+// noRoom adds advice to the error of an upload that may have failed for lack of space.
 func noRoom(host facts.Runner, file File, err error) error {
 	return fmt.Errorf("bringing %s to %s: the disk there is full, and %s needs %d MiB: %w; make room, and apply again",
 		file.From, host.Host(), layout.Programs, file.Bytes>>20+1, err)
 }
 
-// receive installs what it reads as the file with the digest $2 and the name $3 in the folder $1. It is one line, and
-// has no quotation mark, backslash or exclamation mark, so that all login shells take it the same. What it writes to is
-// no program's folder, and so never taken for one.
+// receive installs its input as the file with the digest $2 and the name $3 in the folder $1. It is one line without
+// single quotes, backslashes or exclamation marks, so that all login shells interpret it the same way. Its temporary
+// file is in no program's folder, so it is never taken for a program.
 const receive = `set -e; umask 022; export LC_ALL=C; mkdir -p "$1"; t=$(mktemp "$1/.upload.XXXXXXXX"); ` +
 	`trap "rm -f $t" EXIT; trap "exit 1" HUP INT TERM PIPE; gzip -dc >"$t"; ` +
 	`s=$(sha256sum "$t"); case $s in "$2 "*) ;; *) echo "what arrived has the digest ${s%% *}" >&2; exit 65;; esac; ` +
 	`chmod 0755 "$t"; chcon -t bin_t "$t" 2>/dev/null || :; sync "$t" 2>/dev/null || sync; ` +
 	`mkdir -p "$1/$2"; mv -f "$t" "$1/$2/$3"; sync "$1/$2" 2>/dev/null || :`
 
-// otherDigest is the exit status of receive for what is not what was promised.
+// otherDigest is the exit status of receive if the content does not have the digest.
 const otherDigest = 65
 
-// upload brings a file to a host.
+// upload uploads a file to a host.
 func upload(ctx context.Context, host facts.Runner, f facts.Facts, file File) error {
 	content, err := os.Open(file.From)
 	if err != nil {
@@ -77,15 +77,15 @@ func upload(ctx context.Context, host facts.Runner, f facts.Facts, file File) er
 	return fmt.Errorf("bringing %s: %w", file.From, err)
 }
 
-// packet is what fits into a packet of SSH.
+// packet is the payload size of an SSH packet.
 const packet = 32 << 10
 
-// pack returns a reader of a content as gzip packs it. It is to be closed.
+// pack returns a reader of gzip-compressed content. It has to be closed.
 func pack(content io.Reader) io.ReadCloser {
 	reader, writer := io.Pipe()
 	go func() {
 		// The network is slower than even this.
-		whole := bufio.NewWriterSize(writer, packet) // a packer writes a few hundred bytes at a time
+		whole := bufio.NewWriterSize(writer, packet) // gzip writes a few hundred bytes at a time
 		packer, err := gzip.NewWriterLevel(whole, gzip.BestSpeed)
 		if err == nil {
 			_, err = io.Copy(packer, content)
@@ -96,13 +96,13 @@ func pack(content io.Reader) io.ReadCloser {
 	return reader
 }
 
-// prune removes from the folder $1 all but the digests after it, and what uploads have left for an hour.
+// prune removes from the folder $1 everything except the digests after it, and uploads that were abandoned an hour ago.
 const prune = `cd "$1" 2>/dev/null || exit 0; shift; k=" $* "; ` +
 	`for d in *; do case $k in *" $d "*) ;; *) rm -rf "./$d";; esac; done; ` +
 	`find . -maxdepth 1 -name ".upload.*" -mmin +60 -exec rm -f {} +`
 
-// Prune removes all programs from a host but those with these digests, which have to be all that any cluster on it
-// uses. Programs that run go on.
+// Prune removes all programs from a host except those with these digests, which have to be all that any cluster on it
+// uses. Running programs are not affected.
 func Prune(ctx context.Context, host facts.Runner, f facts.Facts, keep ...string) error {
 	argv := append([]string{"sh", "-c", prune, "sh", layout.Programs}, keep...)
 	if _, err := host.RunInput(ctx, f.AsRoot(argv...), strings.NewReader("")); err != nil {

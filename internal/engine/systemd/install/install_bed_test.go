@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
-// TestInstallOnHost installs on a real host, by sudo: at once, after an end in the middle, and after a loss of power.
+// TestInstallOnHost installs on a real host with sudo: right away, after an interruption, and after a power loss.
 func TestInstallOnHost(t *testing.T) {
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 1})
 	host := bed.Hosts[0]
@@ -47,7 +47,7 @@ func TestInstallOnHost(t *testing.T) {
 	script := "#!/bin/sh\necho \"$0 as $(id -un)\"\n"
 	program, agent := fileOf(t, "trainyard", script), fileOf(t, "trainyard-agent", noise(16<<20))
 
-	// In the middle, the caller gives up, or the host loses its power.
+	// In the middle, the caller gives up, or the host loses power.
 	for name, end := range map[string]func(context.CancelFunc){
 		"the caller": func(cancel context.CancelFunc) { cancel() },
 		"the power":  func(context.CancelFunc) { must(t, host.Kill()) },
@@ -63,7 +63,7 @@ func TestInstallOnHost(t *testing.T) {
 	}
 	acctest.Eventually(t, "the host to clean up", func() bool {
 		left, err := host.Run(t.Context(), "ls -A "+layout.Programs+" | grep -c upload || true")
-		return err == nil && (left == "0" || left == "1") // that of the loss of power stays
+		return err == nil && (left == "0" || left == "1") // the power loss leaves its upload behind
 	})
 
 	var all sync.WaitGroup
@@ -82,7 +82,7 @@ func TestInstallOnHost(t *testing.T) {
 		t.Errorf("it says %q, want %q", got, want)
 	}
 
-	// What was installed survives a loss of power.
+	// Installed programs survive a power loss.
 	must(t, host.Kill())
 	must(t, host.Start(t.Context()))
 	has(program, agent)

@@ -21,7 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sshclient"
 )
 
-// moved is a host on which all that is ours is in another folder, so that it can be this machine.
+// moved is a host that keeps everything of ours in another folder, so that it can be this machine.
 type moved struct {
 	*sshclient.Client
 	home string
@@ -31,7 +31,7 @@ func (m moved) RunInput(ctx context.Context, command string, stdin io.Reader) ([
 	return m.Client.RunInput(ctx, strings.ReplaceAll(command, layout.Home, m.home), stdin)
 }
 
-// programs returns what is on the host, by path, and fails where anything else is there.
+// programs returns what is on the host, by path, and fails if anything else is there.
 func (m moved) programs(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -52,7 +52,7 @@ func (m moved) programs(t *testing.T) map[string]string {
 	return all
 }
 
-// startHost returns a host, whose shell has these programs beside its own.
+// startHost returns a host whose shell finds these programs in addition to its own.
 func startHost(t *testing.T, stubs map[string]string) (moved, *sshd.Server) {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -61,7 +61,7 @@ func startHost(t *testing.T, stubs map[string]string) (moved, *sshd.Server) {
 	sshd.Isolate(t)
 	bin := t.TempDir()
 	for name, text := range stubs {
-		must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700)) //nolint:gosec // it is to be run
+		must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o700)) //nolint:gosec // it is executed
 	}
 	server := sshd.Start(t, sshd.Options{Shell: true, Env: []string{"PATH=" + bin + ":" + os.Getenv("PATH")}})
 	host, err := sshclient.ParseHost(server.Addr)
@@ -81,10 +81,10 @@ func fileOf(t *testing.T, name, content string) File {
 	return file
 }
 
-// bare is a root's host with room.
+// bare is a host without programs, with root access and free space.
 var bare = facts.Facts{Root: true, Home: facts.Home{FreeBytes: 1 << 30}}
 
-// noise is a content that doesn't get smaller.
+// noise is incompressible content.
 func noise(size int) string {
 	content := make([]byte, size)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(content) // never fails
@@ -98,7 +98,7 @@ func TestInstall(t *testing.T) {
 	for name, f := range map[string]facts.Facts{"root": bare, "sudo": {UserID: 1000, Root: true, Home: bare.Home}} {
 		t.Run(name, func(t *testing.T) {
 			host := moved{host.Client, filepath.Join(t.TempDir(), "trainyard")}
-			for range 2 { // facts may be old
+			for range 2 { // the facts may be outdated
 				must(t, Install(t.Context(), host, f, program, agent))
 				same(t, host, want)
 			}
@@ -106,7 +106,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// same fails unless a host has these programs.
+// same fails unless a host has exactly these programs.
 func same(t *testing.T, host moved, want map[string]string) {
 	t.Helper()
 	got := host.programs(t)
@@ -121,7 +121,7 @@ func same(t *testing.T, host moved, want map[string]string) {
 	}
 }
 
-// TestInstalled: what is there by the facts is not brought.
+// TestInstalled: what is installed according to the facts is not uploaded.
 func TestInstalled(t *testing.T) {
 	host, server := startHost(t, nil)
 	file := fileOf(t, "trainyard", "program")
@@ -136,7 +136,7 @@ func TestInstalled(t *testing.T) {
 	same(t, host, map[string]string{file.Path(): "program"})
 }
 
-// TestTogether: several may install the same.
+// TestTogether: concurrent installations of the same program are safe.
 func TestTogether(t *testing.T) {
 	host, _ := startHost(t, nil)
 	release, err := host.Hold(t.Context())
@@ -155,7 +155,7 @@ func TestTogether(t *testing.T) {
 	same(t, host, map[string]string{file.Path(): noise(1 << 20)})
 }
 
-// TestInterrupted: what ends in the middle leaves nothing, and the next attempt is as the first.
+// TestInterrupted: an interrupted installation leaves nothing behind, and the next attempt works like the first.
 func TestInterrupted(t *testing.T) {
 	host, server := startHost(t, nil)
 	file := fileOf(t, "trainyard", noise(8<<20))
@@ -181,7 +181,7 @@ func TestInterrupted(t *testing.T) {
 	same(t, host, map[string]string{file.Path(): noise(8 << 20)})
 }
 
-// interrupted is a host to which something happens once so many bytes were read for it. No more are then.
+// interrupted is a host to which something happens after a number of bytes was read for it. Nothing more is read then.
 type interrupted struct {
 	facts.Runner
 	after int64
@@ -248,7 +248,7 @@ func TestPrune(t *testing.T) {
 	must(t, Install(t.Context(), host, bare, files...))
 	fresh, stale := filepath.Join(host.home, "bin/.upload.fresh"), filepath.Join(host.home, "bin/.upload.stale")
 	for _, path := range []string{fresh, stale} {
-		must(t, os.WriteFile(path, nil, 0o755)) //nolint:gosec // as all that same expects
+		must(t, os.WriteFile(path, nil, 0o755)) //nolint:gosec // as same expects
 	}
 	old := time.Now().Add(-2 * time.Hour)
 	must(t, os.Chtimes(stale, old, old))
@@ -261,7 +261,7 @@ func TestPrune(t *testing.T) {
 	same(t, host, nil)
 }
 
-// TestScripts: no login shell makes anything else of them.
+// TestScripts: no login shell interprets them differently.
 func TestScripts(t *testing.T) {
 	for _, script := range []string{receive, prune} {
 		if strings.ContainsAny(script, "'\\!\n") {

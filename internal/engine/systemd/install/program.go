@@ -19,15 +19,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// Program is one program, for all architectures that it is there for.
+// Program is one program, in builds for several architectures.
 type Program struct {
-	// Name is what it is called on hosts, such as "trainyard".
+	// Name is its name on hosts, such as "trainyard".
 	Name string
-	// Files are the files of this machine with it, by architecture as Go calls it.
+	// Files are its files on this machine, by Go's name of the architecture.
 	Files map[string]string
 }
 
-// Architectures returns those that the program is there for, sorted.
+// Architectures returns the architectures of its builds, sorted.
 func (p Program) Architectures() []string { return slices.Sorted(maps.Keys(p.Files)) }
 
 // For returns the file for an architecture.
@@ -49,19 +49,19 @@ func (p Program) For(architecture string) (File, error) {
 	return file, nil
 }
 
-// File is a file of this machine that is to be on hosts.
+// File is a file of this machine that is to be installed on hosts.
 type File struct {
-	// Program is how it is known there.
+	// Program identifies it there.
 	facts.Program
 	// From is its path on this machine.
 	From string
 }
 
-// Path is where the file is on a host that has it.
+// Path is the file's path on a host that has it.
 func (f File) Path() string { return path.Join(layout.Programs, f.Digest, f.Name) }
 
-// Open returns a file of this machine under the name that it has on hosts. This process reads its content once, and
-// again only after it changed.
+// Open returns a file of this machine with its name on hosts. The content is read once per process, and again only
+// after it changed.
 func Open(name, from string) (File, error) {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, notOfName) {
 		return File{}, fmt.Errorf("%q can't name a program: use letters, digits, dots, hyphens and underscores, "+
@@ -78,7 +78,7 @@ func notOfName(r rune) bool {
 	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r)
 }
 
-// content is what was read of a file, and when the file had changed last.
+// content is the digest of a file's content, and the file's state when it was read.
 type content struct {
 	digest   string // "" for a file that has not been read
 	size     int64
@@ -94,7 +94,7 @@ var (
 	}{}
 )
 
-// contentOf returns the content of a file as it is now, as far as its size and time tell.
+// contentOf returns the current content of a file, which is read again if the file's size or time changed.
 func contentOf(from string) (content, error) {
 	contentsMutex.Lock()
 	known := contents[from]

@@ -16,7 +16,7 @@ import (
 func TestOpen(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "built")
 	modified := time.Now().Add(-time.Hour)
-	// write leaves the time of the file as it says.
+	// write writes the file, and sets its modification time.
 	write := func(content string, at time.Time) {
 		must(t, os.WriteFile(from, []byte(content), 0o600))
 		must(t, os.Chtimes(from, at, at))

@@ -4,18 +4,17 @@ package layout
 const (
 	// Engine is the engine's name in a configuration.
 	Engine = "systemd"
-	// Home is the folder of all that is ours on a host, but for unit files.
+	// Home is the folder for everything of ours on a host, except unit files.
 	Home = "/var/lib/trainyard"
 	// Clusters is the folder with the state directories of the clusters that the host is in.
 	Clusters = Home + "/clusters"
-	// Programs is the folder with the programs that were brought to the host.
+	// Programs is the folder with the programs installed on the host.
 	Programs = Home + "/bin"
-	// ProgramName is what the program that hosts run is called there.
+	// ProgramName is the name of the program that hosts run.
 	ProgramName = "trainyard"
-	// KeyFile is in the state directory of a cluster, and is the key that its controller logs in to the other hosts
-	// with.
+	// KeyFile, in a cluster's state directory, is the private key with which its controller logs in to the other hosts.
 	KeyFile = "id_ed25519"
-	// PeersFile is beside it, and says where that is.
+	// PeersFile, in the same folder, lists those hosts with their logins and keys.
 	PeersFile = "peers.json"
 	// Units is the folder of the unit files.
 	Units = "/etc/systemd/system"
@@ -24,5 +23,5 @@ const (
 // SupervisorUnit is the name of the unit that runs the supervisor of a cluster.
 func SupervisorUnit(cluster string) string { return "trainyard@" + cluster + ".service" }
 
-// Program returns the path of the installed program with a digest, and Agent that of its agent.
+// Program returns the path of the installed program with this digest, and Agent that of an agent.
 func Program(digest string) string { return Programs + "/" + digest + "/terraform-provider-trainyard" }

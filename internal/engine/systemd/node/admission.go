@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
-// relink has a link lead to a file.
+// relink makes a link point to a file.
 func relink(file, link string) error {
 	if present, err := os.Readlink(link); err == nil && present == file {
 		return nil
@@ -28,11 +28,11 @@ func relink(file, link string) error {
 	return os.Symlink(file, link)
 }
 
-// loginsFile holds, in the state directory of a cluster, the users as whom its controller was ever let in.
+// loginsFile is the file in a cluster's state directory that lists all users as whom its controller was ever let in.
 const loginsFile = "logins.json"
 
-// admit lets the controller of the cluster in with a key, for nothing but the relay, and no one else by an earlier one.
-// It logs in as who brought the program here does. Without a key it is let in no more, as whoever that was.
+// admit lets the cluster's controller log in with this key, and no earlier one, for nothing but the relay. It logs in
+// as the user who brought the program here. An empty key withdraws the access of all users.
 func (p part) admit(key string) error {
 	name := cmp.Or(os.Getenv("SUDO_USER"), "root")
 	names, err := statedir.Read[[]string](p.dir.Path(loginsFile))
@@ -63,7 +63,7 @@ func (p part) admit(key string) error {
 func (p part) admitAs(name, key string) error {
 	login, err := user.Lookup(name)
 	if _, unknown := errors.AsType[user.UnknownUserError](err); unknown && key == "" {
-		return nil // there is nobody to be let in as
+		return nil // the user no longer exists
 	}
 	if err != nil {
 		return err
@@ -71,8 +71,8 @@ func (p part) admitAs(name, key string) error {
 	return p.letIn(login, key)
 }
 
-// letIn has the login's authorized keys hold the cluster's key, or none of it. All clusters of the host change the same
-// file, one after another: of two at the same time, the later would bring back what the earlier took out.
+// letIn puts the cluster's key into the login's authorized keys, or removes it. All clusters of the host change the
+// same file, so they take turns: otherwise the later one would restore what the earlier one removed.
 func (p part) letIn(login *user.User, key string) error {
 	if _, err := os.Stat(p.dir.Root); errors.Is(err, fs.ErrNotExist) {
 		return p.writeKeys(login, key) // no cluster is on this host
@@ -109,7 +109,7 @@ func (p part) writeKeys(login *user.User, key string) error {
 	return writeAs(login, folder, file, after)
 }
 
-// writeAs replaces a user's file of authorized keys. A reader finds the old one or the new one.
+// writeAs replaces a user's authorized keys file atomically.
 func writeAs(login *user.User, folder, file, text string) (err error) {
 	uid, err := strconv.Atoi(login.Uid)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
-// TestClustersLetInAtTheSameTime: clusters that come and go on one host leave each other's lines, and those of others,
-// as they are.
+// TestClustersLetInAtTheSameTime: clusters that join and leave one host concurrently leave each other's lines, and
+// foreign ones, as they are.
 func TestClustersLetInAtTheSameTime(t *testing.T) {
 	const clusters, rounds = 8, 20
 	login, err := user.Current()

@@ -121,7 +121,7 @@ func (n *Node) answerFolders(mux *http.ServeMux) {
 	})
 }
 
-// stage lays down what members need beside their specifications, and then these.
+// stage stores what members need in addition to their specifications, and then these.
 func (p part) stage(ctx context.Context, s relay.Staging) error {
 	for _, spec := range s.Specs {
 		if auth := s.RegistryLoginOf(spec); auth != "" {
@@ -133,8 +133,8 @@ func (p part) stage(ctx context.Context, s relay.Staging) error {
 	return p.Stage(ctx, atHome(s.WithSecrets()))
 }
 
-// atHome returns specifications with what programs expect to find of who they run as. Of those that name a user,
-// systemd tells them, and of those with an image their Engine.
+// atHome adds to specifications the variables of the user that they run as. For members that name a user, systemd sets
+// them, and for those with an image their Engine.
 func atHome(specs []domain.MemberSpec) []domain.MemberSpec {
 	for i := range specs {
 		if specs[i].Container.User != "" || specs[i].Image != "" {

@@ -16,13 +16,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// leasesLock guards the leases while one is looked at and replaced.
+// leasesLock guards the leases while one is read and replaced.
 const leasesLock = "leases"
 
-// held is a lease as it is kept.
+// held is a lease as it is stored.
 type held struct {
 	relay.Lease
-	// Boot is the host's start, and Renewed the time since then at which the lease was renewed.
+	// Boot identifies the host's boot, and Renewed is the time since that boot of the last renewal.
 	Boot    string        `json:"boot"`
 	Renewed time.Duration `json:"renewed"`
 }
@@ -64,7 +64,7 @@ func (p part) acquire(ctx context.Context, lease relay.Lease) error {
 	})
 }
 
-// release ends a lease. One that is lost is left to whom it belongs.
+// release ends a lease. A lost one is left to its new holder.
 func (p part) release(ctx context.Context, lease relay.Lease) error {
 	return p.alone(ctx, leasesLock, func() error {
 		current, err := statedir.Read[held](p.leaseFile(lease.Lock))
@@ -85,7 +85,7 @@ func errorOr(err, otherwise error) error {
 	return otherwise
 }
 
-// clock returns the time since this host was started, which nobody can set, and which start that was.
+// clock returns the time since the host's boot, which nobody can set, and the ID of that boot.
 func clock() (time.Duration, string, error) {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

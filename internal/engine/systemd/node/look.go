@@ -12,15 +12,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// planned are the kinds of which plans read all items, but for the cluster's, which is told with the ledger. Of sweeps
-// they read more, where there are any.
+// planned are the kinds of which plans read all items, except the cluster's, which is returned with the ledger. If
+// there are sweeps, plans read more of them.
 var (
 	planned       = []domain.Kind{domain.GroupKind, domain.GPUPoolKind, domain.PolicyKind, domain.UntoldGuardsKind, domain.SweepKind, domain.FilesKind}
 	plannedSweeps = []domain.Kind{domain.SweepRunsKind, domain.SweepRecordKind, domain.SweepParallelismKind}
 )
 
-// looks are the questions that plans ask this host: of the store, where this host has it, and of what is here. Agents
-// are asked where there are GPU pools.
+// looks returns the questions that plans ask this host: about the store, if this host has it, and about what is on the
+// host. The agent is included if there are GPU pools.
 func (n *Node) looks(ctx context.Context, cluster string) ([]relay.Question, error) {
 	p, err := n.part(cluster)
 	if err != nil {

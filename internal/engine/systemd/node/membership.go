@@ -23,9 +23,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// join makes this host part of the cluster, or tells it that another host is the store.
+// join makes this host part of the cluster, or informs it that another host has become the store host.
 func (p part) join(ctx context.Context, m relay.Membership) (credentials relay.Credentials, err error) {
-	if err := os.MkdirAll(layout.Clusters, 0o711); err != nil { //nolint:gosec // members find their files below
+	if err := os.MkdirAll(layout.Clusters, 0o711); err != nil { //nolint:gosec // members have their files below it
 		return credentials, err
 	}
 	if err := p.dir.Create(); err != nil {
@@ -67,15 +67,15 @@ func (p part) join(ctx context.Context, m relay.Membership) (credentials relay.C
 	return credentials, p.admit(public)
 }
 
-// introduce keeps how the controller reaches the other hosts.
+// introduce stores how the controller reaches the other hosts.
 func (p part) introduce(i relay.Introduction) error {
 	return statedir.Write(p.dir.Path(layout.PeersFile), i, statedir.Durable)
 }
 
-// leave ends all that runs for the cluster on this host, and removes all that is there of it.
+// leave ends everything that runs for the cluster on this host, and removes everything of the cluster there.
 func (p part) leave(ctx context.Context) error {
 	unit := layout.SupervisorUnit(p.dir.Cluster)
-	// The state directory tells who was let in.
+	// The state directory lists who was let in.
 	if err := p.admit(""); err != nil {
 		return err
 	}
@@ -89,22 +89,22 @@ func (p part) leave(ctx context.Context) error {
 	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	// What was removed can't be enabled any more; a supervisor that has not ended yet would find no cluster.
+	// A unit can't be disabled once it is removed; a supervisor that has not ended yet would find no cluster.
 	if err := systemctl(ctx, "disable", "--now", "--no-reload", "--quiet", unit); err != nil {
 		return err
 	}
-	// Slices stay when the last of their units has gone, those of groups in that of the cluster.
+	// Slices remain after the last of their units is gone; those of groups are below the cluster's.
 	if err := systemctl(ctx, "stop", units.Slice(p.dir.Cluster, "")); err != nil {
 		return err
 	}
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return forgetStale(ctx, unit) // as where the host was started anew meanwhile
+	return forgetStale(ctx, unit) // needed if the host was rebooted meanwhile
 }
 
-// removeContainers removes what the supervisor could not, as the Docker Engine was away. Where it still is, nothing
-// runs.
+// removeContainers removes what the supervisor could not remove while the Docker Engine was down. If it still is, no
+// containers run.
 func removeContainers(ctx context.Context, cluster string) error {
 	if _, err := os.Stat(containers.Socket); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -138,8 +138,8 @@ func hostKeys() ([]string, error) {
 	return keys, nil
 }
 
-// clusterKey returns the key by which the controller logs in to hosts, and its public part. Where none is given, it is
-// the one that is there, or else a new one.
+// clusterKey returns the key with which the controller logs in to hosts, and its public part. If none is given, it is
+// the existing one, or else a new one.
 func (p part) clusterKey(given string) (private, public string, err error) {
 	file := p.dir.Path(layout.KeyFile)
 	text, err := os.ReadFile(file)

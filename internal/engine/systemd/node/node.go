@@ -21,7 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// Node answers for this host.
+// Node answers calls to this host.
 type Node struct {
 	// program is the file that this process runs, installed on this host.
 	program string
@@ -29,7 +29,7 @@ type Node struct {
 	watches watches
 
 	mu sync.Mutex
-	// engines are those of clusters, which remember what they read, by all that they depend on.
+	// engines are those of clusters, which cache what they read, by everything that they depend on.
 	engines map[engineKey]*process.Engine
 }
 
@@ -52,7 +52,7 @@ func Serve(ctx context.Context) error {
 	return relay.Serve(ctx, relay.Stdio{}, New().Handler())
 }
 
-// Dial returns a connection to this host's node in the present process.
+// Dial returns a connection to this host's node within this process.
 func Dial(ctx context.Context) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	go func() { _ = relay.Serve(context.WithoutCancel(ctx), theirs, New().Handler()) }() // it ends with the connection
@@ -66,7 +66,7 @@ type part struct {
 	dir  statedir.Dir
 }
 
-// part returns the part of a cluster, which may not be there.
+// part returns the part of a cluster, which may not exist.
 func (n *Node) part(cluster string) (part, error) {
 	var problems domain.Problems
 	domain.CheckName(&problems, domain.Path{"name"}, "cluster", cluster)
@@ -106,7 +106,7 @@ func (n *Node) engine(dir statedir.Dir, key engineKey) *process.Engine {
 	return e
 }
 
-// agent is the file of the agent; empty where none was brought.
+// agent is the file of the agent; empty if none was installed.
 func (p part) agent() string {
 	if _, err := os.Stat(p.dir.Path(agentLink)); err != nil {
 		return ""
@@ -116,7 +116,7 @@ func (p part) agent() string {
 
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// answer has a server answer a call about a cluster that this host is in.
+// answer registers a handler for a call about a cluster that this host is in.
 func answer[Q, A any](n *Node, mux *http.ServeMux, call relay.Call[Q, A], do func(ctx context.Context, p part, question Q) (A, error)) {
 	call.Answer(mux, func(ctx context.Context, cluster string, question Q) (A, error) {
 		p, err := n.part(cluster)
@@ -127,7 +127,7 @@ func answer[Q, A any](n *Node, mux *http.ServeMux, call relay.Call[Q, A], do fun
 	})
 }
 
-// act has a server answer a call that returns nothing.
+// act registers a handler for a call that returns nothing.
 func act[Q any](n *Node, mux *http.ServeMux, call relay.Call[Q, relay.None], do func(ctx context.Context, p part, question Q) error) {
 	answer(n, mux, call, func(ctx context.Context, p part, question Q) (relay.None, error) {
 		return relay.None{}, do(ctx, p, question)

@@ -35,22 +35,22 @@ func (p part) preflight(ctx context.Context, specs []domain.MemberSpec) (domain.
 	return append(problems, (&images{docker, thisHost, serviceOf(docker)}).check(ctx, contained)...), nil
 }
 
-// service is what an Engine runs in, as far as that is known, and since when.
+// service is the service that an Engine runs in, if known, and when it started.
 type service struct {
 	name  string
 	since time.Time
 }
 
-// restart is the command that starts the Engine anew, as users know it.
+// restart is the command with which users restart the Engine.
 func (s service) restart() string {
 	name := cmp.Or(s.name, "docker")
 	return "sudo systemctl restart " + strings.TrimSuffix(name, ".service")
 }
 
-// snapPrefix begins the services of snaps.
+// snapPrefix is the prefix of the services of snaps.
 const snapPrefix = "snap."
 
-// readsFiles reports whether a container is shown files of its host that are not below /home.
+// readsFiles reports whether a container needs files of its host that are not below /home.
 func readsFiles(spec domain.MemberSpec) bool {
 	return spec.Kept != "" || len(spec.Files)+len(spec.Container.Configs)+len(spec.Container.Secrets) > 0 ||
 		slices.ContainsFunc(spec.Mounts, func(m domain.Mount) bool {
@@ -58,7 +58,7 @@ func readsFiles(spec domain.MemberSpec) bool {
 		})
 }
 
-// checkFiles warns where an Engine can't show a member's container its files.
+// checkFiles warns if an Engine can't give a member's container its files.
 func (s service) checkFiles(problems *domain.Problems, at domain.Path, spec domain.MemberSpec) {
 	if strings.HasPrefix(s.name, snapPrefix) {
 		problems.Warn(at, "Docker Engine in a snap", "on host %q, the Docker Engine is a snap, which is kept from the host's files outside of /home: role %q may not find its configs, secrets, results and mounts. "+
@@ -66,7 +66,7 @@ func (s service) checkFiles(problems *domain.Problems, at domain.Path, spec doma
 	}
 }
 
-// serviceOf returns what looks for the service of an Engine.
+// serviceOf returns a function that looks up the service of an Engine.
 func serviceOf(docker *containers.Engine) func(ctx context.Context) service {
 	return func(ctx context.Context) (found service) {
 		systemd := &units.Manager{}
@@ -76,20 +76,20 @@ func serviceOf(docker *containers.Engine) func(ctx context.Context) service {
 			found.name, err = systemd.Serving(ctx, containers.Socket, pid)
 		}
 		if err == nil {
-			found.since, _ = systemd.Since(ctx, found.name) // without it there is one warning less
+			found.since, _ = systemd.Since(ctx, found.name) // without it, one warning is missing
 		}
 		return found
 	}
 }
 
-// images judges specifications with an image by a Docker Engine and its host.
+// images checks specifications with an image against a Docker Engine and its host.
 type images struct {
 	docker interface {
 		Facts(ctx context.Context) (containers.Facts, error)
 		Pulls(ctx context.Context, name string, policy domain.PullPolicy) (bool, error)
 	}
 	host toolkitHost
-	// service returns what the Engine runs in.
+	// service returns the service that the Engine runs in.
 	service func(ctx context.Context) service
 }
 
@@ -120,12 +120,12 @@ func (i *images) check(ctx context.Context, specs []domain.MemberSpec) (problems
 }
 
 const (
-	// enginePatience is how long an Engine that refuses connections may be about to start.
+	// enginePatience is how long an Engine that refuses connections may still be starting.
 	enginePatience = 5 * time.Second
 	engineRetry    = 200 * time.Millisecond
 )
 
-// await returns why the Engine does not answer, or nil. The socket may be there before it takes connections.
+// await returns why the Engine does not answer, or nil. The socket may exist before it accepts connections.
 func (i *images) await(ctx context.Context) error {
 	for begun := time.Now(); ; {
 		_, err := i.docker.Facts(ctx)
@@ -140,13 +140,13 @@ func (i *images) await(ctx context.Context) error {
 	}
 }
 
-// toolkitHost is where NVIDIA's container toolkit is looked for: in the folders of programs, below a root.
+// toolkitHost is where NVIDIA's container toolkit is looked for: in the folders for programs, below a root.
 type toolkitHost struct {
 	root    string
 	folders []string
 }
 
-// thisHost looks where a Docker Engine does, which is a unit of systemd.
+// thisHost has the search path of a Docker Engine, which is a unit of systemd.
 var thisHost = toolkitHost{root: "/", folders: filepath.SplitList(defaultPath)}
 
 // check adds what keeps a Docker Engine, which runs in a service, from giving GPUs to a member.
@@ -163,7 +163,7 @@ func (h toolkitHost) check(problems *domain.Problems, at domain.Path, spec domai
 	}
 }
 
-// hook returns the file that the toolkit is known by, or nil.
+// hook returns the file that identifies the toolkit, or nil.
 func (h toolkitHost) hook() fs.FileInfo {
 	for _, folder := range h.folders {
 		info, err := os.Stat(filepath.Join(h.root, folder, facts.ToolkitHook))
@@ -174,7 +174,7 @@ func (h toolkitHost) hook() fs.FileInfo {
 	return nil
 }
 
-// installed returns when a file came to this host: packages give files the times at which they were built.
+// installed returns when a file was installed on this host: packages set files' modification times to their build time.
 func installed(file fs.FileInfo) time.Time {
 	if stat, ok := file.Sys().(*syscall.Stat_t); ok {
 		return time.Unix(stat.Ctim.Unix())

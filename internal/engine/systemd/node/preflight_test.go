@@ -19,8 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/facts"
 )
 
-// docker is an Engine with some images. It refuses connections some times first, and does not answer at all where it is
-// away.
+// docker is an Engine with some images. It first refuses some connections, or does not answer at all if it is away.
 type docker struct {
 	refuses int
 	away    error
@@ -42,12 +41,12 @@ func (d *docker) Pulls(_ context.Context, name string, policy domain.PullPolicy)
 	return false, nil
 }
 
-// TestImages: what a host lacks for a role with an image is said with what mends it.
+// TestImages: what a host lacks for a role with an image is reported with advice.
 func TestImages(t *testing.T) {
 	for name, test := range map[string]struct {
 		docker docker
-		// hook is true where the container toolkit was just installed, and engine when the Engine started, in seconds
-		// from now, in its unit; 0 where that is not known.
+		// hook means that the container toolkit was just installed, and engine is when the Engine started, in seconds
+		// from now, in its unit; 0 if unknown.
 		hook    bool
 		engine  int
 		unit    string

@@ -21,7 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// unit is the unit of a supervisor. Members are units of their own, and go on without it.
+// unit is the unit of a supervisor. Members are units of their own, and keep running without it.
 const unit = `# Written by Trainyard; an apply of the cluster writes it anew.
 [Unit]
 Description=Trainyard: members of cluster %[1]s
@@ -40,14 +40,14 @@ OOMScoreAdjust=-500
 WantedBy=multi-user.target
 `
 
-// The links in a cluster's state directory to what this host runs for it, whatever its version is. The first is what
-// the controller is let in for.
+// The links in a cluster's state directory to the programs that this host runs for it, whatever their version. The
+// first is the only one that the controller may run.
 const (
 	programLink = "program"
 	agentLink   = telemetry.AgentName
 )
 
-// startResidents has the supervisor, the controller and the agent be run from this program.
+// startResidents makes this program run the supervisor, the controller and the agent.
 func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 	if err := relink(p.node.program, p.dir.Path(programLink)); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 	return started.StartController(ctx)
 }
 
-// agent returns the file that agents are run from here: where what knows GPUs was not brought, as this host can't start
-// it, that is this program, which knows none.
+// agent returns the file that agents run from: if the one with GPU support was not installed, as this host can't start
+// it, that is this program, which has none.
 func (n *Node) agent(orders relay.Orders) string {
 	if digest := orders.Agents[runtime.GOARCH]; digest != "" {
 		file := filepath.Join(layout.Programs, digest, telemetry.AgentName)
@@ -82,7 +82,7 @@ func (n *Node) agent(orders relay.Orders) string {
 	return n.program
 }
 
-// writeUnit has systemd run the supervisor whenever this host runs.
+// writeUnit makes systemd run the supervisor whenever this host runs.
 func writeUnit(ctx context.Context, cluster, program, version string) error {
 	name := layout.SupervisorUnit(cluster)
 	file := filepath.Join(layout.Units, name)
@@ -90,17 +90,17 @@ func writeUnit(ctx context.Context, cluster, program, version string) error {
 	if present, err := os.ReadFile(file); err == nil && bytes.Equal(present, text) {
 		return nil
 	}
-	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // unit files are for all to read
+	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // unit files are readable by all
 		return fmt.Errorf("the unit of the supervisor can't be written: %w", err)
 	}
-	if err := forgetStale(ctx, name); err != nil { // of an earlier cluster of the name
+	if err := forgetStale(ctx, name); err != nil { // of an earlier cluster of the same name
 		return err
 	}
 	return systemctl(ctx, "enable", "--no-reload", "--quiet", name)
 }
 
-// forgetStale has systemd read its units again where it remembers another text of this one. Nothing else needs that,
-// and it isn't free: it has systemd stop and think, and on a host with many units for long.
+// forgetStale makes systemd reload its units if it has another version of this one in memory. It is avoided otherwise,
+// as systemd stops responding meanwhile, for long on a host with many units.
 func forgetStale(ctx context.Context, name string) error {
 	stale, err := exec.CommandContext(ctx, "systemctl", "show", "--property", "NeedDaemonReload", "--value", name).Output() //nolint:gosec // the name is ours
 	if err != nil {
@@ -112,7 +112,7 @@ func forgetStale(ctx context.Context, name string) error {
 	return systemctl(ctx, "daemon-reload")
 }
 
-// residents returns the states of those that run here; none was ever started where there is no unit.
+// residents returns the states of those that run here; without a unit, none was ever started.
 func (p part) residents(ctx context.Context) (domain.Residents, error) {
 	if _, err := os.Stat(filepath.Join(layout.Units, layout.SupervisorUnit(p.dir.Cluster))); !errors.Is(err, fs.ErrNotExist) {
 		return p.Residents(ctx)
@@ -125,7 +125,7 @@ func (p part) residents(ctx context.Context) (domain.Residents, error) {
 	return domain.Residents{Controller: absent, Agents: map[string]domain.Resident{ledger.Host: absent}}, err
 }
 
-// version tells what this host runs for the cluster from what it would run after a change of one of its programs.
+// version identifies what this host runs for the cluster; it differs after a change of any of its programs.
 func (p part) version() string {
 	version := filepath.Base(filepath.Dir(p.node.program))
 	if agent, err := os.Readlink(p.dir.Path(agentLink)); err == nil {
@@ -134,7 +134,7 @@ func (p part) version() string {
 	return version
 }
 
-// supervise starts the supervisor of a cluster, unless it runs. A unit that somebody removed is written anew.
+// supervise starts the supervisor of a cluster, unless it runs. A unit that somebody removed is written again.
 func (n *Node) supervise(ctx context.Context, of engineKey) error {
 	name := layout.SupervisorUnit(of.cluster)
 	if _, err := os.Stat(filepath.Join(layout.Units, name)); errors.Is(err, fs.ErrNotExist) {

@@ -69,8 +69,8 @@ func (p part) alone(ctx context.Context, name string, do func() error) error {
 	}
 }
 
-// change makes one change of the store. The ledger counts it first: after a death in between, the copies miss a change
-// that was none, and are made anew.
+// change makes one change of the store. The ledger counts it first: after a crash in between, the copies seem to lack a
+// change, and are restored as a whole.
 func (p part) change(ctx context.Context, change func() error) (ledger relay.Ledger, err error) {
 	err = p.alone(ctx, ledgerLock, func() error {
 		if ledger, err = p.ledger(); err != nil {
@@ -116,7 +116,7 @@ func (p part) copy(ctx context.Context, change relay.Change) error {
 		case theirs.Epoch < own.Epoch:
 			return p.deposed(own, theirs)
 		case theirs.Epoch == own.Epoch && theirs.Sequence <= own.Sequence:
-			return nil // it came by a later one
+			return nil // it was part of a later one
 		case theirs.Epoch > own.Epoch || theirs.Sequence > own.Sequence+1:
 			return relay.ErrBehind
 		}
@@ -162,7 +162,7 @@ func (p part) items() (items []engine.Item, err error) {
 	return items, nil
 }
 
-// dump returns all that is stored.
+// dump returns everything stored.
 func (p part) dump(ctx context.Context) (contents relay.Contents, err error) {
 	err = p.alone(ctx, ledgerLock, func() (err error) {
 		if contents.Ledger, err = p.ledger(); err == nil {
@@ -173,7 +173,7 @@ func (p part) dump(ctx context.Context) (contents relay.Contents, err error) {
 	return contents, err
 }
 
-// restore replaces all that is stored.
+// restore replaces everything stored.
 func (p part) restore(ctx context.Context, contents relay.Contents) error {
 	return p.alone(ctx, ledgerLock, func() error {
 		own, err := p.ledger()
@@ -188,7 +188,7 @@ func (p part) restore(ctx context.Context, contents relay.Contents) error {
 		}
 		next := contents.Ledger
 		next.Host = own.Host
-		// A death in the middle leaves a copy that no change fits on, and that is made anew.
+		// A crash in the middle leaves a copy to which no change applies, so that it is restored again.
 		if err := p.writeLedger(relay.Ledger{Host: own.Host, Store: next.Store, Epoch: next.Epoch, Sequence: -1}); err != nil {
 			return err
 		}

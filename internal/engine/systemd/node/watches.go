@@ -13,31 +13,31 @@ import (
 func (p part) watch(ctx context.Context) (<-chan struct{}, error) {
 	key := watchKey{cluster: p.dir.Cluster}
 	if info, err := os.Stat(p.dir.Path()); err == nil {
-		key.folder = info.Sys().(*syscall.Stat_t).Ino //nolint:forcetypeassert // as on all of Linux
+		key.folder = info.Sys().(*syscall.Stat_t).Ino //nolint:forcetypeassert // always on Linux
 	}
 	return p.node.watches.watch(ctx, key, p.Watch)
 }
 
-// watchKey is a cluster's state directory: one that was made anew has to be watched anew.
+// watchKey identifies a cluster's state directory: a recreated one has to be watched again.
 type watchKey struct {
 	cluster string
 	folder  uint64
 }
 
-// watches has all who watch a cluster over one connection share one watch: a host has no more than some 128 for a user.
+// watches shares one watch of a cluster among all watchers on one connection, as a user has only about 128 of them per
+// host.
 type watches struct {
 	mu   sync.Mutex
 	hubs map[watchKey]*hub
 }
 
-// hub is the watch of a cluster, and those who share it.
+// hub is the watch of a cluster, and its watchers.
 type hub struct {
 	sharers map[chan struct{}]bool
 	end     context.CancelFunc
 }
 
-// watch returns a channel that receives something after each change, and is closed when ctx is done or the watch is
-// lost.
+// watch returns a channel that receives a value after each change, and is closed when ctx is done or the watch is lost.
 func (w *watches) watch(
 	ctx context.Context, key watchKey, begin func(context.Context) (<-chan struct{}, error),
 ) (<-chan struct{}, error) {
@@ -45,7 +45,7 @@ func (w *watches) watch(
 	defer w.mu.Unlock()
 	h := w.hubs[key]
 	if h == nil {
-		// It ends with the last who shares it, not with the first.
+		// It ends with the last watcher, not with the first.
 		shared, end := context.WithCancel(context.WithoutCancel(ctx))
 		changes, err := begin(shared)
 		if err != nil {
@@ -65,14 +65,14 @@ func (w *watches) watch(
 	return own, nil
 }
 
-// pass tells all who share a watch of its changes, until it ends.
+// pass notifies all watchers of changes, until the watch ends.
 func (w *watches) pass(key watchKey, h *hub, changes <-chan struct{}) {
 	for range changes {
 		w.mu.Lock()
 		for sharer := range h.sharers {
 			select {
 			case sharer <- struct{}{}:
-			default: // a change is waiting to be seen already
+			default: // a change is pending already
 			}
 		}
 		w.mu.Unlock()
@@ -89,7 +89,7 @@ func (w *watches) pass(key watchKey, h *hub, changes <-chan struct{}) {
 	}
 }
 
-// leave ends one's share of a watch. The last ends the watch.
+// leave removes a watcher. The last one ends the watch.
 func (w *watches) leave(key watchKey, h *hub, own chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestWatches: all who watch a cluster at the same time share one watch, which ends with the last, or with all where it
-// is lost.
+// TestWatches: concurrent watchers of a cluster share one watch, which ends with the last of them, or for all if it is
+// lost.
 func TestWatches(t *testing.T) {
 	var w watches
 	lab := watchKey{cluster: "lab"}

@@ -15,11 +15,11 @@ import (
 // Call is a call that takes a Q and returns an A.
 type Call[Q, A any] struct {
 	name string
-	// once is true for a call that must not be made again where nobody knows whether it was carried out.
+	// once is set for a call that must not be repeated if it may have been carried out.
 	once bool
 }
 
-// mostAsked bounds what a host reads of a question: all specifications of a large group, or all that is stored.
+// mostAsked bounds what a host reads of a request: all specifications of a large group, or the whole store.
 const mostAsked = 64 << 20
 
 // pattern is the path of a call or stream, for a server.
@@ -33,7 +33,7 @@ func path(cluster, name string) string {
 	return "/" + cluster + "/" + name
 }
 
-// Ask asks the host.
+// Ask makes the call to a host.
 func (c Call[Q, A]) Ask(ctx context.Context, client *Client, cluster string, question Q) (answer A, err error) {
 	q, err := c.Of(question)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c Call[Q, A]) Ask(ctx context.Context, client *Client, cluster string, que
 	return answer, nil
 }
 
-// ask returns the answer as it came.
+// ask returns the encoded answer.
 func (c Call[Q, A]) ask(ctx context.Context, client *Client, cluster string, asked []byte) ([]byte, error) {
 	response, err := client.post(ctx, path(cluster, c.name), bytes.NewReader(asked))
 	if err != nil {
@@ -69,7 +69,7 @@ func (c Call[Q, A]) ask(ctx context.Context, client *Client, cluster string, ask
 	return told, err
 }
 
-// Answer has a server answer the call.
+// Answer registers the call's handler with a server.
 func (c Call[Q, A]) Answer(mux *http.ServeMux, answer func(ctx context.Context, cluster string, question Q) (A, error)) {
 	mux.HandleFunc(pattern(c.name), func(w http.ResponseWriter, r *http.Request) {
 		var question Q
@@ -85,7 +85,7 @@ func (c Call[Q, A]) Answer(mux *http.ServeMux, answer func(ctx context.Context, 
 			refuse(w, err)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(told) // who asked is gone otherwise
+		_ = json.NewEncoder(w).Encode(told) // otherwise the client is gone
 	})
 }
 

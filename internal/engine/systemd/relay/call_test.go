@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// breaking returns a client whose first connection breaks while the first call is answered, and what counts the calls.
+// breaking returns a client whose first connection breaks during the first answer, and a counter of calls.
 func breaking(t *testing.T) (*Client, *int) {
 	t.Helper()
 	calls := new(int)
@@ -37,7 +37,7 @@ func breaking(t *testing.T) (*Client, *int) {
 	}), calls
 }
 
-// TestConnectionBreaks: what was asked is asked again, unless it may have been done.
+// TestConnectionBreaks: a call is repeated, unless it may have been carried out.
 func TestConnectionBreaks(t *testing.T) {
 	client, calls := breaking(t)
 	if answer, err := (Call[None, int]{name: "again"}).Ask(t.Context(), client, "lab", None{}); err != nil || answer != 2 {
@@ -49,7 +49,7 @@ func TestConnectionBreaks(t *testing.T) {
 	}
 }
 
-// Each request is logged with its host and call, and nothing of what is asked.
+// TestRequestsAreLogged: each request is logged with its host and call, but without its content.
 func TestRequestsAreLogged(t *testing.T) {
 	client, _ := breaking(t)
 	var log bytes.Buffer

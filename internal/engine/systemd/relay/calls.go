@@ -14,42 +14,41 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// None is what a call takes or returns that needs nothing.
+// None is an empty parameter or result of a call.
 type None struct{}
 
 // The calls that a host answers, each about one cluster.
 var (
-	// Clusters returns the names of the clusters that the host is in. It is about none.
+	// Clusters returns the names of the clusters that the host is in. It is about no cluster.
 	Clusters = Call[None, []string]{name: "clusters"}
 
-	// Get, List, Put and Delete are those of [engine.Store], on this host's copy; writes are for the store host alone.
+	// Get, List, Put and Delete are those of [engine.Store], on this host's copy; only the store host accepts writes.
 	Get    = Call[engine.Key, engine.Item]{name: "get"}
 	List   = Call[domain.Kind, []engine.Item]{name: "list"}
 	Put    = Call[engine.Item, Written]{name: "put", once: true}
 	Delete = Call[engine.Key, Ledger]{name: "delete"}
 
-	// Locate returns how current this host's copy is, with the cluster in it. Where the host is in no such cluster it
-	// is [engine.ErrNotFound].
-	Locate = Call[None, Located]{name: "locate"}
-	// ReadLedger returns how current this host's copy is. Where the host is in no such cluster it is
+	// Locate returns this host's ledger, and the cluster. If the host is in no such cluster, the error is
 	// [engine.ErrNotFound].
+	Locate = Call[None, Located]{name: "locate"}
+	// ReadLedger returns this host's ledger. If the host is in no such cluster, the error is [engine.ErrNotFound].
 	ReadLedger = Call[None, Ledger]{name: "ledger"}
-	// Copy has the host repeat one change of the store; a host that misses an earlier one answers [ErrBehind].
+	// Copy makes the host repeat one change of the store; if the host lacks an earlier one, the error is [ErrBehind].
 	Copy = Call[Change, None]{name: "copy"}
-	// Dump returns all that the host has of the store, and Restore replaces that.
+	// Dump returns the host's whole store, and Restore replaces it.
 	Dump    = Call[None, Contents]{name: "dump"}
 	Restore = Call[Contents, None]{name: "restore"}
 
-	// Acquire takes a lock by a lease, or renews it for who has its token, and Release ends it.
+	// Acquire takes a lock by a lease, or renews it for the holder of its token, and Release ends it.
 	Acquire = Call[Lease, None]{name: "acquire"}
 	Release = Call[Lease, None]{name: "release", once: true}
 
-	// What an [engine.Runner] does, for the members of this host.
+	// The methods of [engine.Runner], for the members of this host.
 	Observe = Call[string, []domain.Observed]{name: "observe"}
 	Stage   = Call[Staging, None]{name: "stage"}
 	Start   = Call[Starting, None]{name: "start"}
-	// Staged returns the members whose specification for a run of a group is staged on this host, as they will be in
-	// it.
+	// Staged returns the members that have a staged specification for a group's run on this host, as they will be in
+	// that run.
 	Staged = Call[Starting, []domain.Observed]{name: "staged"}
 	// Evict removes members, and returns when they are gone.
 	Evict    = Call[[]string, None]{name: "evict"}
@@ -59,10 +58,10 @@ var (
 	Continue = Call[[]string, None]{name: "continue"}
 	Logs     = Call[LogQuery, []string]{name: "logs"}
 	Follow   = Call[FollowQuery, engine.LogPart]{name: "follow"}
-	// Prune is that of [engine.Runner], for what of a group is on this host.
+	// Prune is that of [engine.Runner], for the part of a group on this host.
 	Prune = Call[string, None]{name: "prune"}
 
-	// Report returns what the host's agent tells, and Ports on which ports something listens.
+	// Report returns the report of the host's agent, and Ports the ports in use.
 	Report = Call[telemetry.Query, telemetry.Answer]{name: "report"}
 	Ports  = Call[None, []int]{name: "ports"}
 	// Preflight is that of [engine.Hosts].
@@ -70,16 +69,16 @@ var (
 
 	// Join makes the host part of the cluster.
 	Join = Call[Membership, Credentials]{name: "join"}
-	// Introduce tells a host how its controller would reach the others.
+	// Introduce tells a host how its controller reaches the other hosts.
 	Introduce = Call[Introduction, None]{name: "introduce"}
-	// StartResidents has the host's supervisor run, whenever the host does, and run the agent, and on the store host
-	// the controller: all of the version that answers.
+	// StartResidents makes the host's supervisor run whenever the host does, with the agent and, on the store host, the
+	// controller. All are of the answering program's version.
 	StartResidents = Call[Orders, None]{name: "start-residents"}
 	// Residents returns the states of those that run on this host.
 	Residents = Call[None, domain.Residents]{name: "residents"}
 	// StopController ends the controller and the agent, and returns when they have ended.
 	StopController = Call[None, None]{name: "stop-controller"}
-	// Leave ends all that runs for the cluster on this host, and removes all that is there of it.
+	// Leave ends everything that runs for the cluster on this host, and removes everything of the cluster there.
 	Leave = Call[None, None]{name: "leave"}
 
 	// MissingFolders and RemoveFolders are those of [engine.Folders], for folders on this host.
@@ -88,31 +87,31 @@ var (
 
 	// FindFiles and RemoveFiles are those of [engine.FileStore], for this host.
 	FindFiles = Call[None, engine.HostFiles]{name: "find-files"}
-	// UsedFiles returns those of some versions that a member of this host refers to.
+	// UsedFiles returns the given versions that a member of this host refers to.
 	UsedFiles   = Call[[]string, []string]{name: "used-files"}
 	RemoveFiles = Call[[]string, None]{name: "remove-files"}
 )
 
-// The paths, below that of the cluster, of what is no [Call].
+// The paths, below the cluster's, of streams, which are not a [Call].
 const (
 	watchPath = "watch"
 	readPath  = "read"
 	filesPath = "files"
 )
 
-// AbsentKey is that of the one item that says which hosts the controller can't reach, and since when.
+// AbsentKey is the key of the item that records which hosts the controller can't reach, and since when.
 var AbsentKey = engine.Key{
 	Kind: domain.Kind{Name: "absent", Noun: "list of hosts that can't be reached", Watched: true}, Name: "hosts",
 }
 
-// Ledger tells how current a copy of the store is.
+// Ledger records how current a copy of the store is.
 type Ledger struct {
 	// Host is the name of the host in its cluster.
 	Host string `json:"host"`
 	// Store is the name of the store host, and Epoch counts how often another host became it.
 	Store string `json:"store"`
 	Epoch int    `json:"epoch"`
-	// Sequence counts the changes of the store in all.
+	// Sequence counts all changes of the store.
 	Sequence int `json:"sequence"`
 }
 
@@ -121,13 +120,13 @@ func (l Ledger) Newer(other Ledger) bool {
 	return l.Epoch > other.Epoch || l.Epoch == other.Epoch && l.Sequence > other.Sequence
 }
 
-// Located is a host's ledger, and the cluster's item; nil where it is not stored yet.
+// Located is a host's ledger, and the cluster's item; nil if that is not stored yet.
 type Located struct {
 	Ledger  Ledger       `json:"ledger"`
 	Cluster *engine.Item `json:"cluster,omitempty"`
 }
 
-// Written is an item as it was stored, and the ledger since.
+// Written is an item as it was stored, and the ledger after that.
 type Written struct {
 	Item   engine.Item `json:"item"`
 	Ledger Ledger      `json:"ledger"`
@@ -146,26 +145,26 @@ type Contents struct {
 	Items  []engine.Item `json:"items"`
 }
 
-// Lease is a lock that somebody has, or wants, until it is not renewed for a while.
+// Lease is a lock that somebody has, or wants; it expires unless it is renewed.
 type Lease struct {
 	Lock string `json:"lock"`
-	// Token tells this lease from all others of the lock.
+	// Token distinguishes this lease from all others of the lock.
 	Token  string        `json:"token"`
 	Holder engine.Holder `json:"holder"`
-	// Renew tells that it was held before: if it is another's by now, it was lost.
+	// Renew means that it was held before: if somebody else has it by now, it was lost.
 	Renew bool `json:"renew,omitempty"`
 }
 
-// Staging are specifications, with the contents of the secrets that they refer to, and what registries are shown for
-// their images.
+// Staging are specifications, with the values of the secrets that they refer to, and registry credentials for their
+// images.
 type Staging struct {
 	Specs   []domain.MemberSpec `json:"specs"`
 	Secrets []Secret            `json:"secrets,omitempty"`
-	// Registries are what registries are shown.
+	// Registries are registry credentials for images.
 	Registries []RegistryLogin `json:"registries,omitempty"`
 }
 
-// Secret is the content of one version of a role's secret.
+// Secret is the value of one version of a role's secret.
 type Secret struct {
 	Group   string `json:"group"`
 	Role    string `json:"role"`
@@ -174,27 +173,27 @@ type Secret struct {
 	Content []byte `json:"content"`
 }
 
-// Format prints whose secret it is, whatever the verb.
+// Format prints which secret it is without the value, whatever the verb.
 func (s Secret) Format(f fmt.State, _ rune) {
-	// A failed write is the printer's to notice.
+	// The printer notices a failed write.
 	_, _ = fmt.Fprintf(f, "secret %q of role %q", s.Name, s.Role)
 }
 
-// RegistryLogin is what is shown to the registry of an image, for members of a group.
+// RegistryLogin are the credentials for an image's registry, for members of a group.
 type RegistryLogin struct {
 	Group string `json:"group"`
 	Image string `json:"image"`
-	// Auth is in the form that Docker Engines take.
+	// Auth has the format of Docker Engines.
 	Auth string `json:"auth"`
 }
 
 // Format prints which image it is for, whatever the verb.
 func (l RegistryLogin) Format(f fmt.State, _ rune) {
-	// A failed write is the printer's to notice.
+	// The printer notices a failed write.
 	_, _ = fmt.Fprintf(f, "login for image %q", l.Image)
 }
 
-// RegistryLoginOf returns what is shown to the registry of a member's image; empty where nothing is.
+// RegistryLoginOf returns the credentials for the registry of a member's image; empty if there are none.
 func (s Staging) RegistryLoginOf(spec domain.MemberSpec) string {
 	for _, login := range s.Registries {
 		if login.Group == spec.Group && login.Image == spec.Image {
@@ -204,7 +203,7 @@ func (s Staging) RegistryLoginOf(spec domain.MemberSpec) string {
 	return ""
 }
 
-// WithSecrets returns the specifications, each with the contents of its secrets.
+// WithSecrets returns the specifications, each with the values of its secrets.
 func (s Staging) WithSecrets() []domain.MemberSpec {
 	for i := range s.Specs {
 		spec := &s.Specs[i]
@@ -222,25 +221,25 @@ func (s Staging) WithSecrets() []domain.MemberSpec {
 	return s.Specs
 }
 
-// Starting asks for the staged members of a group's run to be started.
+// Starting requests the start of the staged members of a group's run.
 type Starting struct {
 	Group string `json:"group"`
 	Run   int    `json:"run"`
 }
 
-// Stopping asks for members to be stopped that are in the runs that are given by their names.
+// Stopping requests the end of members that are still in the given runs.
 type Stopping struct {
 	Runs   map[string]int    `json:"runs"`
 	Reason domain.StopReason `json:"reason"`
 }
 
-// LogQuery asks for the end of a member's log.
+// LogQuery requests the end of a member's log.
 type LogQuery struct {
 	Member  string            `json:"member"`
 	Options engine.LogOptions `json:"options"`
 }
 
-// FollowQuery asks for what a member wrote from a place on.
+// FollowQuery requests what a member wrote after a position.
 type FollowQuery struct {
 	Member string          `json:"member"`
 	From   engine.LogPlace `json:"from"`
@@ -249,38 +248,39 @@ type FollowQuery struct {
 // Membership makes a host part of a cluster.
 type Membership struct {
 	Ledger Ledger `json:"ledger"`
-	// Key is the private key of the cluster; empty for the store host, which makes it.
+	// Key is the private key of the cluster; empty for the store host, which creates it.
 	Key string `json:"key,omitempty"`
 }
 
-// Orders say what residents a host is to run.
+// Orders say which residents a host is to run.
 type Orders struct {
-	// Agents are the agents that know GPUs and were brought to hosts, by architecture and by their digests; nil to
-	// leave it as it is.
+	// Agents are the digests of the agents with GPU support that were installed on hosts, by architecture; nil to keep
+	// the current one.
 	Agents map[string]string `json:"agents"`
-	// Cluster is the cluster as it is stored, as the host's copy may be older; nil where that is known to be current.
+	// Cluster is the stored cluster, as the host's copy may be older; nil if that is known to be current.
 	Cluster *domain.Cluster `json:"cluster,omitempty"`
 }
 
-// Credentials are what the other hosts know a host by.
+// Credentials identify a host to the other hosts.
 type Credentials struct {
 	// Machine identifies the host, by its machine ID.
 	Machine string `json:"machine"`
-	// HostKeys are the public keys of its SSH server, each as in known_hosts.
+	// HostKeys are the public keys of its SSH server, in the format of known_hosts.
 	HostKeys []string `json:"host_keys"`
-	// Key is the private key of the cluster, by which its controller logs in to the hosts. All have it, as each may
-	// come to be the store host.
+	// Key is the private key of the cluster, with which its controller logs in to the hosts. All have it, as each may
+	// become the store host.
 	Key string `json:"key,omitempty"`
 }
 
 const (
-	// LeaseDuration is for how long a lock is held after it was last renewed.
+	// LeaseDuration is how long a lock is held after its last renewal.
 	LeaseDuration = 30 * time.Second
-	// Renewals is how often it is renewed within that.
+	// Renewals is how often it is renewed within that time.
 	Renewals = 3
 )
 
-// Greeting is what a host writes first: Absent where nothing of ours is there, Other where that is of another version.
+// Greeting is the first line from a host: Absent if nothing of ours is installed there, Other if it has another
+// version.
 const (
 	Greeting = "trainyard relay 1\n"
 	Absent   = "trainyard absent\n"
@@ -289,13 +289,13 @@ const (
 
 // Peer is a host as the controller reaches it.
 type Peer struct {
-	// Login is where it logs in: user@host:port.
+	// Login is the login address: user@host:port.
 	Login string `json:"login"`
 	// HostKeys are the public keys of its SSH server.
 	HostKeys []string `json:"host_keys"`
 }
 
-// Introduction is what a controller has to know of the hosts.
+// Introduction is what a controller has to know about the hosts.
 type Introduction struct {
 	// Self is the name of the host that it runs on.
 	Self  string          `json:"self"`

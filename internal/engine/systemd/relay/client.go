@@ -17,47 +17,46 @@ import (
 )
 
 const (
-	// pingAfter is how long a connection is silent before the other side is asked whether it is still there, and
-	// pingLimit how long it may take to answer.
+	// pingAfter is how long a connection may be silent before it is pinged, and pingLimit how long the answer may take.
 	pingAfter = 10 * time.Second
 	pingLimit = 15 * time.Second
 )
 
-// A failure to connect is the answer to all calls for a second, and where it took longer to find out, for failureFactor
-// times that: the many calls of one plan wait for an absent host once.
+// A failure to connect is returned to all calls for a second, or for failureFactor times as long as it took to detect:
+// the many calls of one plan wait for an unreachable host only once.
 const (
 	failureMemory = time.Second
 	failureFactor = 2
 )
 
-// Client asks one host.
+// Client makes calls to one host.
 type Client struct {
 	*link
-	// looked are the answers that there are already; nil for none.
+	// looked are the answers that are already known; nil for none.
 	looked *looked
 }
 
-// link is one connection at a time to a host: made for the first call, and anew when it broke.
+// link is one connection at a time to a host: opened by the first call, and again after it broke.
 type link struct {
-	// Log is told of each request; nil for none.
+	// Log receives each request; nil for none.
 	Log       *slog.Logger
 	name      string
 	transport *http.Transport
 
 	mu   sync.Mutex
 	conn *http.ClientConn
-	// connecting is closed when the attempt that is under way has come to an end; nil where none is.
+	// connecting is closed when the current attempt to connect has ended; nil if there is none.
 	connecting chan struct{}
-	// failed is why the last attempt failed, and counts until then.
+	// failed is why the last attempt failed, and is returned to calls until then.
 	failed error
 	until  time.Time
 }
 
-// NewClient returns a client of a host, which errors name, that connects by dial. An attempt goes on when who asked for
-// it does not wait any longer: dial has to end by itself.
+// NewClient returns a client of a host that connects by dial; errors contain the name. An attempt continues after its
+// caller has given up, so dial has to time out by itself.
 func NewClient(name string, dial func(ctx context.Context) (net.Conn, error)) *Client {
 	protocols := &http.Protocols{}
-	protocols.SetUnencryptedHTTP2(true) // what encrypts is below
+	protocols.SetUnencryptedHTTP2(true) // encryption is below HTTP
 	return &Client{link: &link{name: name, transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		Protocols:   protocols,
@@ -65,7 +64,7 @@ func NewClient(name string, dial func(ctx context.Context) (net.Conn, error)) *C
 	}}}
 }
 
-// Close ends the connection, and what is asked over it.
+// Close ends the connection, and its pending calls.
 func (c *link) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,7 +74,7 @@ func (c *link) Close() {
 	}
 }
 
-// Forget has the next call connect, however lately that failed: what the attempt missed is there by now.
+// Forget makes the next call connect, however recently that failed: what was missing may be there now.
 func (c *link) Forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -123,7 +122,7 @@ func (c *link) attempt(ctx context.Context, done chan struct{}) {
 	close(done)
 }
 
-// post sends a request, and returns the body of the answer, or the error that it is.
+// post sends a request, and returns the body of the answer, or the error in it.
 func (c *link) post(ctx context.Context, path string, body io.Reader) (io.ReadCloser, error) {
 	if c.Log != nil {
 		defer func(begin time.Time) {
@@ -157,14 +156,14 @@ func (c *link) post(ctx context.Context, path string, body io.Reader) (io.ReadCl
 	return nil, err
 }
 
-// brokenError is for a connection that broke before the answer was there.
+// brokenError is the error of a connection that broke before the answer arrived.
 type brokenError struct{ err error }
 
 func (b *brokenError) Error() string { return b.err.Error() }
 
 func (b *brokenError) Unwrap() error { return b.err }
 
-// failure is why a host did not answer.
+// failure returns why a host did not answer.
 func (c *link) failure(ctx context.Context, err error) error {
 	if ended := context.Cause(ctx); ended != nil {
 		return ended
@@ -177,7 +176,7 @@ func (c *link) failure(ctx context.Context, err error) error {
 	return fmt.Errorf("%s %w: %w", c.name, engine.ErrUnreachable, err)
 }
 
-// Watch calls changed after each change of a cluster on the host, and once it watches, until ctx is done or the
+// Watch calls changed once it watches, and after each change of a cluster on the host, until ctx is done or the
 // connection is lost.
 func (c *link) Watch(ctx context.Context, cluster string, changed func()) error {
 	body, err := c.post(ctx, path(cluster, watchPath), nil)
@@ -190,7 +189,7 @@ func (c *link) Watch(ctx context.Context, cluster string, changed func()) error 
 		if _, err := changes.ReadByte(); err != nil {
 			return c.failure(ctx, err)
 		}
-		_, _ = changes.Discard(changes.Buffered()) // those in quick succession are one
+		_, _ = changes.Discard(changes.Buffered()) // merges changes in quick succession
 		changed()
 	}
 }

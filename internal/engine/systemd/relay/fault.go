@@ -8,24 +8,24 @@ import (
 )
 
 var (
-	// ErrBehind is for a copy of the store that misses an earlier change than the one it was told of.
+	// ErrBehind is returned by a copy of the store that lacks a change before the given one.
 	ErrBehind = errors.New("its copy misses earlier changes")
-	// ErrDeposed is for who takes a host for the store host that is not, or not any more.
+	// ErrDeposed is returned by a host that is taken for the store host, but is not, or no longer.
 	ErrDeposed = errors.New("it is not the store host")
 )
 
-// kinds are the errors that keep their meaning from one host to another.
+// kinds are the errors that keep their identity between hosts.
 var kinds = map[string]error{
 	"not found": engine.ErrNotFound, "conflict": engine.ErrConflict,
 	"behind": ErrBehind, "deposed": ErrDeposed, "lease lost": engine.ErrLockLost,
 }
 
-// fault is an error as it goes over the wire.
+// fault is the wire format of an error.
 type fault struct {
 	Text   string              `json:"text"`
 	Kind   string              `json:"kind,omitempty"`
 	Locked *engine.LockedError `json:"locked,omitempty"`
-	// Corrupt is the place of a document that can't be read.
+	// Corrupt is the location of an unreadable document.
 	Corrupt  string   `json:"corrupt,omitempty"`
 	Problems Findings `json:"problems,omitempty"`
 }
@@ -61,7 +61,7 @@ func (f fault) err() error {
 	return &toldError{f.Text, kinds[f.Kind]}
 }
 
-// toldError is an error of a host in its own words.
+// toldError is an error reported by a host.
 type toldError struct {
 	text string
 	is   error
@@ -69,10 +69,10 @@ type toldError struct {
 
 func (t *toldError) Error() string { return t.text }
 
-// Unwrap returns which of the errors with a meaning it is, or nil.
+// Unwrap returns which of the errors in kinds it is, or nil.
 func (t *toldError) Unwrap() error { return t.is }
 
-// Findings are problems as they go over the wire.
+// Findings is the wire format of problems.
 type Findings []finding
 
 type finding struct {
@@ -89,7 +89,7 @@ type step struct {
 	Index     *int    `json:"index,omitempty"`
 }
 
-// FindingsOf returns problems for the wire.
+// FindingsOf converts problems to the wire format.
 func FindingsOf(problems domain.Problems) Findings {
 	findings := make(Findings, len(problems))
 	for i, p := range problems {
@@ -110,7 +110,7 @@ func FindingsOf(problems domain.Problems) Findings {
 	return findings
 }
 
-// Problems returns the problems that came over the wire.
+// Problems converts them back.
 func (f Findings) Problems() domain.Problems {
 	var problems domain.Problems
 	for _, found := range f {

@@ -41,7 +41,7 @@ func (c *Client) ReadFolder(ctx context.Context, cluster string, folder domain.K
 	}
 }
 
-// AnswerReadFolder has a server answer [Client.ReadFolder].
+// AnswerReadFolder registers the handler of [Client.ReadFolder] with a server.
 func AnswerReadFolder(mux *http.ServeMux, read func(ctx context.Context, cluster string, folder domain.KeptFolder, visit engine.FolderVisitor) error) {
 	stream(mux, readPath, func(r *http.Request, w io.Writer, flush func()) error {
 		var folder domain.KeptFolder
@@ -79,7 +79,7 @@ func (c *Client) ProvideFiles(ctx context.Context, cluster string, spec engine.F
 		return err
 	}
 	defer content.Close()
-	// The tree is a line, as JSON of ours has none.
+	// The tree is a single line, as our JSON contains no newlines.
 	body, err := c.post(ctx, path(cluster, filesPath), io.MultiReader(bytes.NewReader(append(tree, '\n')), content))
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (c *Client) ProvideFiles(ctx context.Context, cluster string, spec engine.F
 // mostTree bounds what a host reads of a tree.
 const mostTree = 256 << 20
 
-// AnswerProvideFiles has a server answer [Client.ProvideFiles].
+// AnswerProvideFiles registers the handler of [Client.ProvideFiles] with a server.
 func AnswerProvideFiles(mux *http.ServeMux, provide func(ctx context.Context, cluster string, spec engine.FilesSpec) error) {
 	mux.HandleFunc(pattern(filesPath), func(w http.ResponseWriter, r *http.Request) {
 		var spec engine.FilesSpec

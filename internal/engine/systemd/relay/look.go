@@ -10,22 +10,22 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// look asks a host for all that plans ask it, as one request.
+// look requests everything that plans ask a host, at once.
 var look = Call[None, []told]{name: "look"}
 
-// Question is a call with what it is asked.
+// Question is a call with its parameter.
 type Question struct {
 	Call  string          `json:"call"`
 	Asked json.RawMessage `json:"asked"`
 }
 
-// Of returns the call with a question.
+// Of returns the call with a parameter.
 func (c Call[Q, A]) Of(question Q) (Question, error) {
 	asked, err := json.Marshal(question)
 	return Question{c.name, asked}, err
 }
 
-// key tells a question from others.
+// key identifies a question.
 func (q Question) key() string { return q.Call + " " + string(q.Asked) }
 
 // told is a question with its answer.
@@ -35,13 +35,13 @@ type told struct {
 	Fault  *fault          `json:"fault,omitempty"`
 }
 
-// Looking returns a client over the same connection for the many calls of a plan: what plans ask of every host is asked
-// with the first call, as one request, and answered from that from then on. All else is asked as ever.
+// Looking returns a client over the same connection for the many calls of a plan: its first call requests everything
+// that plans ask every host, as one request, and later calls are answered from that. All other calls are made as usual.
 func (c *Client) Looking(cluster string) *Client {
 	return &Client{link: c.link, looked: &looked{cluster: cluster, answers: engine.Once(func(ctx context.Context) (map[string]told, error) {
 		answers, err := look.Ask(ctx, c, cluster, None{})
 		if err != nil {
-			return nil, nil //nolint:nilerr,nilnil // each call finds out by itself what is wrong
+			return nil, nil //nolint:nilerr,nilnil // each call gets the error itself
 		}
 		byKey := make(map[string]told, len(answers))
 		for _, t := range answers {
@@ -51,14 +51,13 @@ func (c *Client) Looking(cluster string) *Client {
 	})}}
 }
 
-// looked are the answers of a host that was looked at once.
+// looked are the answers from a host's look.
 type looked struct {
 	cluster string
 	answers func(ctx context.Context) (map[string]told, error)
 }
 
-// answer returns the answer to a question about a cluster as it was when the host was looked at; known is false where
-// it was not among what was asked then.
+// answer returns the answer to a question about a cluster from the look; known is false if that did not include it.
 func (l *looked) answer(ctx context.Context, cluster string, q Question) (answer []byte, known bool, err error) {
 	if l == nil || cluster != l.cluster {
 		return nil, false, nil
@@ -74,7 +73,8 @@ func (l *looked) answer(ctx context.Context, cluster string, q Question) (answer
 	return t.Answer, known, err
 }
 
-// AnswerLook has a server answer [Client.Looking]. Which questions plans ask about a cluster is the host's to say.
+// AnswerLook registers the handler of [Client.Looking] with a server. The host decides which questions plans ask about
+// a cluster.
 func AnswerLook(mux *http.ServeMux, questions func(ctx context.Context, cluster string) ([]Question, error)) {
 	look.Answer(mux, func(ctx context.Context, cluster string, _ None) ([]told, error) {
 		asked, err := questions(ctx, cluster)
@@ -91,7 +91,7 @@ func AnswerLook(mux *http.ServeMux, questions func(ctx context.Context, cluster 
 	})
 }
 
-// answerTo has a server answer a question as if it had come by itself.
+// answerTo has a server answer a question as if it were a request of its own.
 func answerTo(ctx context.Context, mux *http.ServeMux, cluster string, q Question) told {
 	t := told{Question: q}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path(cluster, q.Call), bytes.NewReader(q.Asked))
@@ -109,7 +109,7 @@ func answerTo(ctx context.Context, mux *http.ServeMux, cluster string, q Questio
 	return t
 }
 
-// kept is an answer that is kept.
+// kept is a response that is kept in memory.
 type kept struct {
 	header http.Header
 	status int

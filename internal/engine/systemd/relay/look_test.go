@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// A client that looks answers what was told then, with its errors, and asks all else. Another client asks as ever.
+// TestLooking: a client that looks answers from the look, including errors, and makes all other calls. Another client
+// makes all calls.
 func TestLooking(t *testing.T) {
 	counts := map[string]int{}
 	counted, failing, other := Call[string, int]{name: "counted"}, Call[None, int]{name: "failing"}, Call[None, int]{name: "other"}
@@ -60,7 +61,7 @@ func TestLooking(t *testing.T) {
 	}
 }
 
-// A host that can't be looked at, as it is not in the cluster yet, is asked call by call.
+// TestLookingInVain: a host without a look, as it is not in the cluster yet, gets call by call.
 func TestLookingInVain(t *testing.T) {
 	call, asked := Call[None, int]{name: "again"}, 0
 	mux := http.NewServeMux()

@@ -13,7 +13,7 @@ import (
 func Serve(ctx context.Context, conn net.Conn, handler http.Handler) error {
 	protocols := &http.Protocols{}
 	protocols.SetUnencryptedHTTP2(true)
-	server := &http.Server{ //nolint:gosec // there is one client, who may do all that this program may
+	server := &http.Server{ //nolint:gosec // its only client may do everything that this program may
 		Handler:     handler,
 		Protocols:   protocols,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 1000, SendPingTimeout: pingAfter, PingTimeout: pingLimit},
@@ -29,7 +29,7 @@ func Serve(ctx context.Context, conn net.Conn, handler http.Handler) error {
 	return err
 }
 
-// only is a listener of one connection, which ends with that.
+// only is a listener with a single connection, and ends with that.
 type only struct {
 	conn   net.Conn
 	given  sync.Once
@@ -68,25 +68,25 @@ func (c *closing) Close() error {
 	return c.Conn.Close()
 }
 
-// Stream has a server answer with a stream of bytes, for which send is called until it returns.
+// stream registers a handler that answers with a stream of bytes, which lasts until send returns.
 func stream(mux *http.ServeMux, name string, send func(r *http.Request, w io.Writer, flush func()) error) {
 	mux.HandleFunc(pattern(name), func(w http.ResponseWriter, r *http.Request) {
 		begun := false
 		flush := func() {
 			begun = true
-			_ = http.NewResponseController(w).Flush() // who asked is gone otherwise
+			_ = http.NewResponseController(w).Flush() // otherwise the client is gone
 		}
 		err := send(r, w, flush)
 		switch {
 		case err != nil && begun:
-			panic(http.ErrAbortHandler) // the only way to tell that there should be more
+			panic(http.ErrAbortHandler) // the only way to tell the client that the stream is incomplete
 		case err != nil:
 			refuse(w, err)
 		}
 	})
 }
 
-// AnswerWatch has a server answer [Client.Watch].
+// AnswerWatch registers the handler of [Client.Watch] with a server.
 func AnswerWatch(mux *http.ServeMux, watch func(ctx context.Context, cluster string) (<-chan struct{}, error)) {
 	stream(mux, watchPath, func(r *http.Request, w io.Writer, flush func()) error {
 		changes, err := watch(r.Context(), r.PathValue("cluster"))

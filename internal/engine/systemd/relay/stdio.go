@@ -21,19 +21,19 @@ func (Stdio) Close() error {
 	return os.Stdout.Close()
 }
 
-// LocalAddr is of no use, nor is RemoteAddr.
+// LocalAddr returns a meaningless address, as does RemoteAddr.
 func (Stdio) LocalAddr() net.Addr { return address{} }
 
 // RemoteAddr is LocalAddr.
 func (Stdio) RemoteAddr() net.Addr { return address{} }
 
-// SetDeadline sets none, as pipes of SSH servers have none.
+// SetDeadline does nothing, as the pipes of SSH servers have no deadlines.
 func (Stdio) SetDeadline(time.Time) error { return nil }
 
-// SetReadDeadline sets none.
+// SetReadDeadline does nothing.
 func (Stdio) SetReadDeadline(time.Time) error { return nil }
 
-// SetWriteDeadline sets none.
+// SetWriteDeadline does nothing.
 func (Stdio) SetWriteDeadline(time.Time) error { return nil }
 
 type address struct{}
