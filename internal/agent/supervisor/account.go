@@ -28,10 +28,10 @@ type account struct {
 	uid, gid int
 }
 
-// findAccount returns the account of a user, or of a user and a group after a colon; nil where none is named.
+// findAccount returns the account of a user, or of a user and a group after a colon; nil for an empty name.
 func findAccount(name string) (*account, error) {
 	if name == "" {
-		return nil, nil //nolint:nilnil // no account is what no name stands for
+		return nil, nil //nolint:nilnil // an empty name stands for no account
 	}
 	a := &account{name: name}
 	name, group, hasGroup := strings.Cut(name, ":")
@@ -60,8 +60,8 @@ func findAccount(name string) (*account, error) {
 	return a, err
 }
 
-// do runs f with the rights that the account has to files, and no others: what the account's own processes have put
-// there, such as a link, leads f to nothing that they can't reach themselves.
+// do runs f with the account's rights to files, and no others: whatever the account's own processes have put there,
+// such as a link, f can't reach more than they can.
 func (a *account) do(f func() error) error {
 	if a == nil {
 		return f()
@@ -85,7 +85,7 @@ func (a *account) do(f func() error) error {
 	return <-done
 }
 
-// enter returns an error where the account can't make a folder its working directory.
+// enter returns an error if the account can't make a folder its working directory.
 func (a *account) enter(dir string) error {
 	return a.do(func() error {
 		_, err := os.Stat(dir + "/.")
@@ -93,7 +93,7 @@ func (a *account) enter(dir string) error {
 	})
 }
 
-// execute returns an error where a program can't be executed, as far as that can be told beforehand.
+// execute returns an error if a program can't be executed, as far as that shows in advance.
 func (a *account) execute(program string) error {
 	if a != nil {
 		err := a.do(func() error { return unix.Faccessat(unix.AT_FDCWD, program, unix.X_OK, unix.AT_EACCESS) })
@@ -116,10 +116,10 @@ func (a *account) execute(program string) error {
 	return nil
 }
 
-// maxInterpreter is how much of a script's first line Linux looks at.
+// maxInterpreter is how much of a script's first line Linux reads.
 const maxInterpreter = 256
 
-// own makes the account the owner of what lies at a path that only root can change.
+// own makes the account the owner of what is at paths that only root can change.
 func (a *account) own(paths ...string) error {
 	if a == nil {
 		return nil
@@ -132,11 +132,11 @@ func (a *account) own(paths ...string) error {
 	return nil
 }
 
-// passage lets others than root pass through a folder; they still can't list it.
+// passage lets other users than root pass through a folder without listing it.
 const passage = 0o711
 
-// openWay lets the account come to a member's files, working directory, and what was brought, which lie in a state
-// directory of root's.
+// openWay gives the account access to a member's files, working directory, and files that were brought, which are in a
+// state directory of root's.
 func (a *account) openWay(dir statedir.Dir, member string) error {
 	if a == nil {
 		return nil
@@ -152,15 +152,15 @@ func (a *account) openWay(dir statedir.Dir, member string) error {
 	return filestore.Store{Dir: dir.Path(statedir.Content)}.Open()
 }
 
-// keepFiles makes a folder as [keepFiles] does, which is the account's.
+// keepFiles creates a folder as the function [keepFiles] does, owned by the account.
 func (a *account) keepFiles(dir string, files []domain.File) error {
 	keep := func() error { return a.do(func() error { return keepFiles(dir, files) }) }
 	err := keep()
 	if a == nil || !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
-	// The account may not make it where it shall be. One that is there already is left to whom it belongs.
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // others have to come through
+	// The account may lack the right to create the folder there. An existing one keeps its owner.
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil { //nolint:gosec // others have to pass through
 		return err
 	}
 	if os.Mkdir(dir, 0o700) != nil {

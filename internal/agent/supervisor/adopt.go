@@ -11,15 +11,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// recall takes over what a predecessor knew of the member, and the instance that still runs. Where the state can't be
-// read, the member is left alone until it can.
+// recall takes over a predecessor's state of the member, and the instance that still runs. If the state can't be read,
+// the member is left alone until it can.
 func (m *member) recall(s *supervisor) {
 	state, err := statedir.Read[statedir.State](s.dir.Document(statedir.States, m.name))
 	switch {
 	case err == nil:
 		m.lost, m.state = false, state
 	case errors.Is(err, engine.ErrNotFound):
-		// Someone may have moved a corrupt state away, over a member that runs.
+		// Somebody may have moved a corrupt state away while the member runs.
 		m.find(s)
 		return
 	default:
@@ -33,7 +33,7 @@ func (m *member) recall(s *supervisor) {
 	}
 }
 
-// find takes over the instance of a member whose state is not known, if one runs.
+// find takes over the running instance of a member with an unknown state, if there is one.
 func (m *member) find(s *supervisor) {
 	state, err := s.launcher.find(m.name)
 	m.lost = err != nil
@@ -47,7 +47,7 @@ func (m *member) find(s *supervisor) {
 	m.adopt(s)
 }
 
-// adopt takes over the instance that a predecessor started, if it still runs; if it doesn't, its end is dealt with.
+// adopt takes over the instance that a predecessor started, if it still runs; otherwise it handles its end.
 func (m *member) adopt(s *supervisor) {
 	if m.state.State != domain.StateRunning && (m.state.State != domain.StatePending || m.state.Instance == "") {
 		return

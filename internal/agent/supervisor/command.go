@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Command returns a command with its program as an absolute path: looked up in the PATH of env, and relative
-// to the working directory where it holds a slash.
+// Command returns a command with its program as an absolute path: looked up in the PATH of env or, if it contains a
+// slash, relative to the working directory.
 func Command(command []string, dir string, env map[string]string) ([]string, error) {
 	if len(command) == 0 {
 		return nil, errors.New("there is no command")
@@ -44,7 +44,7 @@ func Command(command []string, dir string, env map[string]string) ([]string, err
 	return nil, fmt.Errorf("%q is not found in the PATH %q", program, env["PATH"])
 }
 
-// Self as the program of a command stands for the program that the supervisor is.
+// Self as the program of a command stands for the supervisor's own program.
 const Self = "@self"
 
 func writeFiles(dir string, files []domain.File) error {
@@ -62,7 +62,8 @@ func writeFiles(dir string, files []domain.File) error {
 	return nil
 }
 
-// keepFiles makes a folder that outlives its member, with what the member was given beside what it will leave there.
+// keepFiles creates a folder that outlives its member, with the files that the member was given beside what it will
+// leave there.
 func keepFiles(dir string, files []domain.File) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

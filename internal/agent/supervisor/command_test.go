@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestCommand looks programs up in a folder of this shape, with bin/train and work/run.sh executable:
+// TestCommand looks up programs in a folder with these files, of which bin/train and work/run.sh are executable:
 //
 //	bin/train  bin/notes  bin/folder/  more/train  more/only  work/run.sh  work/bin/train
 func TestCommand(t *testing.T) {
@@ -81,7 +81,7 @@ func TestCommand(t *testing.T) {
 	}
 }
 
-// TestCommandLeavesItsArgumentAlone: specifications share their commands.
+// TestCommandLeavesItsArgumentAlone: the argument is not modified, as specifications share their commands.
 func TestCommandLeavesItsArgumentAlone(t *testing.T) {
 	command := []string{"sh", "-c", "true"}
 	got, err := Command(command, "/", map[string]string{"PATH": "/usr/bin:/bin"})

@@ -19,8 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// prepare makes what a container finds: on the host it is root's alone, in a folder that is there as long as the
-// container may be.
+// prepare creates the files for a container: on the host only root can read them, in a folder that exists as long as
+// the container may.
 func (i *containerInstance) prepare(facts containers.Facts) (containers.Place, error) {
 	dir, spec := i.launcher.dir, i.spec
 	place := containers.Place{Instance: i.id, Facts: facts, Variables: map[string]string{proctree.InstanceVariable: i.id}}
@@ -38,7 +38,7 @@ func (i *containerInstance) prepare(facts containers.Facts) (containers.Place, e
 			return place, err
 		}
 		show(files, domain.FilesDir)
-		show(files, dir.FilesDir(i.member)) // where its environment says
+		show(files, dir.FilesDir(i.member)) // at the path in its environment
 	}
 	for name, file := range spec.Container.Configs {
 		path := filepath.Join(i.folder, "config."+name)
@@ -62,7 +62,7 @@ func (i *containerInstance) prepare(facts containers.Facts) (containers.Place, e
 		show(path, file.Path(name))
 	}
 	if content := dir.Path(statedir.Content); holdsSomething(content) {
-		// Files that were brought, at the paths that configurations name, for whichever user the image has.
+		// Files that were brought, at the paths in configurations, readable by whichever user the image has.
 		if err := (filestore.Store{Dir: content}).Open(); err != nil {
 			return place, err
 		}
@@ -82,7 +82,7 @@ func holdsSomething(folder string) bool {
 	return err == nil && len(entries) > 0
 }
 
-// writeFiles makes the folder with the files of the specification, which anybody in the container may read.
+// writeFiles creates the folder with the files of the specification, which every user in the container may read.
 func (i *containerInstance) writeFiles() (folder string, err error) {
 	folder = filepath.Join(i.folder, "files")
 	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // in a folder of root's
@@ -96,7 +96,7 @@ func (i *containerInstance) writeFiles() (folder string, err error) {
 	return folder, nil
 }
 
-// writeAs writes a file with these permissions, whatever this process would take away from them.
+// writeAs writes a file with these permissions, regardless of this process's umask.
 func writeAs(path string, content []byte, mode domain.FileMode) error {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		return err
@@ -104,8 +104,8 @@ func writeAs(path string, content []byte, mode domain.FileMode) error {
 	return os.Chmod(path, os.FileMode(mode))
 }
 
-// keep makes the folder that outlives the member. It is of the user that the member runs as where that is a number:
-// what its image calls users is known in it alone.
+// keep creates the folder that outlives the member. It is owned by the member's user if that is a number: user names
+// are known only in the image.
 func (i *containerInstance) keep() error {
 	_, err := os.Stat(i.spec.Kept)
 	isNew := errors.Is(err, os.ErrNotExist)
@@ -119,7 +119,7 @@ func (i *containerInstance) keep() error {
 	}
 	gid, err := strconv.Atoi(group)
 	if err != nil {
-		gid = 0 // as an Engine has it
+		gid = 0 // an Engine's default
 	}
 	owner := &account{uid: uid, gid: gid}
 	paths := []string{i.spec.Kept}

@@ -18,17 +18,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// containerInstance is one run of a member's command, as a container. Its goroutine, live, asks the Engine; the loop
-// tells that what to do, and is told what became of it.
+// containerInstance is one run of a member's command, as a container. Its goroutine, live, talks to the Engine; the
+// loop tells live what to do, and is notified of the results.
 type containerInstance struct {
 	launcher         *contained
 	spec             domain.MemberSpec
 	member, id, name string
-	// folder has what is made for the instance.
+	// folder has what is created for the instance.
 	folder string
 
-	// runs is closed once the command runs, and is healthy where that is checked; over is closed with its end, which is
-	// the outcome.
+	// runs is closed once the command runs and, if there is a health check, is healthy; over is closed at its end, with
+	// the outcome set.
 	runs, over chan struct{}
 	outcome    result
 	waiting    atomic.Value // string
@@ -39,19 +39,20 @@ type containerInstance struct {
 	// news has an event of the Engine about the container.
 	news chan struct{}
 
-	// What follows is the goroutine's.
+	// The fields below belong to the goroutine.
 
-	// ran is true once the container was seen running, in the session after this many breaks, and away is true where
-	// the Engine was asked in vain.
+	// ran is set once the container was seen running, in the session after this many breaks, and away is set once the
+	// Engine did not answer.
 	ran, away bool
 	breaks    int
-	// told is true once the container was sent its stop signal.
+	// told is set once the container was sent its stop signal.
 	told bool
-	// sick is what the health check wrote that failed, and killAt is when the container is killed for it; zero before.
+	// sick is the output of the failed health check, and killAt is when the container is killed because of it; zero
+	// before.
 	sick   string
 	killAt time.Time
 	log    *logCopy
-	// starved tells at the end whether memory was short; nil where nobody watched.
+	// starved reports at the end whether memory ran out; nil if that is not watched.
 	starved *starvation
 }
 
@@ -76,15 +77,15 @@ func (i *containerInstance) terminate(now, killAt time.Time) (next time.Time, er
 	return now.Add(tick), nil
 }
 
-// look has the container looked at.
+// look requests an inspection of the container.
 func (i *containerInstance) look() {
 	select {
 	case i.news <- struct{}{}:
-	default: // it is about to be
+	default: // one is pending already
 	}
 }
 
-// live sees an instance from its beginning, or where begin is nil from where it is, to its end.
+// live follows an instance from its beginning, or from its current state if begin is nil, to its end.
 func (i *containerInstance) live(begin func() error) {
 	defer close(i.over)
 	if begin != nil {
@@ -102,7 +103,7 @@ func (i *containerInstance) live(begin func() error) {
 	i.log.finish(i)
 }
 
-// begin has the container made and started.
+// begin creates and starts the container.
 func (i *containerInstance) begin() error {
 	engine := i.launcher.engine
 	ctx, cancel := context.WithCancel(i.launcher.done)
@@ -132,7 +133,7 @@ func (i *containerInstance) begin() error {
 	if err != nil {
 		return refusedAsFault(err)
 	}
-	// From here on it is done to its end, so that it is known what there is.
+	// From here on it is not interrupted, so that it is known what exists.
 	place, err := i.prepare(facts)
 	if err != nil {
 		return err
@@ -149,10 +150,10 @@ func (i *containerInstance) begin() error {
 	if err := engine.Start(i.launcher.done, i.name); err != nil && !errors.Is(err, containers.ErrAway) {
 		return refusedAsFault(err)
 	}
-	return nil // or it will be seen whether it was started
+	return nil // otherwise the inspection shows whether it was started
 }
 
-// refusedAsFault makes what the Engine refuses the member's own fault.
+// refusedAsFault turns what the Engine refuses into the member's own fault.
 func refusedAsFault(err error) error {
 	if _, refused := errors.AsType[*containers.RefusedError](err); refused {
 		return &commandError{err}
@@ -160,7 +161,7 @@ func refusedAsFault(err error) error {
 	return err
 }
 
-// provideImage brings the image, by the member's policy.
+// provideImage pulls the image, according to the member's policy.
 func (i *containerInstance) provideImage(ctx context.Context) error {
 	engine, image := i.launcher.engine, i.spec.Image
 	pulls, err := engine.Pulls(ctx, image, i.spec.Container.PullPolicy)
@@ -202,7 +203,7 @@ func (i *containerInstance) follow() result {
 	}
 }
 
-// fault is why a container could not be started, where that is known.
+// fault returns why a container could not be started, if that is known.
 func fault(found containers.Container) error {
 	if found.Trouble == "" {
 		return nil
@@ -210,7 +211,7 @@ func fault(found containers.Container) error {
 	return &commandError{&containers.RefusedError{Code: cmp.Or(found.ExitCode, lostExitCode), Reason: found.Trouble}}
 }
 
-// attend does for a container that runs what there is to be done.
+// attend does what a running container currently needs.
 func (i *containerInstance) attend(found containers.Container) error {
 	engine := i.launcher.engine
 	if i.log == nil {
@@ -234,7 +235,7 @@ func (i *containerInstance) attend(found containers.Container) error {
 	if !isClosed(i.asked) && i.killAt.IsZero() {
 		return nil
 	}
-	if found.Paused { // also where its Engine notices that late
+	if found.Paused { // even if its Engine notices that late
 		if err := engine.Continue(i.launcher.done, i.name); err != nil {
 			return err
 		}
@@ -243,7 +244,7 @@ func (i *containerInstance) attend(found containers.Container) error {
 		return nil
 	}
 	if isClosed(i.asked) {
-		// A successor must know that somebody asked.
+		// A successor must know that the end was requested.
 		if err := os.WriteFile(i.askedFile(), nil, 0o600); err != nil {
 			return err
 		}
@@ -255,7 +256,7 @@ func (i *containerInstance) attend(found containers.Container) error {
 
 func (i *containerInstance) askedFile() string { return filepath.Join(i.folder, "asked") }
 
-// wait returns when the container is to be looked at again.
+// wait returns when the container should be inspected again.
 func (i *containerInstance) wait(changed <-chan struct{}, failed error) {
 	again := lookAtAllAfter
 	asked, forced := i.asked, i.forced
@@ -280,11 +281,11 @@ func (i *containerInstance) wait(changed <-chan struct{}, failed error) {
 	case <-asked:
 	case <-forced:
 	case <-i.launcher.done.Done():
-		select {} // the successor goes on
+		select {} // the successor takes over
 	}
 }
 
-// end returns how a container ended that was found so, in a session.
+// end returns the result of a container that was found ended, in a session.
 func (i *containerInstance) end(found containers.Container, now session) result {
 	r := result{code: found.ExitCode}
 	if _, err := os.Stat(i.askedFile()); err == nil {
@@ -308,8 +309,8 @@ func (i *containerInstance) end(found containers.Container, now session) result 
 	return r
 }
 
-// endedWithEngine reports whether a container ended because its Engine did: those that do well as they are told to end
-// look as if they had completed.
+// endedWithEngine reports whether a container ended because its Engine did: one that exits cleanly when it is told to
+// end would look completed otherwise.
 func (i *containerInstance) endedWithEngine(found containers.Container, now session) bool {
 	if now.facts.Survive {
 		return false
@@ -322,5 +323,5 @@ func (i *containerInstance) endedWithEngine(found containers.Container, now sess
 	if err == nil && !from.IsZero() && breaks <= 1 {
 		return !found.FinishedAt.Before(from) && !found.FinishedAt.After(until)
 	}
-	return breaks > 0 || i.away // what ended meanwhile
+	return breaks > 0 || i.away // it ended meanwhile
 }

@@ -11,17 +11,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
-// logPatience is how long the end of a container waits for what it wrote last.
+// logPatience is how long a container's end waits for its last output.
 const logPatience = 2 * time.Second
 
 // logCopy copies what a container writes to its member's log.
 type logCopy struct {
 	dir    statedir.Dir
 	member string
-	// copying is closed when a copy that follows the container has ended; nil where none was begun.
+	// copying is closed when a copy that follows the container has ended; nil if none was started.
 	copying chan struct{}
 	cancel  context.CancelFunc
-	// unreadable is true where the Engine can't tell what the container writes, as is known when a copy has ended.
+	// unreadable is set if the Engine can't read the container's log, which is known once a copy has ended.
 	unreadable bool
 }
 
@@ -38,7 +38,7 @@ func continueLogCopy(dir statedir.Dir, member string) *logCopy {
 	return &logCopy{dir: dir, member: member}
 }
 
-// follow has the log copied as it is written, unless it is.
+// follow starts copying the log as it is written, unless that is running already.
 func (l *logCopy) follow(i *containerInstance) {
 	if l.copying != nil && (!isClosed(l.copying) || l.unreadable) {
 		return
@@ -56,7 +56,7 @@ func (l *logCopy) follow(i *containerInstance) {
 	}()
 }
 
-// broken reports whether the log of a container that runs has to be followed anew.
+// broken reports whether following the log of a running container has to be restarted.
 func (l *logCopy) broken() bool { return l.copying != nil && isClosed(l.copying) && !l.unreadable }
 
 // finish copies what is left when the container has ended.

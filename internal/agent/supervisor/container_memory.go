@@ -19,17 +19,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// starvation reports whether the kernel killed a process of a container for lack of memory. Engines miss some kills.
-// It looks at the kernel's counter in the moment between the end of the first process and that of the control group.
+// starvation detects whether the kernel killed a process of a container because of lack of memory, as Engines miss some
+// kills. It reads the kernel's counter between the end of the first process and that of the cgroup.
 type starvation struct {
 	// counter is the file with the counter.
 	counter string
-	// events counts what happens to the control group, where that is one of version 1; nil where it isn't.
+	// events counts events of a version 1 cgroup; nil for version 2.
 	events *os.File
 	told   chan bool
 }
 
-// watchMemory watches the memory of a container with this first process. It returns nil where that can't be.
+// watchMemory watches the memory of the container with this first process. It returns nil if that is not possible.
 func watchMemory(done context.Context, pid int) *starvation {
 	s := &starvation{counter: memoryCounter(pid), told: make(chan bool, 1)}
 	process, err := proctree.Lookup(pid)
@@ -51,10 +51,10 @@ func watchMemory(done context.Context, pid int) *starvation {
 	return s
 }
 
-// happened waits for the end of the container, and reports whether memory was short.
+// happened waits for the end of the container, and reports whether memory ran out.
 func (s *starvation) happened() bool { return s != nil && <-s.told }
 
-// removalNotice is how long after the end of a control group the kernel may come to tell of it.
+// removalNotice is how long after the end of a cgroup the kernel's notification may take.
 const removalNotice = 100 * time.Millisecond
 
 func (s *starvation) look(done context.Context) bool {
@@ -62,7 +62,7 @@ func (s *starvation) look(done context.Context) bool {
 	if err == nil || s.events == nil || !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
 		return kills > 0
 	}
-	// The group was faster: its end is one event, and each lack of memory another.
+	// The cgroup is gone already: its end is one event, and each lack of memory another.
 	select {
 	case <-time.After(removalNotice):
 	case <-done.Done():
@@ -74,19 +74,18 @@ func (s *starvation) look(done context.Context) bool {
 	return binary.NativeEndian.Uint64(count[:]) > 1
 }
 
-// memoryV1 is the file with the counter in control groups of version 1, where another tells who is to be told of
-// events.
+// memoryV1 is the file with the counter in version 1 cgroups, and eventControlV1 the one that registers for its events.
 const (
 	memoryV1       = "memory.oom_control"
 	eventControlV1 = "cgroup.event_control"
 )
 
-// countEvents has the kernel count the events of a control group of version 1.
+// countEvents makes the kernel count the events of a version 1 cgroup.
 func countEvents(counter string) *os.File {
 	if filepath.Base(counter) != memoryV1 {
 		return nil
 	}
-	control, err := os.Open(counter) //nolint:gosec // of a control group
+	control, err := os.Open(counter) //nolint:gosec // of a cgroup
 	if err != nil {
 		return nil
 	}
@@ -104,7 +103,7 @@ func countEvents(counter string) *os.File {
 	return events
 }
 
-// memoryCounter returns the file with the counter of the control group that a process is in.
+// memoryCounter returns the file with the counter of a process's cgroup.
 func memoryCounter(pid int) string {
 	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
 	if err != nil {
@@ -123,9 +122,9 @@ func memoryCounter(pid int) string {
 	return unified
 }
 
-// oomKills reads the counter of processes that were killed for lack of memory.
+// oomKills reads the counter of processes that were killed because of lack of memory.
 func oomKills(file string) (int, error) {
-	content, err := os.ReadFile(file) //nolint:gosec // of a control group
+	content, err := os.ReadFile(file) //nolint:gosec // of a cgroup
 	if err != nil {
 		return 0, err
 	}

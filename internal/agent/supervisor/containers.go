@@ -20,48 +20,48 @@ import (
 )
 
 const (
-	// reconnectAfter is how soon an Engine is asked again that didn't answer.
+	// reconnectAfter is the pause before an Engine that didn't answer is tried again.
 	reconnectAfter = 500 * time.Millisecond
-	// lookAtAllAfter is how often containers are looked at of which no event tells.
+	// lookAtAllAfter is how often containers are inspected without an event.
 	lookAtAllAfter = 30 * time.Second
-	// startsAtOnce is how many containers are started at the same time: more only wait for each other in the kernel.
+	// startsAtOnce is how many containers are started at the same time: more would only wait for each other in the
+	// kernel.
 	startsAtOnce = 8
 )
 
 // contained is the launcher whose instances are containers of the host's Docker Engine. The loop never waits for the
-// Engine: each instance has a goroutine of its own that does.
+// Engine: each instance has its own goroutine for that.
 type contained struct {
-	// done is the context of all that is asked of the Engine: it is done when the supervisor ends.
+	// done is the context of all calls to the Engine: it is done when the supervisor ends.
 	done   context.Context
 	dir    statedir.Dir
 	log    *slog.Logger
 	boot   string
 	engine *containers.Engine
-	// manager tells of the Engine itself.
+	// manager provides the state of the Engine's own unit.
 	manager *units.Manager
 	slots   chan struct{}
-	// needed is closed once there is a container to be looked after; before, an Engine that sleeps is left asleep.
+	// needed is closed once there is a container; until then, an Engine that is not running is not started.
 	needed func()
 
 	mu sync.Mutex
-	// running are the instances by the names of their containers, and removing counts those that are being removed, by
-	// member.
+	// running are the instances by container name, and removing counts those that are being removed, by member.
 	running  map[string]*containerInstance
 	removing map[string]int
 	session  session
-	// unit is what the Engine runs in, as it was looked for in a session.
+	// unit is the service of the Engine, as it was looked up in a session.
 	unit engineUnit
 	// changed is closed when the session changes.
 	changed chan struct{}
 }
 
-// session is what is known of the Engine.
+// session is what is known about the Engine.
 type session struct {
-	// up is true while it answers, with the facts, and why says why it doesn't. It is empty before it was asked.
+	// up is set while it answers, with the facts; why is the reason if it doesn't. It is nil before the first attempt.
 	up    bool
 	facts containers.Facts
 	why   error
-	// breaks counts how often it stopped to answer.
+	// breaks counts how often it stopped answering.
 	breaks int
 }
 
@@ -90,12 +90,12 @@ func newContained(ctx context.Context, dir statedir.Dir, log *slog.Logger, boot 
 	return c, nil
 }
 
-// folders returns the folders of the instances of a member, or of all that match.
+// folders returns the folders of a member's instances, or of all that match a pattern.
 func (c *contained) folders(member string) ([]string, error) {
 	return filepath.Glob(c.dir.ContainerFolder(member, "*"))
 }
 
-// follow keeps in touch with the Engine.
+// follow maintains the connection to the Engine.
 func (c *contained) follow() {
 	go func() {
 		for {
@@ -149,20 +149,20 @@ func (c *contained) lose(err error) {
 	c.tell()
 }
 
-// tell tells of a change of the session. The lock is held.
+// tell notifies of a change of the session. The lock is held.
 func (c *contained) tell() {
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// state returns the session as it is, and what is closed when it changes.
+// state returns the current session, and a channel that is closed when it changes.
 func (c *contained) state() (session, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.session, c.changed
 }
 
-// await returns what the Engine is like once it has answered, or why it doesn't.
+// await returns the facts about the Engine once it has answered, or why it doesn't.
 func (c *contained) await(ctx context.Context) (containers.Facts, error) {
 	for {
 		s, changed := c.state()
@@ -177,15 +177,15 @@ func (c *contained) await(ctx context.Context) (containers.Facts, error) {
 	}
 }
 
-// engineUnit is the service that serves an Engine, in the session after so many breaks; empty for none.
+// engineUnit is the service that runs an Engine, in the session after this many breaks; empty for none.
 type engineUnit struct {
 	name   string
 	known  bool
 	breaks int
 }
 
-// engineStopped returns when the Engine was last stopped, or ended by itself, and when it was back, in a session after
-// so many breaks; both are zero where it never was, or runs in no service.
+// engineStopped returns when the Engine was last stopped, or ended by itself, and when it was back, in the session
+// after this many breaks; both are zero if it never stopped, or runs in no service.
 func (c *contained) engineStopped(breaks int) (from, until time.Time, err error) {
 	c.mu.Lock()
 	unit := c.unit
@@ -209,7 +209,7 @@ func (c *contained) engineStopped(breaks int) (from, until time.Time, err error)
 	return c.manager.Stopped(c.done, unit.name)
 }
 
-// start has a container made and started.
+// start creates and starts a container.
 func (c *contained) start(spec domain.MemberSpec, id string) *containerInstance {
 	i := c.instance(spec, spec.Name, id)
 	go i.live(i.begin)
@@ -226,7 +226,7 @@ func (c *contained) adopt(state statedir.State, spec domain.MemberSpec) *contain
 	return i
 }
 
-// find makes up the state of a member from the folder of its instance.
+// find derives the state of a member from the folder of its instance.
 func (c *contained) find(member string) (state statedir.State, err error) {
 	folders, err := c.folders(member)
 	var newest time.Time
@@ -253,7 +253,7 @@ func (c *contained) instance(spec domain.MemberSpec, member, id string) *contain
 	return i
 }
 
-// remove removes what is left of an instance that has ended. What can't be removed now is swept later.
+// remove removes what is left of an ended instance. What can't be removed now is swept later.
 func (c *contained) remove(i *containerInstance) {
 	c.mu.Lock()
 	c.removing[i.member]++
@@ -269,7 +269,8 @@ func (c *contained) remove(i *containerInstance) {
 	}()
 }
 
-// discard removes a container, and its folder, whose contents go in any case: they may be secret.
+// discard removes a container and its folder. The folder's content, which may be secret, is removed even if the
+// container can't be.
 func (c *contained) discard(name, folder string) {
 	left, err := os.ReadDir(folder)
 	for _, entry := range left {
@@ -296,10 +297,10 @@ func (c *contained) gone(member string) bool {
 	return c.removing[member] == 0
 }
 
-// sweep removes what is left of instances that nobody knows: whoever should have removed it died, or the Engine was
-// away.
+// sweep removes what is left of unknown instances: the supervisor that should have removed them died, or the Engine was
+// down.
 func (c *contained) sweep() {
-	left := map[string]string{} // containers and their folders
+	left := map[string]string{} // container names to folders
 	members := map[string][2]string{}
 	add := func(member, id string) {
 		name := containers.Name(c.dir.Cluster, member, id)
@@ -307,7 +308,7 @@ func (c *contained) sweep() {
 	}
 	listed, err := c.engine.List(c.done, c.dir.Cluster)
 	if err != nil {
-		return // the Engine is away again
+		return // the Engine is down again
 	}
 	for _, found := range listed {
 		add(found.Member, found.Instance)
@@ -331,7 +332,7 @@ func (c *contained) sweep() {
 	}
 }
 
-// stray reports whether an instance is known to be none that its member has.
+// stray reports whether an instance is known not to be its member's current one.
 func (c *contained) stray(member, id string) bool {
 	state, err := statedir.Read[statedir.State](c.dir.Document(statedir.States, member))
 	if errors.Is(err, engine.ErrNotFound) {

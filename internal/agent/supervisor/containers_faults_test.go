@@ -18,7 +18,8 @@ func (l *hostLab) running(spec domain.MemberSpec) {
 	l.await(spec, domain.StateRunning)
 }
 
-// TestContainerSupervisorDies: its members go on, its successor finds them again, and knows what was asked of them.
+// TestContainerSupervisorDies: members keep running, and the next supervisor finds them, and knows what was requested
+// of them.
 func TestContainerSupervisorDies(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-deaths")
@@ -33,7 +34,7 @@ func TestContainerSupervisorDies(t *testing.T) {
 	if after := l.state(spec); after.Instance != before.Instance || after.State != domain.StateRunning {
 		t.Errorf("it was %+v, and is %+v", before, after)
 	}
-	// It dies as it has just asked a member to end.
+	// It dies right after requesting a member's end.
 	l.stop(stopped)
 	l.kill()
 	if state := l.await(stopped, domain.StateStopped); *state.ExitCode != 6 {
@@ -49,7 +50,7 @@ func TestContainerSupervisorDies(t *testing.T) {
 	l.sh("rm /srv/of-c-deaths")
 }
 
-// TestContainerVanishes: a container that somebody removed has failed.
+// TestContainerVanishes: a container that somebody removed counts as failed.
 func TestContainerVanishes(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-vanishes")
@@ -64,7 +65,8 @@ func TestContainerVanishes(t *testing.T) {
 	}
 }
 
-// TestContainerWithdrawn: members that are withdrawn as they are being started leave nothing, which the lab sees to.
+// TestContainerWithdrawn: members that are withdrawn while they are being started leave nothing behind, which the lab
+// checks.
 func TestContainerWithdrawn(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-withdrawn")
@@ -76,8 +78,8 @@ func TestContainerWithdrawn(t *testing.T) {
 	l.eventually("the first container", func() bool { return len(l.containers()) > 0 })
 }
 
-// TestContainerEngineRestarts: members that end because the Engine does are started again, and it is no fault of
-// theirs; while it is away nobody is lost, and members without an image run on.
+// TestContainerEngineRestarts: members that end because the Engine does are started again, without counting as failed.
+// While the Engine is down, no member is lost, and those without an image keep running.
 func TestContainerEngineRestarts(t *testing.T) {
 	l := newContainerLab(t, "c-engine")
 	graceful := l.contained("graceful", "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done") // it looks as if it completed
@@ -104,7 +106,7 @@ func TestContainerEngineRestarts(t *testing.T) {
 	if state := l.ended(l.script("another", "exit 7")); *state.ExitCode != 7 {
 		t.Errorf("without an engine: %+v", state)
 	}
-	l.kill() // its successor doesn't find an engine either
+	l.kill() // the next supervisor doesn't find an Engine either
 	l.awaitSupervisor()
 	for _, spec := range []domain.MemberSpec{graceful, never} {
 		if state := l.state(spec); state.State != domain.StateRunning {
@@ -122,7 +124,7 @@ func TestContainerEngineRestarts(t *testing.T) {
 		t.Errorf("%+v", state)
 	}
 
-	// Also where the Engine is killed, or restarted at once, and where the supervisor sees it.
+	// Also if the Engine is killed, or restarted at once, and if the supervisor sees that.
 	for number, how := range []string{"systemctl restart docker.service", "systemctl kill --signal KILL docker.service"} {
 		l.sh(how)
 		l.eventually("the member to run again after "+how, func() bool { return strings.Count(l.log(graceful), "ready") == 3+number })
@@ -137,7 +139,7 @@ func TestContainerEngineRestarts(t *testing.T) {
 		t.Errorf("%+v", state)
 	}
 
-	// What had ended before the Engine did has ended, though nobody saw it.
+	// What had ended before the Engine did counts as ended, though nobody saw it.
 	early := l.contained("early", "trap 'exit 0' TERM; echo ready; until [ -e /srv/of-c-engine ]; do sleep 0.01; done")
 	early.Mounts = []domain.Mount{{Source: "/srv", Target: "/srv"}}
 	restarting(&early, 1)
@@ -155,7 +157,8 @@ func TestContainerEngineRestarts(t *testing.T) {
 	l.sh("rm /srv/of-c-engine")
 }
 
-// TestContainerReboot: what should run is started again, and what ended stays ended, however the host went down.
+// TestContainerReboot: whether the host was rebooted or lost power, what should run is started again, and what had
+// ended stays ended.
 func TestContainerReboot(t *testing.T) {
 	l := newContainerLab(t, "c-reboots")
 	for name, reboot := range map[string]func() error{
@@ -194,7 +197,7 @@ func TestContainerReboot(t *testing.T) {
 	}
 }
 
-// TestContainerGPUs: a container has its member's GPUs and no others; one that asks for another host's can't be
+// TestContainerGPUs: a container has its member's GPUs and no others; one that requests a GPU of another host can't be
 // started.
 func TestContainerGPUs(t *testing.T) {
 	l := newContainerLab(t, "c-gpus")

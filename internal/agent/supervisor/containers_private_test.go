@@ -15,8 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestContainerPrivateImage: a registry is shown what was brought for the member, else what docker login left on the
-// host, and what it refuses says what to do next.
+// TestContainerPrivateImage: a registry gets the credentials stored for the member, else those of docker login on the
+// host, and its refusal is reported with advice.
 func TestContainerPrivateImage(t *testing.T) {
 	l := newContainerLab(t, "c-private")
 	listener, err := testbed.SharedHosts(t, testbed.HostOptions{Hosts: 1, Docker: true}).Listen(0)
@@ -62,7 +62,7 @@ func TestContainerPrivateImage(t *testing.T) {
 		t.Errorf("the credentials are %s", modes)
 	}
 
-	// As docker login does it.
+	// As docker login does.
 	log := func(password string) {
 		encoded := base64.StdEncoding.EncodeToString([]byte(acctest.RegistryUser + ":" + password))
 		l.sh(`mkdir -p /root/.docker && echo '{"auths": {"` + shop.Host + `": {"auth": "` + encoded + `"}}}' >/root/.docker/config.json`)

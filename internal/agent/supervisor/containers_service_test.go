@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// snapService is what an Engine runs in that came as a snap, which listens for itself: no socket starts it.
+// snapService is the service of an Engine installed as a snap, which listens by itself: no socket unit starts it.
 const snapService = "snap.docker.dockerd.service"
 
 const snapUnit = `[Unit]
@@ -26,8 +26,8 @@ KillMode=process
 WantedBy=multi-user.target
 `
 
-// TestContainerEngineService: what its Engine ended while no supervisor looked is started again, whichever service the
-// Engine runs in, and what ended by itself before has ended.
+// TestContainerEngineService: what its Engine ended while no supervisor was running is started again, whichever service
+// the Engine runs in, and what ended by itself before counts as ended.
 func TestContainerEngineService(t *testing.T) {
 	l := newContainerLab(t, "c-service")
 	for number, service := range []string{"docker.service", snapService} {
@@ -58,7 +58,7 @@ func TestContainerEngineService(t *testing.T) {
 	}
 }
 
-// snap has the host's Engine run in a service of another name until the test ends.
+// snap runs the host's Engine in a service with another name until the test ends.
 func (l *hostLab) snap() {
 	l.Helper()
 	file := "/etc/systemd/system/" + snapService

@@ -14,17 +14,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestContainerEnds: what a command ends with is what is told of it.
+// TestContainerEnds: the way a command ends is the way it is reported.
 func TestContainerEnds(t *testing.T) {
 	l := newContainerLab(t, "c-ends")
 	for name, c := range map[string]struct {
 		spec func(spec *domain.MemberSpec)
 		code int
-		err  string // what the error begins with; completed where it is empty
+		err  string // what the error begins with; completed if it is empty
 	}{
 		"success": {containedScript("true"), 0, ""},
 		"failure": {containedScript("exit 3"), 3, "exit code 3;"},
-		"term":    {containedScript("kill -TERM $$; sleep 1; kill -KILL 0; exit 4"), 4, "exit code 4;"}, // the first process takes no signal that it doesn't handle
+		"term":    {containedScript("kill -TERM $$; sleep 1; kill -KILL 0; exit 4"), 4, "exit code 4;"}, // the first process gets no signal that it doesn't handle
 		"last":    {containedScript("exit 255"), 255, "exit code 255;"},
 		"command": {func(s *domain.MemberSpec) { s.Command, s.Args = []string{"sh", "-c"}, []string{"exit 6"} }, 6, "exit code 6;"},
 		"absent": {func(s *domain.MemberSpec) { s.Command, s.Args = []string{"no-such-program"}, nil }, 127,
@@ -89,13 +89,13 @@ func containedScript(text string) func(spec *domain.MemberSpec) {
 	return func(spec *domain.MemberSpec) { spec.Args = []string{"-c", text} }
 }
 
-// check is a health check that is made often.
+// check is a frequent health check.
 func check(script string) *domain.HealthCheck {
 	soon, long := domain.Duration(100*time.Millisecond), domain.Duration(patience.Limit)
 	return &domain.HealthCheck{Command: []string{"/bin/sh", "-c", script}, Interval: &soon, Timeout: &long, Retries: 2}
 }
 
-// TestContainerRestarts: by the member's rule, with an attempt counted for each, and all that it wrote in its log.
+// TestContainerRestarts: a member is restarted by its rule, with each attempt counted, and all output in its log.
 func TestContainerRestarts(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-restarts")
@@ -110,7 +110,7 @@ func TestContainerRestarts(t *testing.T) {
 	}
 }
 
-// TestContainerStops: with its signal, its grace period, and by force when that is over.
+// TestContainerStops: a member is stopped with its signal and grace period, and killed after that.
 func TestContainerStops(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-stops")
@@ -126,11 +126,11 @@ func TestContainerStops(t *testing.T) {
 		l.says(*spec, "ready")
 		l.await(*spec, domain.StateRunning)
 		if spec == &paused {
-			for range 10 { // so fast that the Engine does not notice all of it
+			for range 10 { // so fast that the Engine misses some of it
 				l.must(docker.Pause(t.Context(), l.containerOf(*spec)))
 				l.must(docker.Continue(t.Context(), l.containerOf(*spec)))
 			}
-			for range 2 { // which it is already
+			for range 2 { // it is paused already
 				l.must(docker.Pause(t.Context(), l.containerOf(*spec)))
 			}
 			l.eventually("the container to be halted", func() bool { return l.inspect(*spec).State.Paused })
@@ -144,7 +144,7 @@ func TestContainerStops(t *testing.T) {
 	l.eventually("the containers to be removed", func() bool { return len(l.containers()) == 0 })
 }
 
-// TestContainerSettings: what a specification says of a container holds for it.
+// TestContainerSettings: a specification's container settings are in force.
 func TestContainerSettings(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-settings")
@@ -208,11 +208,11 @@ func TestContainerSettings(t *testing.T) {
 	if !strings.Contains(groups, `/trainyard.slice/trainyard-c\x2dsettings.slice/trainyard-c\x2dsettings-job.slice/docker-`+found.ID) {
 		t.Errorf("it is in %s", groups)
 	}
-	// The agent knows members' processes by their mark.
+	// The agent recognises members' processes by their mark.
 	if marked := l.sh("grep --text --files-with-matches TRAINYARD_INSTANCE=" + l.state(spec).Instance + " /proc/[0-9]*/environ 2>/dev/null || true"); !strings.Contains(marked, fmt.Sprintf("/proc/%d/", found.State.Pid)) {
 		t.Errorf("only %s have the mark", marked)
 	}
-	// Nobody but root reads on the host what the container was given.
+	// Only root can read on the host what the container was given.
 	if told := l.sh("setpriv --reuid nobody --clear-groups sh -c 'cat " + stateDir + "/*/exits/*/*; ls " + stateDir + "/*/exits' 2>&1 || true"); strings.Contains(told, "secret\n") {
 		t.Errorf("others read %s", told)
 	}
@@ -224,8 +224,8 @@ func TestContainerSettings(t *testing.T) {
 	l.sh("rm -r /srv/c-settings /srv/kept-of-c-settings")
 }
 
-// TestContainerWaits: a member runs once its image is there and its health check has passed, and until then it is said
-// what for it waits.
+// TestContainerWaits: a member runs once its image is there and its health check has passed; until then, its state says
+// what it waits for.
 func TestContainerWaits(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-waits")
@@ -252,7 +252,7 @@ func TestContainerWaits(t *testing.T) {
 		t.Errorf("it says %q", said)
 	}
 
-	// A registry that takes its time holds up no other member, and can be given up.
+	// A slow registry delays no other member, and its pull can be cancelled.
 	l.must(os.WriteFile(l.path("/srv/slow.py"), []byte(`import socket, time
 server = socket.create_server(("127.0.0.1", 5999))
 time.sleep(1000)
@@ -272,8 +272,8 @@ time.sleep(1000)
 	l.sh("systemctl stop of-c-waits.service; rm /srv/of-c-waits /srv/slow.py")
 }
 
-// TestContainerLog: all that members write is in their logs once, also what they wrote while there was no supervisor,
-// and lines that are longer than Docker's.
+// TestContainerLog: all output is in the members' logs exactly once, including what was written while there was no
+// supervisor, and lines longer than Docker's maximum.
 func TestContainerLog(t *testing.T) {
 	t.Parallel()
 	l := newContainerLab(t, "c-logs")

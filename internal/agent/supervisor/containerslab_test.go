@@ -21,7 +21,7 @@ import (
 // shellImage is the image that members run: a shell, and some programs for it.
 const shellImage = "shell:1"
 
-// loadOnce has the image loaded onto the host that tests share.
+// loadOnce loads the image once onto the host that tests share.
 var loadOnce sync.Once
 
 // newContainerLab starts a supervisor for a cluster of this name, on a host with a Docker Engine that the tests share.
@@ -52,10 +52,10 @@ func newContainerLab(t *testing.T, cluster string) *hostLab {
 	return l
 }
 
-// anonymousVolume is how long the names are that Docker gives volumes.
+// anonymousVolume is the length of the names that Docker gives to volumes.
 const anonymousVolume = 64
 
-// containers returns those of the cluster, also when the test has ended.
+// containers returns those of the cluster, even after the test has ended.
 func (l *hostLab) containers() []container.Summary {
 	l.Helper()
 	listed, err := l.host.Client().ContainerList(testContext, container.ListOptions{
@@ -74,7 +74,7 @@ func (l *hostLab) contained(name, script string) domain.MemberSpec {
 	return spec
 }
 
-// inspect returns the container of a member that runs.
+// inspect returns the container of a running member.
 func (l *hostLab) inspect(spec domain.MemberSpec) container.InspectResponse {
 	l.Helper()
 	found, err := l.host.Client().ContainerInspect(l.Context(), l.containerOf(spec))
@@ -86,7 +86,7 @@ func (l *hostLab) containerOf(spec domain.MemberSpec) string {
 	return containers.Name(l.cluster, spec.Name, l.state(spec).Instance)
 }
 
-// restarting has a member restarted when it fails.
+// restarting makes a member restart when it fails.
 func restarting(spec *domain.MemberSpec, attempts int) {
 	spec.Restart = domain.RestartRule{Condition: domain.RestartOnFailure, MaxAttempts: attempts, Final: domain.DefaultFinalExitCodes}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// writeCredentials makes the folder in which an instance finds its configs and secrets, and nobody else but root does.
+// writeCredentials creates the folder with an instance's configs and secrets, which apart from it only root can read.
 func (t *transient) writeCredentials(folder string, spec domain.MemberSpec, user *account) error {
 	c := spec.Container
 	if len(c.Configs)+len(c.Secrets) == 0 {
@@ -51,6 +51,6 @@ func (t *transient) writeCredentials(folder string, spec domain.MemberSpec, user
 			return err
 		}
 	}
-	// Its user's only now: until here nobody else could put a link there.
+	// Given to its user last: until here nobody else could put a link there.
 	return user.own(folder)
 }

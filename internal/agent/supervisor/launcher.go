@@ -12,56 +12,55 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// launcher starts the instances of members, and finds again those that a predecessor started.
+// launcher starts the instances of members, and finds those that a predecessor started.
 type launcher interface {
-	// turn begins a turn of the loop: what was read of the machine in the one before is out of date.
+	// turn begins a turn of the loop: what was read of the machine in the previous one is out of date.
 	turn()
-	// start starts a member's command; its processes carry the id as their mark. An error about the command itself is a
+	// start starts a member's command; its processes carry the ID as their mark. An error about the command itself is a
 	// *commandError. After [errUncertain] the instance may run, and has to be looked for.
 	start(spec domain.MemberSpec, id string) (instance, error)
-	// adopt returns the instance that a member's state names, and completes the state by what identifies it. An error
-	// other than [errNeverStarted] and [errUnwatched] says nothing about the instance.
+	// adopt returns the instance in a member's state, and adds to the state what identifies it. An error other than
+	// [errNeverStarted] and [errUnwatched] says nothing about the instance.
 	adopt(state *statedir.State, spec domain.MemberSpec) (instance, error)
-	// find makes up the state of a member that has none from what runs; its instance is empty where nothing does.
+	// find derives the state of a member without one from what runs; its instance is empty if nothing does.
 	find(member string) (statedir.State, error)
 	// contained reports whether members of a specification run as containers.
 	contained(spec domain.MemberSpec) bool
-	// gone reports whether nothing is left of the instances of a member that have ended, or nothing that can be removed
-	// now.
+	// gone reports whether nothing is left of a member's ended instances, or nothing that can be removed now.
 	gone(member string) bool
 }
 
 // instance is one run of a member's command.
 type instance interface {
-	// process identifies the instance in the member's state; it is the zero process where the instance's name does.
+	// process identifies the instance in the member's state; it is the zero process if the instance's name does.
 	process() proctree.Process
-	// started is closed once the command runs. Until then waits says what for.
+	// started is closed once the command runs. Until then, waits says what it waits for.
 	started() <-chan struct{}
 	waits() string
 	// ended is closed when the command has ended.
 	ended() <-chan struct{}
-	// terminate asks the instance to end, and ends it by force once the time has come. It returns when to come again.
+	// terminate asks the instance to end, and kills it after killAt. It returns when to call it again.
 	terminate(now, killAt time.Time) (next time.Time, err error)
-	// clear kills what the command that has ended left running. It returns true when nothing is left.
+	// clear kills what an ended command has left running. It returns true when nothing is left.
 	clear() (bool, error)
-	// result tells how the instance ended.
+	// result returns how the instance ended.
 	result() result
-	// delete deletes what was made for the instance.
+	// delete deletes what was created for the instance.
 	delete()
 }
 
-// resizable are instances whose limits can be changed while they run: memory only to more.
+// resizable are instances whose limits can be changed while they run; memory can only be raised.
 type resizable interface {
 	resize(limits domain.Resources) error
 }
 
-// atOnce are instances that run when their launcher returns them.
+// atOnce are instances that run as soon as their launcher returns them.
 type atOnce struct{}
 
 func (atOnce) started() <-chan struct{} { return closed }
 func (atOnce) waits() string            { return "" }
 
-// closed is the end of what has ended before anybody could watch it.
+// closed is the end of an instance that ended before anybody could watch it.
 var closed = func() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -79,23 +78,23 @@ func isClosed(c <-chan struct{}) bool {
 
 // result is how an instance ended.
 type result struct {
-	// unstarted is why it never ran, as an error of a launcher's start; nil where it did.
+	// unstarted is the error of a launcher's start if it never ran; otherwise nil.
 	unstarted error
 	code      int
-	// lost says why the code is not known; it is empty where it is.
+	// lost is why the code is unknown; empty if it is known.
 	lost string
-	// note is what else there is to say of a failure, such as that memory was short.
+	// note is an addition to the reason of a failure, such as that memory ran out.
 	note string
-	// outOf is the limit in MiB that the instance exceeded; 0 where it is known of none.
+	// outOf is the memory limit in MiB that the instance exceeded; 0 if it exceeded none.
 	outOf int64
-	// asked is true where somebody is known to have asked the instance to end. settled is true where nobody is known to
-	// have: then a restart of the machine has nothing to do with the end.
+	// asked is set if the instance is known to have been asked to end. settled is set if it ended by itself, so that a
+	// reboot of the machine has nothing to do with the end.
 	asked, settled bool
-	// interrupted says what ended the instance that nobody meant to end; empty where nothing is known to have.
+	// interrupted is what ended an instance that nobody asked to end; empty if nothing is known to have.
 	interrupted string
 }
 
-// run is the present instance of a member, and how it is to end.
+// run is the current instance of a member, and how it is to end.
 type run struct {
 	instance
 	restart domain.RestartRule
@@ -103,7 +102,7 @@ type run struct {
 	// killAt is when the grace period ends; zero until the instance was asked to end.
 	killAt time.Time
 	exited bool
-	// waited is true where it did not run when it was returned.
+	// waited is set if it did not run yet when it was returned.
 	waited bool
 }
 
@@ -116,7 +115,7 @@ func newRun(i instance, spec domain.MemberSpec) *run {
 // asked reports whether the instance was asked to end.
 func (r *run) asked() bool { return !r.killAt.IsZero() }
 
-// end asks the instance to end, and sees to it. It returns when to come again.
+// end asks the instance to end, and kills it after the grace period. It returns when to call it again.
 func (r *run) end(now time.Time) (next time.Time, err error) {
 	killAt := r.killAt
 	if !r.asked() {
@@ -138,6 +137,6 @@ var (
 	errNeverStarted = errors.New("it was never started")
 	// errUncertain means that nobody knows whether an instance was started.
 	errUncertain = errors.New("it may have been started or not")
-	// errUnwatched means that an instance runs whose end can't be told.
+	// errUnwatched means that an instance runs whose end can't be detected.
 	errUnwatched = errors.New("it can't be watched")
 )

@@ -10,14 +10,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// limited is the resource group of an instance, or nothing where it has none.
+// limited is the resource group of an instance, if it has one.
 type limited struct {
 	group  *limits.Group
 	memory int64
 }
 
-// limit makes a resource group for an instance whose specification limits it, where this machine can. Where it can't,
-// the plan has said so.
+// limit creates a resource group for an instance with limits, if this machine supports it. If not, the plan has said
+// so.
 func limit(spec domain.MemberSpec, id string) (limited, error) {
 	if spec.Resources.Limits == (domain.Resources{}) {
 		return limited{}, nil
@@ -29,7 +29,7 @@ func limit(spec domain.MemberSpec, id string) (limited, error) {
 	return limited{group, spec.Resources.Limits.MemoryMiB}, err
 }
 
-// reopenLimits finds the resource group again that a predecessor made.
+// reopenLimits finds the resource group that a predecessor created.
 func reopenLimits(spec domain.MemberSpec, id string) limited {
 	if spec.Resources.Limits == (domain.Resources{}) {
 		return limited{}
@@ -50,7 +50,7 @@ func (l limited) joinFiles() []string {
 	return l.group.JoinFiles()
 }
 
-// raise changes the limits of an instance that runs, where it has any.
+// raise changes the limits of a running instance, if it has any.
 func (l *limited) raise(to domain.Resources) error {
 	if l.group == nil {
 		return nil
@@ -62,7 +62,7 @@ func (l *limited) raise(to domain.Resources) error {
 	return nil
 }
 
-// exceeded reports whether processes of the instance were killed for lack of memory.
+// exceeded reports whether processes of the instance were killed because of lack of memory.
 func (l limited) exceeded() bool {
 	if l.group == nil {
 		return false
@@ -71,7 +71,7 @@ func (l limited) exceeded() bool {
 	return err == nil && kills > 0
 }
 
-// outOfMemory is the note about an instance that was ended by its limit.
+// outOfMemory is the note about an instance that exceeded its memory limit.
 func outOfMemory(limitMiB int64) string {
 	return fmt.Sprintf("out of memory: its limit is %d MiB", limitMiB)
 }

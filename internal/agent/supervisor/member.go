@@ -14,28 +14,28 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// lostExitCode stands for that of an instance whose shell was killed before it could leave one.
+// lostExitCode is the exit code of an instance whose shell was killed before it could store one.
 const lostExitCode = 128 + 9
 
 // member is what the supervisor knows of a member.
 type member struct {
 	name string
-	// spec is the specification in force, from a file with this stamp; nil where the member is to be forgotten.
+	// spec is the specification in force, from a file with this stamp; nil if the member is to be forgotten.
 	spec  *domain.MemberSpec
 	stamp statedir.Stamp
 	stop  *statedir.Stop
-	// unread is true where the specification could not be read, and lost where the state could not: then the member is
-	// left as it is.
+	// unread is set if the specification could not be read, and lost if the state could not: then the member is left as
+	// it is.
 	unread, lost bool
 
 	state statedir.State
-	// before is the state before the present instance was started: what there is again where that can't be.
+	// before is the state before the current instance was started, which is restored if the start fails.
 	before statedir.State
-	// unsaved is true where the state's file could not be written.
+	// unsaved is set if the state's file could not be written.
 	unsaved bool
-	// instance is nil where nothing runs.
+	// instance is nil if nothing runs.
 	instance *run
-	// retryAt is when to try again what failed for a reason outside the member, such as a full disk.
+	// retryAt is when to retry what failed for a reason outside the member, such as a full disk.
 	retryAt   time.Time
 	logSize   int64
 	forgotten bool
@@ -64,7 +64,7 @@ func (m *member) load(s *supervisor, stamp statedir.Stamp) {
 	m.stop = nil
 }
 
-// resize has the instance that runs have the limits of the specification, where that is wanted, and can be.
+// resize applies the specification's limits to the running instance, if that is requested and possible.
 func (m *member) resize(s *supervisor) {
 	if m.unread || m.instance == nil || !m.current() || !m.spec.InPlace {
 		return
@@ -78,7 +78,7 @@ func (m *member) resize(s *supervisor) {
 	}
 }
 
-// loadStop reads the request to stop.
+// loadStop reads the stop request.
 func (m *member) loadStop(s *supervisor) {
 	stop, err := statedir.Read[statedir.Stop](s.dir.Document(statedir.Stops, m.name))
 	switch {
@@ -96,16 +96,16 @@ func (m *member) current() bool {
 	return m.spec != nil && m.state.Run == m.spec.Run && m.state.Hash == m.spec.Hash
 }
 
-// stopped reports whether the member was asked to stop in its present run.
+// stopped reports whether the member was asked to stop in its current run.
 func (m *member) stopped() bool {
 	return m.spec != nil && m.stop != nil && m.stop.Run == m.spec.Run
 }
 
-// wanted reports whether the instance that runs should go on.
+// wanted reports whether the running instance should keep running.
 func (m *member) wanted() bool { return m.unread || m.lost || m.current() && !m.stopped() }
 
-// end brings an instance that has exited, or that should, as far towards its end as it goes at this moment. It
-// returns when to look again.
+// end brings an instance that has exited, or should, as far towards its end as possible now. It returns when to call it
+// again.
 func (m *member) end(s *supervisor, now time.Time) (next time.Time) {
 	i := m.instance
 	switch {
@@ -129,13 +129,13 @@ func (m *member) end(s *supervisor, now time.Time) (next time.Time) {
 	return time.Time{}
 }
 
-// unseen returns when to try again what the machine refused.
+// unseen logs an error of the machine, and returns when to retry.
 func (s *supervisor) unseen(err error, now time.Time) time.Time {
 	s.log.Error("a member can't be seen to; trying again", "error", err)
 	return now.Add(tick)
 }
 
-// ended notes the end of the instance, and what the restart rule makes of it.
+// ended records the end of the instance, and what follows by the restart rule.
 func (m *member) ended(s *supervisor, now time.Time) {
 	i := m.instance
 	m.instance = nil
@@ -157,7 +157,7 @@ func (m *member) ended(s *supervisor, now time.Time) {
 	case r.interrupted != "":
 		verdict.Reason += ": " + r.interrupted
 		if i.restart.Condition != domain.RestartNever {
-			verdict.State = domain.StatePending // no fault of the member, and no attempt of its restart rule
+			verdict.State = domain.StatePending // not the member's fault, and no attempt by its restart rule
 		} else if r.code == 0 {
 			verdict = domain.Verdict{State: domain.StateFailed, Reason: "it was ended, with exit code 0: " + r.interrupted}
 		}
@@ -189,7 +189,7 @@ func (m *member) judge(verdict domain.Verdict, now time.Time) {
 	}
 }
 
-// settle brings a member of which nothing runs to where it should be, and returns when to look again. It starts
+// settle brings a member without a running instance to the desired state, and returns when to call it again. It starts
 // nothing while other members of its group are still being ended.
 func (m *member) settle(s *supervisor, now time.Time, ending bool) (next time.Time) {
 	switch {
@@ -235,7 +235,7 @@ func (m *member) settle(s *supervisor, now time.Time, ending bool) (next time.Ti
 	return time.Time{}
 }
 
-// postpone has the start of a member tried again that failed for a reason outside of it. It returns when.
+// postpone schedules another attempt after a start that failed for a reason outside the member, and returns its time.
 func (m *member) postpone(s *supervisor, err error, now time.Time) time.Time {
 	s.log.Error("a member can't be started; trying again", "member", m.name, "error", err)
 	m.state.LastError = err.Error()
@@ -262,28 +262,28 @@ func newState(spec domain.MemberSpec, stamp statedir.Stamp) statedir.State {
 	}
 }
 
-// start starts an instance. An error leaves everything as it was; what is the command's own fault is no error, but
-// a failure of the member.
+// start starts an instance. An error leaves everything unchanged; the command's own fault is not an error, but a
+// failure of the member.
 func (m *member) start(s *supervisor, now time.Time) error {
 	m.before = m.state
 	if m.state.State == domain.StateRestarting {
 		m.state.Restarts++
 	}
-	// The mark is on disk before the first process bears it, so that a successor knows what to look for.
+	// The mark is on disk before the first process has it, so that a successor knows what to look for.
 	m.state.Instance, m.state.PID, m.state.StartTime, m.state.Boot = newInstanceID(), 0, 0, s.boot
 	m.state.State, m.state.RestartAt, m.state.Container = domain.StatePending, nil, s.launcher.contained(*m.spec)
-	// What the instance before left, its exit code and error, stays to be seen.
+	// The exit code and error of the previous instance remain visible.
 	m.state.StartedAt, m.state.FinishedAt = &now, nil
 	if m.state.RunStartedAt == nil {
 		m.state.RunStartedAt = &now
 	}
-	m.keepLog(s, now) // so that it can be told what the instances before wrote
+	m.keepLog(s, now) // so that the output of earlier instances can be distinguished
 	if err := statedir.Write(s.dir.Document(statedir.States, m.name), m.state, statedir.Volatile); err != nil {
 		m.state = m.before
 		return err
 	}
-	// Whoever withdrew the specification before this moment may have found nothing of the member, and taken it for
-	// gone.
+	// Whoever withdrew the specification before this moment may have found nothing of the member, and assumed that it
+	// was gone.
 	if _, err := os.Stat(s.dir.Document(statedir.Specs, m.name)); errors.Is(err, os.ErrNotExist) {
 		m.state, m.spec = m.before, nil
 		return nil
@@ -297,8 +297,8 @@ func (m *member) start(s *supervisor, now time.Time) error {
 	return nil
 }
 
-// unstarted deals with an instance that could not be started. What is the command's own fault is a failure of the
-// member, and no error; any other leaves all as it was.
+// unstarted handles an instance that could not be started. The command's own fault is a failure of the member, and no
+// error; any other error leaves everything unchanged.
 func (m *member) unstarted(s *supervisor, err error, now time.Time) error {
 	fault, own := errors.AsType[*commandError](err)
 	switch {
@@ -330,7 +330,7 @@ func (m *member) restart() domain.RestartRule {
 	return m.spec.Restart
 }
 
-// run makes an instance the member's present one, and has what becomes of it reported.
+// run makes an instance the member's current one, and reports its start and end to the loop.
 func (m *member) run(s *supervisor, r *run) {
 	m.instance = r
 	m.state.PID, m.state.StartTime = r.process().PID, r.process().StartTime
@@ -348,7 +348,7 @@ func (m *member) run(s *supervisor, r *run) {
 	}()
 }
 
-// note notes how far the present instance has come.
+// note records how far the current instance has come.
 func (m *member) note(now time.Time) {
 	r := m.instance
 	r.exited = isClosed(r.ended())
@@ -370,10 +370,10 @@ func (m *member) note(now time.Time) {
 	}
 }
 
-// save writes the state. Where that fails it is tried again with the next turn: nothing is lost as long
-// as this process lives, and what matters most (the instance's mark) was written before.
+// save writes the state. If that fails, the next turn tries again: nothing is lost as long as this process lives, and
+// what matters most (the instance's mark) was written before.
 func (m *member) save(s *supervisor) {
-	// That a member has come to its end must survive a loss of power, or it would run again.
+	// The end of a member must survive a power loss, or it would run again.
 	durability := statedir.Volatile
 	if m.spec != nil && (m.state.State == domain.StateCompleted || m.state.State == domain.StateFailed) {
 		durability = statedir.Durable

@@ -22,7 +22,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// commandFailed is the exit code that stands for a command that can't be started, as in a shell.
+// commandFailed is the exit code of a command that can't be started, as in a shell.
 const commandFailed = 127
 
 //go:embed shell.sh
@@ -33,7 +33,7 @@ type processes struct {
 	dir  statedir.Dir
 	log  *slog.Logger
 	boot string
-	// table is the process table as of the present turn of the loop; nil until someone needs it.
+	// table is the process table in this turn of the loop; nil until it is needed.
 	table map[string][]proctree.Process
 }
 
@@ -43,12 +43,12 @@ type processInstance struct {
 
 	launcher *processes
 	id       string
-	// exitFile is where the shell leaves the exit code.
+	// exitFile is where the shell stores the exit code.
 	exitFile string
 	shell    proctree.Process
 	done     <-chan struct{}
 	limits   limited
-	// told is true once its processes were sent the stop signal.
+	// told is set once its processes were sent the stop signal.
 	told bool
 }
 
@@ -117,12 +117,12 @@ func (l *processes) start(spec domain.MemberSpec, id string) (instance, error) {
 	if err != nil {
 		limits.delete(l.log)
 		if errors.Is(err, unix.E2BIG) || errors.Is(err, unix.EACCES) {
-			return nil, &commandError{err} // arguments and environment too long, or a closed working directory
+			return nil, &commandError{err} // arguments and environment too long, or an inaccessible working directory
 		}
 		return nil, err
 	}
 	pid := process.Pid
-	_ = process.Release() // it is watched and reaped through its id alone, as an adopted one is
+	_ = process.Release() // it is watched and reaped by its ID alone, like an adopted one
 
 	i := l.instance(spec.Name, id, limits)
 	i.shell.PID = pid
@@ -134,7 +134,7 @@ func (l *processes) start(spec domain.MemberSpec, id string) (instance, error) {
 	case errors.Is(err, proctree.ErrGone):
 		i.done = closed
 	case err != nil:
-		// Nobody would see its end: it must not run.
+		// Nobody would notice its end, so it must not run.
 		_ = unix.Kill(-pid, unix.SIGKILL)
 		_, _ = unix.Wait4(pid, nil, 0, nil)
 		limits.delete(l.log)
@@ -147,7 +147,7 @@ func (l *processes) instance(member, id string, limits limited) *processInstance
 	return &processInstance{launcher: l, id: id, exitFile: l.dir.Exit(member, id), limits: limits}
 }
 
-// watch makes the process with this id and start time the instance's shell.
+// watch makes the process with this ID and start time the instance's shell.
 func (i *processInstance) watch(pid int, startTime uint64) error {
 	i.shell = proctree.Process{PID: pid, StartTime: startTime}
 	watcher, err := proctree.Watch(pid, startTime)
@@ -170,8 +170,7 @@ func environ(env map[string]string) []string {
 	return list
 }
 
-// terminate sends the stop signal to all processes of the instance at first, and kills them when the grace
-// period is over.
+// terminate first sends the stop signal to all processes of the instance, and kills them after the grace period.
 func (i *processInstance) terminate(now, killAt time.Time) (next time.Time, err error) {
 	processes, err := i.launcher.of(i.id)
 	if err != nil {
@@ -179,7 +178,7 @@ func (i *processInstance) terminate(now, killAt time.Time) (next time.Time, err 
 	}
 	if !i.told && !i.starting(processes) {
 		i.told = i.signal(processes, unix.SIGTERM)
-		i.signal(processes, unix.SIGCONT) // what is paused would never see the other one
+		i.signal(processes, unix.SIGCONT) // paused processes would never see the stop signal
 	}
 	switch {
 	case killAt.After(now) && i.told:
@@ -201,8 +200,8 @@ func (i *processInstance) clear() (bool, error) {
 	return len(left) == 0, nil
 }
 
-// starting reports whether the shell is about to start the command: whether it has not come to that yet, or is between
-// fork and exec. A stop signal at that moment would be caught by the shell's own trap, and never reach the command.
+// starting reports whether the shell is about to start the command: it has not got to that yet, or is between fork and
+// exec. The shell's own trap would catch a stop signal then, and the command never get it.
 func (i *processInstance) starting(processes []proctree.Process) bool {
 	shell, err := os.ReadFile(commandLine(i.shell))
 	if err != nil {
@@ -225,8 +224,8 @@ func commandLine(p proctree.Process) string {
 	return filepath.Join("/proc", strconv.Itoa(p.PID), "cmdline")
 }
 
-// signal reaches all but the shell, which ends when its command has, and tells the exit code. It returns whether there
-// was any.
+// signal sends a signal to all processes but the shell, which ends after its command, and stores the exit code. It
+// reports whether there were any.
 func (i *processInstance) signal(processes []proctree.Process, signal unix.Signal) (reached bool) {
 	for _, p := range processes {
 		if p.PID != i.shell.PID && proctree.Signal(p, signal) == nil {
@@ -236,8 +235,8 @@ func (i *processInstance) signal(processes []proctree.Process, signal unix.Signa
 	return reached
 }
 
-// result returns the exit code of the command, as the shell told it: to its parent, if that is this process, and else
-// in a file. It is not known where the shell itself was killed.
+// result returns the exit code of the command, as the shell reports it: to its parent, if that is this process, and
+// otherwise in a file. The code is unknown if the shell itself was killed.
 func (i *processInstance) result() result {
 	code, known := i.exitCode()
 	r := result{code: code}
@@ -274,8 +273,8 @@ func (i *processInstance) delete() {
 	_ = statedir.Delete(i.exitFile)
 }
 
-// find finds the member's shell in the process table, by the file that it names. What it runs under is not known, so it
-// will be replaced.
+// find finds the member's shell in the process table, by the file in its command line. Its specification is unknown, so
+// it will be replaced.
 func (l *processes) find(member string) (state statedir.State, err error) {
 	if _, err := l.of(""); err != nil {
 		return state, err
@@ -294,7 +293,7 @@ func (l *processes) find(member string) (state statedir.State, err error) {
 
 func (l *processes) adopt(state *statedir.State, spec domain.MemberSpec) (instance, error) {
 	if state.Boot == l.boot && state.PID == 0 {
-		// The predecessor died between starting the shell and noting its id.
+		// The predecessor died between starting the shell and recording its ID.
 		processes, err := l.of(state.Instance)
 		if err != nil {
 			return nil, err

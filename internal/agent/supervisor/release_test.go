@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestReleaseInOrder: an apply that died after it had asked for a start, and the next one, may both be waiting to be
-// dealt with. The later one has no member to stage that the earlier one starts.
+// TestReleaseInOrder: the start requests of an apply that died and of the next one may both be pending. The later one
+// must not discard what is staged for the earlier one.
 func TestReleaseInOrder(t *testing.T) {
 	for range 20 { // in whichever order they are listed
 		s := &supervisor{dir: statedir.Dir{Root: t.TempDir(), Cluster: "lab"}, log: slog.New(slog.DiscardHandler)}
@@ -40,8 +40,7 @@ func TestReleaseInOrder(t *testing.T) {
 	}
 }
 
-// TestReleaseWhatWasAskedFor: what is staged after a request to start was made, and before the supervisor deals with
-// it, waits for a request of its own.
+// TestReleaseWhatWasAskedFor: what is staged between a start request and its handling waits for a request of its own.
 func TestReleaseWhatWasAskedFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		asked, want []string

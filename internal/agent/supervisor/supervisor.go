@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// tick is how often logs are looked after while members run, and how soon what failed is tried again.
+	// tick is how often logs of running members are maintained, and how soon failures are retried.
 	tick = time.Second
 	// sweep is how soon killed processes are looked for again.
 	sweep = 10 * time.Millisecond
@@ -40,26 +40,26 @@ const (
 	takeover = 2 * time.Second
 )
 
-// supervisor is the state of the loop. Only the loop's goroutine touches it.
+// supervisor is the state of the loop. Only the loop's goroutine uses it.
 type supervisor struct {
 	dir      statedir.Dir
 	log      *slog.Logger
 	boot     string
 	launcher launcher
 	members  map[string]*member
-	// news receives the names of members whose instance runs by now, or has ended.
+	// news receives the names of members whose instance has started, or ended.
 	news chan string
-	// logsDue is when the logs are looked after next.
+	// logsDue is when the logs are maintained next.
 	logsDue time.Time
 }
 
-// AtWork returns the supervisor of a cluster that is at work, and false where there is none.
+// AtWork returns the running supervisor of a cluster, and false if there is none.
 func AtWork(dir statedir.Dir) (engine.Holder, bool, error) {
 	holder, held, err := dir.Holder(statedir.SupervisorLock)
 	if err != nil || !held || holder.Process == 0 {
 		return holder, false, err
 	}
-	// Who asks holds the lock for an instant, too, and the note may be that of a supervisor that was killed.
+	// A caller of this function holds the lock for an instant too, and the note may be that of a killed supervisor.
 	process, err := proctree.Lookup(holder.Process)
 	if errors.Is(err, proctree.ErrGone) {
 		return holder, false, nil
@@ -67,17 +67,17 @@ func AtWork(dir statedir.Dir) (engine.Holder, bool, error) {
 	return holder, err == nil && process.StartTime == holder.StartTime, err
 }
 
-// Options are what a supervisor is told beside its state directory.
+// Options configure a supervisor.
 type Options struct {
 	// Version is that of the program.
 	Version string
-	// Units has members run as transient units of systemd, and those with an image as containers of the Docker Engine,
-	// rather than as processes of the supervisor.
+	// Units makes members run as transient units of systemd, and those with an image as containers of the Docker
+	// Engine, rather than as processes of the supervisor.
 	Units bool
 }
 
 // Run supervises the members of the cluster until the cluster is gone, or ctx is done; then it leaves the members
-// running for its successor. It returns at once where another supervisor is at work.
+// running for its successor. It returns at once if another supervisor is running.
 func Run(ctx context.Context, dir statedir.Dir, options Options, log *slog.Logger) error {
 	lock, err := acquire(ctx, dir)
 	var locked *engine.LockedError
@@ -104,8 +104,8 @@ func Run(ctx context.Context, dir statedir.Dir, options Options, log *slog.Logge
 	return s.run(ctx, lock, options.Version)
 }
 
-// acquire takes the supervisor's lock. It is patient for a moment: whoever asks whether a supervisor runs holds the
-// lock, too, for an instant.
+// acquire takes the supervisor's lock. It retries for a moment, since a check for a running supervisor holds the lock
+// for an instant too.
 func acquire(ctx context.Context, dir statedir.Dir) (*statedir.Lock, error) {
 	ctx, cancel := context.WithTimeout(ctx, takeover)
 	defer cancel()
@@ -190,7 +190,7 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 	}
 }
 
-// drain takes all that is waiting, so that what happens at once is dealt with at once.
+// drain takes all pending events, so that simultaneous ones are handled together.
 func (s *supervisor) drain(watcher *fsnotify.Watcher) (changed bool) {
 	for {
 		select {
@@ -220,8 +220,8 @@ func (s *supervisor) note(name string) {
 	}
 }
 
-// reload reads what the engine asks for. What can't be read stays as it was, and has to be read again: then it returns
-// false.
+// reload reads specifications and requests. What can't be read stays as it was and has to be read again, and the result
+// is false.
 func (s *supervisor) reload() (complete bool) {
 	complete = s.release()
 	specs, err := s.dir.List(statedir.Specs)
@@ -258,15 +258,15 @@ func (s *supervisor) reload() (complete bool) {
 		}
 		m.spec, m.unread = nil, false
 		if m.lost {
-			m.find(s) // what can't be read need not be, to forget the member
+			m.find(s) // a member can be forgotten even if it can't be read
 		}
 		complete = complete && !m.lost
 	}
 	return complete
 }
 
-// release puts the staged specifications in force whose start was asked for. It returns false where that has to be
-// tried again.
+// release puts the staged specifications in force whose start was requested. It returns false if that has to be
+// retried.
 func (s *supervisor) release() (complete bool) {
 	starts, err := s.dir.List(statedir.Starts)
 	if err != nil {
@@ -284,10 +284,10 @@ func (s *supervisor) release() (complete bool) {
 	return complete
 }
 
-// claimed ends the name of a request that a supervisor is at work on.
+// claimed is the suffix of the name of a request that a supervisor is handling.
 const claimed = ".claimed"
 
-// runOf returns the run of a request to start, by its name.
+// runOf returns the run of a start request, by its name.
 func runOf(request string) int {
 	request = strings.TrimSuffix(request, claimed)
 	run, err := strconv.Atoi(request[strings.LastIndex(request, ".")+1:])
@@ -297,10 +297,10 @@ func runOf(request string) int {
 	return run
 }
 
-// releaseStart puts the staged specifications in force that a request is for: none before all of them can be read. What
-// was staged for an earlier run is that of an apply that died, and dropped.
+// releaseStart puts in force the staged specifications of a request, once all of them can be read. What was staged for
+// an earlier run belongs to an apply that died, and is dropped.
 func (s *supervisor) releaseStart(request string) error {
-	// Claimed before anything is looked at, so that a request made in the meantime is another one.
+	// Claimed before anything is read, so that a request made in the meantime is a separate one.
 	if !strings.HasSuffix(request, claimed) {
 		if err := os.Rename(s.dir.Document(statedir.Starts, request), s.dir.Document(statedir.Starts, request+claimed)); err != nil && !os.IsNotExist(err) {
 			return err
@@ -351,18 +351,18 @@ func (s *supervisor) releaseStart(request string) error {
 	return statedir.Delete(s.dir.Document(statedir.Starts, request))
 }
 
-// step brings every member as far as it goes, and returns when to look again without any event.
+// step brings every member as far as possible, and returns when to call it again if there is no event.
 func (s *supervisor) step(now time.Time) (next time.Time) {
 	s.launcher.turn()
 	next = now.Add(time.Hour)
-	// Ends are noted before the launcher looks at processes: what a command left behind may not be in a table from
-	// before its end.
+	// Ends are recorded before the launcher reads the process table: a table from before a command's end may lack what
+	// it left behind.
 	for _, m := range s.members {
 		if m.instance != nil {
 			m.note(now)
 		}
 	}
-	// Those that end come first: a group's members are started when none of it is still being ended.
+	// Ending instances come first: a group's members are started once none of it is being ended.
 	for _, m := range s.members {
 		if m.instance != nil {
 			next = earlier(next, m.end(s, now))
@@ -378,7 +378,7 @@ func (s *supervisor) step(now time.Time) (next time.Time) {
 		if m.instance == nil {
 			next = earlier(next, m.settle(s, now, ending[m.group()]))
 			if m.instance != nil && m.instance.exited {
-				next = now // it has ended already, while it was started
+				next = now // it ended while it was being started
 			}
 		}
 		if m.forgotten {
@@ -401,7 +401,7 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// keepLogs looks after the logs of the members that run.
+// keepLogs maintains the logs of the running members.
 func (s *supervisor) keepLogs(now time.Time) {
 	for _, m := range s.members {
 		if m.instance != nil {
@@ -410,7 +410,7 @@ func (s *supervisor) keepLogs(now time.Time) {
 	}
 }
 
-// keepLog looks after the member's log. Whoever copies those of containers looks after them.
+// keepLog maintains the member's log. The logs of containers are maintained where they are copied.
 func (m *member) keepLog(s *supervisor, now time.Time) {
 	if m.state.Container {
 		return
@@ -438,7 +438,7 @@ func (s *supervisor) adopt() error {
 	return nil
 }
 
-// Executable returns a path of this program that stays good when its file is replaced or deleted.
+// Executable returns a path of this program that stays valid when its file is replaced or deleted.
 func Executable() string {
 	path, err := os.Executable()
 	if _, errStat := os.Stat(path); err != nil || errStat != nil {

@@ -36,14 +36,14 @@ type transient struct {
 	log     *slog.Logger
 	boot    string
 	manager *units.Manager
-	// self is the unit that the supervisor runs in; empty where it runs in none.
+	// self is the unit that the supervisor runs in; empty if it runs in none.
 	self    string
 	helpers units.Helpers
-	// listed are the units of the cluster as of the present turn of the loop; nil until someone needs them.
+	// listed are the cluster's units in this turn of the loop; nil until they are needed.
 	listed map[string]string
 
 	mu sync.Mutex
-	// watched are the instances that run, by the names of their records' files.
+	// watched are the running instances, by the names of their records' files.
 	watched map[string]*unitInstance
 }
 
@@ -86,7 +86,7 @@ func newTransient(ctx context.Context, dir statedir.Dir, log *slog.Logger, boot 
 	return t, nil
 }
 
-// ownUnit returns the service that this process runs in, by the file with its control groups.
+// ownUnit returns the service that this process runs in, by its cgroup file.
 func ownUnit(cgroups string) (string, error) {
 	content, err := os.ReadFile(cgroups) //nolint:gosec // of the process table
 	if err != nil {
@@ -95,7 +95,7 @@ func ownUnit(cgroups string) (string, error) {
 	for line := range strings.Lines(string(content)) {
 		controllers, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":/")
 		if !strings.HasSuffix(controllers, ":") && !strings.HasSuffix(controllers, ":name=systemd") {
-			continue // of a hierarchy that systemd doesn't find processes by
+			continue // a hierarchy that systemd doesn't use to find processes
 		}
 		if unit := filepath.Base(path); strings.HasSuffix(unit, ".service") {
 			return unit, nil
@@ -104,7 +104,7 @@ func ownUnit(cgroups string) (string, error) {
 	return "", nil
 }
 
-// follow tells the ends of instances: by their records, and now and then by those that are gone without.
+// follow detects the ends of instances by their records, and regularly checks for those that ended without one.
 func (t *transient) follow(watcher *fsnotify.Watcher) {
 	defer t.manager.Close()
 	defer watcher.Close()
@@ -133,14 +133,14 @@ func (t *transient) follow(watcher *fsnotify.Watcher) {
 	}
 }
 
-// settle tells the end of an instance if it is recorded. The lock is held.
+// settle reports the end of an instance if it is recorded. The lock is held.
 func (t *transient) settle(i *unitInstance) {
 	if _, complete := units.ReadRecord(i.record); complete {
 		t.end(i)
 	}
 }
 
-// end tells the end of an instance. The lock is held.
+// end reports the end of an instance. The lock is held.
 func (t *transient) end(i *unitInstance) {
 	if t.watched[filepath.Base(i.record)] == i {
 		delete(t.watched, filepath.Base(i.record))
@@ -148,7 +148,7 @@ func (t *transient) end(i *unitInstance) {
 	}
 }
 
-// lookForLost tells the end of instances whose units are gone, such as those that could not even record their end.
+// lookForLost reports the end of instances whose units are gone, such as those that could not even record their end.
 func (t *transient) lookForLost() {
 	t.mu.Lock()
 	before := make([]*unitInstance, 0, len(t.watched))
@@ -168,12 +168,12 @@ func (t *transient) lookForLost() {
 	defer t.mu.Unlock()
 	for _, i := range before {
 		if listed[i.unit] == "" {
-			t.end(i) // what it recorded meanwhile is read later
+			t.end(i) // a record written meanwhile is read later
 		}
 	}
 }
 
-// watch has the end of an instance told.
+// watch starts watching for the end of an instance.
 func (t *transient) watch(i *unitInstance) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -186,7 +186,7 @@ func (t *transient) turn() { t.listed = nil }
 func (t *transient) contained(domain.MemberSpec) bool { return false }
 func (t *transient) gone(string) bool                 { return true }
 
-// units returns the units of the cluster that are not over, with their states.
+// units returns the cluster's current units, with their states.
 func (t *transient) units() (map[string]string, error) {
 	if t.listed == nil {
 		listed, err := t.manager.List(t.done, t.dir.Cluster)
@@ -228,7 +228,7 @@ func (t *transient) start(spec domain.MemberSpec, id string) (instance, error) {
 	return i, nil
 }
 
-// prepare makes what an instance needs before its unit starts.
+// prepare creates what an instance needs before its unit starts.
 func (t *transient) prepare(i *unitInstance, id string) (units.Place, error) {
 	spec := i.spec
 	place := units.Place{
@@ -296,7 +296,7 @@ func (t *transient) prepare(i *unitInstance, id string) (units.Place, error) {
 	return place, units.Prepare(i.record)
 }
 
-// writeFilesOf makes the files and folders of a member, and its log, and gives them to its user.
+// writeFilesOf creates the files, folders and log of a member, and gives them to its user.
 func (t *transient) writeFilesOf(spec domain.MemberSpec, user *account) error {
 	files := t.dir.FilesDir(spec.Name)
 	if err := writeFiles(files, spec.Files); err != nil {
@@ -319,7 +319,7 @@ func (t *transient) writeFilesOf(spec domain.MemberSpec, user *account) error {
 	if err := log.Close(); err != nil {
 		return err
 	}
-	// Whose it is can open it anew, as those do that write to /dev/stderr.
+	// The owner can open it again, as programs do that write to /dev/stderr.
 	if err := user.own(t.dir.Log(spec.Name)); err != nil {
 		return err
 	}
@@ -374,8 +374,7 @@ func (i *unitInstance) terminate(now, killAt time.Time) (next time.Time, err err
 		if err != nil {
 			return time.Time{}, err
 		}
-		// A unit that is being started would be stopped without its own command for that, which tells all its
-		// processes.
+		// Stopping a unit that is still starting would skip its stop command, which signals all its processes.
 		if listed[i.unit] == units.Activating && killAt.After(now) {
 			return now.Add(sweep), nil
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// withSecret returns a member that writes what it finds in its folder, and waits where it is told to.
+// withSecret returns a member that prints the content of its folder, and then runs the script.
 func (l *hostLab) withSecret(name, user, version, script string) domain.MemberSpec {
 	l.Helper()
 	spec := l.script(name, `cd "$CREDENTIALS_DIRECTORY" && stat -c '%n %a %U' * && cat token && cat setting`+script)
@@ -21,7 +21,7 @@ func (l *hostLab) withSecret(name, user, version, script string) domain.MemberSp
 	return spec
 }
 
-// TestUnitCredentials: a member finds its configs and secrets, also after a restart, and nobody else does.
+// TestUnitCredentials: a member has its configs and secrets, also after a restart, and nobody else can read them.
 func TestUnitCredentials(t *testing.T) {
 	l := newHostLab(t, "credentials")
 	for user, owner := range map[string]string{"": "root", "ops": "ops"} {
@@ -52,7 +52,7 @@ func TestUnitCredentials(t *testing.T) {
 			return l.out("ls -d "+folder+" 2>/dev/null") == "" || l.out("test -e "+folder+" || echo gone") == "gone"
 		})
 
-		// Another version is brought while it runs, and the former one goes when nobody needs it any more.
+		// Another version is brought while it runs, and the old one is removed once nobody needs it.
 		next := l.withSecret(spec.Name, user, "2", "")
 		next.Secrets = domain.SecretValues{"worker": {"token": []byte("another\n")}}
 		l.must(l.files().WriteSecrets(next))

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestUnitDevices: a member reaches its own GPUs and no others, and all that is no GPU; also after systemd has read its
-// units again. What it may reach but nothing answers has no such device; what it may not reach is not permitted.
+// TestUnitDevices: a member can access its own GPUs and no others, and all devices other than GPUs; also after systemd
+// has reloaded its units. An accessible device without a driver gives "no such device", an inaccessible one "not
+// permitted".
 func TestUnitDevices(t *testing.T) {
 	l := newHostLab(t, "devices")
 	if l.out("ls -d /sys/fs/cgroup/devices 2>/dev/null || test -e /sys/fs/cgroup/cgroup.controllers && echo there") == "" {

@@ -15,12 +15,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// waits is a script that ends with code 5 once a file is there.
+// waits is a script that ends with code 5 once a file exists.
 func waits(file string) string {
 	return "echo ready; until [ -e " + file + " ]; do sleep 0.01; done; exit 5"
 }
 
-// TestUnitSupervisorDies: its members go on, and its successor finds them again.
+// TestUnitSupervisorDies: members keep running, and the next supervisor finds them.
 func TestUnitSupervisorDies(t *testing.T) {
 	l := newHostLab(t, "de-aths") // systemd escapes the hyphen
 	member := l.script("member", waits("/tmp/deaths"))
@@ -80,7 +80,7 @@ func TestUnitEndsUnseen(t *testing.T) {
 	}
 }
 
-// TestUnitSystemdStartsAnew: systemd reads its units again, or becomes another process.
+// TestUnitSystemdStartsAnew: systemd reloads its units, or re-executes itself.
 func TestUnitSystemdStartsAnew(t *testing.T) {
 	l := newHostLab(t, "anew")
 	l.sh(`mkdir -p /srv/odd && cp /bin/sh '/srv/odd/$HOME %n;\x41'`)
@@ -114,7 +114,7 @@ func TestUnitSystemdStartsAnew(t *testing.T) {
 	}
 }
 
-// TestUnitSupervisorDiesAllAlong: whatever happens to members while supervisors are killed, it comes to the same, and
+// TestUnitSupervisorDiesAllAlong: whatever happens to members while supervisors are killed, the result is the same, and
 // no member ever runs twice at the same time.
 func TestUnitSupervisorDiesAllAlong(t *testing.T) {
 	l := newHostLab(t, "dying")
@@ -126,7 +126,7 @@ func TestUnitSupervisorDiesAllAlong(t *testing.T) {
 		stop   bool
 		state  domain.State
 		code   int
-		ends   string // of its error
+		ends   string // what the error ends with
 		runs   int
 	}
 	members := map[string]member{
@@ -193,7 +193,8 @@ func TestUnitSupervisorDiesAllAlong(t *testing.T) {
 	l.eventually("what was left to end", func() bool { return l.processes("sleep 4000") == "0" })
 }
 
-// TestUnitReboot: what should run is started again, and what ended stays ended, however the host went down.
+// TestUnitReboot: whether the host was rebooted or lost power, what should run is started again, and what had ended
+// stays ended.
 func TestUnitReboot(t *testing.T) {
 	l := newHostLab(t, "reboots")
 	for name, reboot := range map[string]func() error{
@@ -262,7 +263,7 @@ func TestUnitCost(t *testing.T) {
 		l.must(err)
 		return ticks, kilobytes
 	}
-	if testing.Verbose() { // it takes the time that it measures
+	if testing.Verbose() { // it takes as long as it measures
 		before, _ := stat()
 		since := time.Now()
 		select {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestUnitMemory: a member beyond its limit is ended, and that is told.
+// TestUnitMemory: a member that exceeds its memory limit is ended, and that is reported.
 func TestUnitMemory(t *testing.T) {
 	l := newHostLab(t, "memory")
 	limited := func(name, script string) domain.MemberSpec {
@@ -32,7 +32,7 @@ func TestUnitMemory(t *testing.T) {
 	}
 }
 
-// TestUnitLimits: limits are in force, and units in the slices of their cluster and group.
+// TestUnitLimits: limits are in force, and units are in the slices of their cluster and group.
 func TestUnitLimits(t *testing.T) {
 	l := newHostLab(t, "limits-of")
 	spec := l.script("member-0", `
@@ -65,8 +65,8 @@ ulimit -n; ulimit -Hn; ulimit -c; ulimit -Hl; cat /proc/self/cgroup`)
 	}
 }
 
-// TestUnitLimitsInPlace: a unit that runs has other limits at once where that is wanted, but for less memory, and goes
-// on.
+// TestUnitLimitsInPlace: the limits of a running unit are changed at once if that is requested, except for less memory,
+// and it keeps running.
 func TestUnitLimitsInPlace(t *testing.T) {
 	l := newHostLab(t, "in-place")
 	spec := l.script("member-0", "exec sleep 1000")
@@ -97,7 +97,7 @@ func TestUnitLimitsInPlace(t *testing.T) {
 	l.await(spec, domain.StateStopped)
 }
 
-// TestUnitUser: a member of another user has what it needs, and no more.
+// TestUnitUser: a member of another user has access to what it needs, and no more.
 func TestUnitUser(t *testing.T) {
 	l := newHostLab(t, "users")
 	ops := l.sh("id -u ops")
@@ -124,7 +124,7 @@ echo "$(id -un) $(id -gn)"; echo more >>"$(pwd)/made"; cat "$BROUGHT" "$FILE" "$
 		}
 	}
 
-	// What a member has made of its folder leads root nowhere.
+	// A link that a member has put into its folder can't mislead root.
 	mean := l.script("mean", `rm "$KEPT/config"; ln -s /etc/shadow "$KEPT/config"; exit 3`)
 	mean.Container.User, mean.Kept = "ops", "/srv/kept/mean"
 	mean.Files = []domain.File{{Name: "config", Content: "root::0:0:::::\n"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestUnitReloads: members start and end as ever while systemd reads its units again and again, as when packages are
+// TestUnitReloads: members start and end as usual while systemd reloads its units repeatedly, as when packages are
 // installed.
 func TestUnitReloads(t *testing.T) {
 	l := newHostLab(t, "reloads")

@@ -18,7 +18,7 @@ import (
 
 var testContext = context.Background()
 
-// odd are texts that have a meaning to systemd or to shells, or would be lost on the way.
+// odd are texts that are special to systemd or to shells, or would be lost on the way.
 var odd = []string{
 	"$HOME", "${HOME}", "$$", "%n", "%%", "%", `\n`, `\`, `a\`, `\x41`, `"`, `'`, `'"'`, "`id`", "$(id)", " ", "", " a  b ",
 	"\t", "\n", "a\n", "\nb\n\n", "#", ";", "; true", "=", "a=b", "é", "日本", "\x01", "\x1b[31m", "\x7f", "\r\n", "\u0085", "*", "~", "@", "-", "+",
@@ -29,7 +29,7 @@ var odd = []string{
 func oddly(random *rand.Rand) string {
 	var text strings.Builder
 	for range random.IntN(6) {
-		text.WriteString(odd[random.IntN(len(odd)-1)]) // but for the long one
+		text.WriteString(odd[random.IntN(len(odd)-1)]) // except the long one
 	}
 	return text.String()
 }
@@ -53,7 +53,7 @@ func TestUnitVerbatim(t *testing.T) {
 		t.Errorf("arguments (-want +got):\n%s", diff)
 	}
 
-	// Those that systemd passes on itself, and with those that it wouldn't.
+	// Variables that systemd passes on itself, and those together with others that it wouldn't.
 	for name, variables := range map[string]func(text string) string{
 		"systemd": func(text string) string {
 			return strings.NewReplacer("\x01", "", "\x1b", "", "\x7f", "", "\r", "", "\u0085", "").Replace(text)
@@ -87,7 +87,7 @@ func TestUnitVerbatim(t *testing.T) {
 		}
 		for name := range got {
 			if _, wanted := environment.Env[name]; !wanted {
-				delete(got, name) // of systemd itself
+				delete(got, name) // set by systemd itself
 			}
 		}
 		if diff := cmp.Diff(environment.Env, got); diff != "" {
@@ -96,11 +96,11 @@ func TestUnitVerbatim(t *testing.T) {
 	}
 }
 
-// TestUnitSecrets: nobody but root can read the environment from what the host tells.
+// TestUnitSecrets: only root can read the environment in what the host reports.
 func TestUnitSecrets(t *testing.T) {
 	l := newHostLab(t, "secrets")
 	member := l.script("member", "echo ready; sleep 1000")
-	member.Env["PASSWORD"] = "to\x01psecret" // with what a shell puts in place
+	member.Env["PASSWORD"] = "to\x01psecret" // with a character that a shell has to insert
 	member.Container.User = "ops"
 	l.start(member)
 	l.says(member, "ready")
@@ -114,7 +114,7 @@ func TestUnitSecrets(t *testing.T) {
 	}
 }
 
-// TestUnitEnds: what a command ends with is what is told of it.
+// TestUnitEnds: the way a command ends is the way it is reported.
 func TestUnitEnds(t *testing.T) {
 	l := newHostLab(t, "ends")
 	l.sh(`printf '#!/no/such/interpreter\n' >/usr/local/bin/uninterpreted && chmod 755 /usr/local/bin/uninterpreted`)
@@ -122,7 +122,7 @@ func TestUnitEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec func(spec *domain.MemberSpec)
 		code int
-		err  string // what the error begins with; completed where it is empty
+		err  string // what the error begins with; completed if it is empty
 	}{
 		"success":    {script("true"), 0, ""},
 		"failure":    {script("exit 3"), 3, "exit code 3;"},
@@ -168,7 +168,7 @@ func script(text string) func(*domain.MemberSpec) {
 	return func(s *domain.MemberSpec) { s.Command = []string{"sh", "-c", text} }
 }
 
-// TestUnitRestarts: a member is started anew by its rule.
+// TestUnitRestarts: a member is restarted by its rule.
 func TestUnitRestarts(t *testing.T) {
 	l := newHostLab(t, "restarts")
 	member := l.script("member", `date +%s%N; exec sh -c 'date +%s%N; exit 5'`)
@@ -237,7 +237,7 @@ func TestUnitStops(t *testing.T) {
 	}
 }
 
-// TestUnitLeavesNothing: what a command leaves running is killed at once, not asked to end.
+// TestUnitLeavesNothing: what a command leaves running is killed at once, without being asked to end.
 func TestUnitLeavesNothing(t *testing.T) {
 	l := newHostLab(t, "orphans")
 	spec := l.script("member", `trap "" TERM; for i in 1 2 3; do setsid sh -c 'sleep 2000 & wait' & done; (sleep 2000 & sleep 2000 &) & sleep 0.05; exit 3`)
@@ -248,7 +248,7 @@ func TestUnitLeavesNothing(t *testing.T) {
 	if left := l.processes("sleep 2000"); left != "0" {
 		t.Errorf("%s processes are left", left)
 	}
-	// Also where no supervisor sees to it.
+	// Also without a supervisor.
 	again := l.script("member", `trap "" TERM; setsid sleep 3000 & echo ready; until [ -e /tmp/orphans ]; do sleep 0.01; done`)
 	again.GracePeriod = domain.Duration(time.Hour)
 	l.start(again)

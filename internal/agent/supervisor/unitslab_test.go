@@ -25,13 +25,12 @@ import (
 func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared) }
 
 const (
-	// program is where the provider lies on the host, and stateDir where its supervisor keeps the clusters.
+	// program is the provider's path on the host, and stateDir the folder of its clusters.
 	program  = "/usr/local/bin/trainyard"
 	stateDir = "/var/lib/trainyard"
 )
 
-// hostLab is a cluster on a host with systemd, whose supervisor runs in a unit of its own and is started again when it
-// ends.
+// hostLab is a cluster on a host with systemd, whose supervisor runs in its own unit and is restarted when it ends.
 type hostLab struct {
 	*testing.T
 	host    *testbed.Host
@@ -47,7 +46,7 @@ func newHostLab(t *testing.T, cluster string) *hostLab {
 	return newHostLabOn(t, testbed.SharedHosts(t, testbed.HostOptions{Hosts: 1}).Hosts[0], cluster)
 }
 
-// installing is held while the program is laid down on a host.
+// installing is held while the program is copied to a host.
 var installing sync.Mutex
 
 // newHostLabOn starts a supervisor for a cluster of this name on a host.
@@ -79,7 +78,7 @@ WantedBy=multi-user.target
 	return l
 }
 
-// end ends the supervisor and the members, and fails the test where a process is left.
+// end ends the supervisor and the members, and fails the test if a process is left.
 func (l *hostLab) end() {
 	if l.Failed() {
 		l.Log(l.out("journalctl --no-pager --lines 40 --unit " + l.unit))
@@ -98,7 +97,7 @@ func (l *hostLab) end() {
 		states, err := l.files().List(statedir.States)
 		return err == nil && len(states) == 0
 	})
-	// What a Docker Engine can't remove, as one that is being restarted, is swept later.
+	// What a Docker Engine can't remove, for example while it restarts, is swept later.
 	l.eventually("what is left of instances to go", func() bool {
 		left, err := filepath.Glob(l.files().Exit("[a-z]*", "*"))
 		return err == nil && len(left) == 0
@@ -110,10 +109,10 @@ func (l *hostLab) end() {
 	}
 }
 
-// path returns where this machine finds a path of the host.
+// path returns this machine's path for a path of the host.
 func (l *hostLab) path(onHost string) string { return filepath.Join(l.host.Root(), onHost) }
 
-// files is the cluster's state directory, as this machine finds it.
+// files is the cluster's state directory, as seen from this machine.
 func (l *hostLab) files() statedir.Dir {
 	return statedir.Dir{Root: l.path(stateDir), Cluster: l.cluster}
 }
@@ -133,7 +132,7 @@ func (l *hostLab) sh(command string) string {
 	return output
 }
 
-// out runs a command on the host that may fail, also when the test has ended.
+// out runs a command on the host that may fail, even after the test has ended.
 func (l *hostLab) out(command string) string {
 	output, err := l.host.Run(testContext, command)
 	if err != nil {
@@ -188,7 +187,7 @@ func (l *hostLab) stop(spec domain.MemberSpec) {
 	l.must(statedir.Write(l.files().Document(statedir.Stops, spec.Name), stop, statedir.Volatile))
 }
 
-// state returns what the supervisor noted of a member, if that is of this run.
+// state returns the supervisor's record of a member, if that is about this run.
 func (l *hostLab) state(spec domain.MemberSpec) statedir.State {
 	l.Helper()
 	state, err := statedir.Read[statedir.State](l.files().Document(statedir.States, spec.Name))
@@ -243,7 +242,7 @@ func (l *hostLab) says(spec domain.MemberSpec, text string) {
 	l.eventually(fmt.Sprintf("%s to write %q", spec.Name, text), func() bool { return strings.Contains(l.log(spec), text) })
 }
 
-// units returns the names of the units of the cluster's members whose names begin so.
+// units returns the names of the units of the cluster's members whose names begin with member.
 func (l *hostLab) units(member string) string {
 	first := strings.TrimSuffix(units.Name(l.cluster, member, ""), "-.service")
 	return l.out("systemctl list-units --no-legend --plain --all --full | grep -F '" + first + "' | grep -o '^[^ ]*[.]service' || true")
@@ -261,7 +260,7 @@ func (l *hostLab) unitOf(spec domain.MemberSpec) string {
 	return units.Name(l.cluster, spec.Name, l.state(spec).Instance)
 }
 
-// kill kills the supervisor, which systemd then starts again.
+// kill kills the supervisor, which systemd then restarts.
 func (l *hostLab) kill() {
 	l.Helper()
 	l.sh("systemctl kill --signal KILL " + l.unit)
@@ -274,7 +273,7 @@ func (l *hostLab) processes(text string) string {
 	return l.sh("pgrep --count --full -- '[" + text[:1] + "]" + text[1:] + "' || true")
 }
 
-// awaitSupervisor waits until the supervisor that systemd started last is at work.
+// awaitSupervisor waits until the supervisor that systemd started last is running.
 func (l *hostLab) awaitSupervisor() {
 	l.Helper()
 	l.eventually("the next supervisor", func() bool {

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestWithdrawnUnread: a member is forgotten once it is withdrawn, whatever of it can't be read. Its supervisor would
-// never end otherwise.
+// TestWithdrawnUnread: a withdrawn member is forgotten even if its files can't be read. Otherwise its supervisor would
+// never end.
 func TestWithdrawnUnread(t *testing.T) {
 	const name = "job-worker-0"
 	for _, unread := range []string{statedir.Specs, statedir.States} {
