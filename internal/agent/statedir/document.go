@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Read returns the document in a file: [engine.ErrNotFound] where there is no file, [*engine.CorruptError]
-// where it holds something else.
+// Read returns the document in a file: [engine.ErrNotFound] if there is no file, [*engine.CorruptError] if it holds
+// something else.
 func Read[T any](path string) (document T, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,19 +30,19 @@ func Read[T any](path string) (document T, err error) {
 	return document, nil
 }
 
-// Durability says whether a document has to survive a loss of power.
+// Durability says whether a document has to survive a power loss.
 type Durability bool
 
 // The durabilities of a document.
 const (
-	// Durable documents say what should be: they are flushed to the disk.
+	// Durable documents are the desired state: they are flushed to disk.
 	Durable Durability = true
-	// Volatile documents are about processes, which don't survive either.
+	// Volatile documents are about processes, which don't survive a power loss either.
 	Volatile Durability = false
 )
 
-// Write replaces the document in a file atomically: a reader, and whoever looks after a death in the middle,
-// finds the old document or the new one.
+// Write replaces the document in a file atomically: a reader, even after a crash in the middle, finds the old document
+// or the new one.
 func Write(path string, document any, durability Durability) error {
 	data, err := json.Marshal(document)
 	if err != nil {
@@ -75,7 +75,7 @@ func replace(path string, data []byte, durability Durability) (err error) {
 	return syncFolder(filepath.Dir(path))
 }
 
-// syncFolder flushes the names in a folder to the disk.
+// syncFolder flushes the names in a folder to disk.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -84,7 +84,7 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// abandonedAfter is the age from which on a temporary file is taken for that of a writer that died.
+// abandonedAfter is the age from which a temporary file is assumed to belong to a writer that died.
 const abandonedAfter = time.Minute
 
 // Sweep deletes what writers that died left behind.
@@ -107,10 +107,10 @@ func (d Dir) Sweep(now time.Time) error {
 	return nil
 }
 
-// temporaryPattern is the pattern of the names of files that are being written.
+// temporaryPattern is the name pattern of files that are being written.
 const temporaryPattern = ".new-*"
 
-// Delete removes a file that may not be there.
+// Delete removes a file, if it exists.
 func Delete(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// create returns the state directory of a fresh cluster.
+// create returns the state directory of a new cluster.
 func create(t *testing.T) Dir {
 	t.Helper()
 	d := Dir{Root: t.TempDir(), Cluster: "lab"}
@@ -46,7 +46,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 	for _, durability := range []Durability{Durable, Volatile} {
 		for _, want := range []domain.MemberSpec{
 			{Group: "mnist", Name: "mnist-ps-0", Run: 1, Env: map[string]string{"TOKEN": "secret"}, GracePeriod: domain.Duration(time.Second)},
-			{Run: 2}, // shorter than the one before
+			{Run: 2}, // shorter than the previous one
 		} {
 			must(t, Write(path, want, durability))
 			got, err := Read[domain.MemberSpec](path)
@@ -59,7 +59,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 	wantAlone(t, path)
 }
 
-// wantAlone checks that a file is for its owner alone, and that nothing is beside it.
+// wantAlone checks that only the owner has access to a file, and that there is nothing beside it.
 func wantAlone(t *testing.T, path string) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -105,7 +105,7 @@ func TestReadFaults(t *testing.T) {
 			t.Errorf("a document that is %s was changed to %q (%v)", name, left, err)
 		}
 	}
-	// What can't be read at all is neither corrupt nor gone.
+	// A file that can't be read is neither corrupt nor gone.
 	folder := d.Document(Stops, "folder")
 	must(t, os.Mkdir(folder, 0o700))
 	_, err := Read[Stop](folder)
@@ -153,7 +153,7 @@ func TestWriteFaultsLeaveTheOldDocument(t *testing.T) {
 	}
 }
 
-// TestWriteFaultLeavesNothingBehind has the last step of a write fail.
+// TestWriteFaultLeavesNothingBehind makes the last step of a write fail.
 func TestWriteFaultLeavesNothingBehind(t *testing.T) {
 	path := create(t).Document(Starts, "mnist")
 	must(t, os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700))
@@ -166,7 +166,7 @@ func TestWriteFaultLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-// asOrdinaryUser runs a function without root's power over files, which are governed by their mode then.
+// asOrdinaryUser calls a function without root's privileges on files, so that their mode applies.
 func asOrdinaryUser(do func() error) error {
 	if os.Geteuid() != 0 {
 		return do()
@@ -184,7 +184,7 @@ func asOrdinaryUser(do func() error) error {
 	return <-result
 }
 
-// TestWriteIsAtomic has readers look while documents of different lengths replace each other.
+// TestWriteIsAtomic has readers read while documents of different lengths replace each other.
 func TestWriteIsAtomic(t *testing.T) {
 	path := create(t).Document(Stops, "mnist-ps-0")
 	short, long := Stop{Run: 1, Reason: domain.StopFailed}, Stop{Run: 2, Reason: domain.StopReason(strings.Repeat("x", 1<<16))}
@@ -240,7 +240,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		// What was read can be written, and is the same again.
+		// A document that was read can be written, and is the same again.
 		must(t, Write(path, document, Volatile))
 		again, err := Read[domain.GroupDocument](path)
 		must(t, err)

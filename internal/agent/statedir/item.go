@@ -16,10 +16,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// The slash in an item's name is a dot in that of its file: neither kinds nor names have one.
+// The slash in an item's name is a dot in its file's: neither kinds nor names contain one.
 const slash, dot = "/", "."
 
-// Items returns the folder that holds the items of a kind: Documents are watched.
+// Items returns the folder for the items of a kind: Documents are watched.
 func Items(kind domain.Kind) string {
 	if kind.Watched {
 		return Documents
@@ -35,7 +35,7 @@ func ItemName(key engine.Key) string {
 	return key.Kind.Name + dot + strings.ReplaceAll(key.Name, slash, dot)
 }
 
-// KeyOf returns the key of the item of a kind whose document has a name, and false where it is of another kind.
+// KeyOf returns the key of the item with this document name, and false if it is of another kind.
 func KeyOf(kind domain.Kind, document string) (engine.Key, bool) {
 	if document == kind.Name {
 		return engine.Key{Kind: kind}, true
@@ -52,8 +52,8 @@ type itemHeader struct {
 	Revision int `json:"revision"`
 }
 
-// ReadItem returns the item in a file, whose key is left to the caller: [engine.ErrNotFound] where there is no file,
-// [*engine.CorruptError] where it holds something else.
+// ReadItem returns the item in a file without its key, which is left to the caller: [engine.ErrNotFound] if there is no
+// file, [*engine.CorruptError] if it holds something else.
 func ReadItem(path string) (engine.Item, error) {
 	content, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -91,7 +91,7 @@ func (d Dir) WriteItem(item engine.Item) error {
 	return replace(path, bytes.Join([][]byte{header, item.Data}, []byte("\n")), Durable)
 }
 
-// RemoveItems deletes all items but the cluster's.
+// RemoveItems deletes all items except the cluster's.
 func (d Dir) RemoveItems() error {
 	for _, folder := range []string{Records, Documents} {
 		names, err := d.Names(folder)
@@ -110,8 +110,8 @@ func (d Dir) RemoveItems() error {
 	return nil
 }
 
-// AnyKey returns the key of the item that has a document of this name in a folder. Of its kind no more is known than
-// its name, and that its items are in this folder.
+// AnyKey returns the key of the item that has a document of this name in a folder. Only the name of its kind is known,
+// and that its items are in this folder.
 func AnyKey(folder, document string) engine.Key {
 	kind, name, _ := strings.Cut(document, dot)
 	return engine.Key{Kind: domain.Kind{Name: kind, Watched: folder == Documents}, Name: strings.ReplaceAll(name, dot, slash)}

@@ -35,7 +35,7 @@ func TestReadItemThatWasWritten(t *testing.T) {
 		}
 		for _, want := range []engine.Item{
 			{Key: key, Revision: 9, Data: []byte("\n{\"revision\":2}\n\x00\xff"), Where: path},
-			{Key: key, Revision: 10, Data: []byte("a"), Where: path}, // shorter than the one before
+			{Key: key, Revision: 10, Data: []byte("a"), Where: path}, // shorter than the previous one
 		} {
 			must(t, d.WriteItem(want))
 			got, err := ReadItem(path)
@@ -49,7 +49,7 @@ func TestReadItemThatWasWritten(t *testing.T) {
 	}
 }
 
-// TestKeyOfOtherKinds: the names of two kinds may begin alike.
+// TestKeyOfOtherKinds: the name of one kind may be a prefix of another's.
 func TestKeyOfOtherKinds(t *testing.T) {
 	for _, document := range []string{"policy-note.mnist", "cluster", "polic", "policies", ""} {
 		if key, is := KeyOf(domain.PolicyKind, document); is {
@@ -103,7 +103,7 @@ func FuzzReadItem(f *testing.F) {
 			}
 			return
 		}
-		// What was read can be written, and is the same again.
+		// An item that was read can be written, and is the same again.
 		item.Key = shardKey
 		must(t, d.WriteItem(item))
 		again, err := ReadItem(path)

@@ -21,8 +21,8 @@ type Lock struct{ file *os.File }
 // SupervisorLock is the name of the lock that the supervisor holds while it runs.
 const SupervisorLock = "supervisor"
 
-// Lock takes a lock without waiting, and leaves a note about its holder in it. Where somebody else holds it, it
-// fails with an [*engine.LockedError]; in a cluster that is not there, with [engine.ErrNotFound].
+// Lock takes a lock without waiting, and stores a note about its holder in it. If somebody else holds it, the error is
+// an [*engine.LockedError]; if there is no such cluster, [engine.ErrNotFound].
 func (d Dir) Lock(name string, holder engine.Holder) (*Lock, error) {
 	file, err := d.openLock(name)
 	if err != nil {
@@ -36,12 +36,12 @@ func (d Dir) Lock(name string, holder engine.Holder) (*Lock, error) {
 		return nil, err
 	}
 	lock := &Lock{file}
-	// The lock is held with or without its note, which takes space on a disk that may be full.
+	// The lock is held with or without its note, which may fail on a full disk.
 	_ = lock.Note(holder)
 	return lock, nil
 }
 
-// Holder returns who holds a lock, and false where nobody does.
+// Holder returns who holds a lock, and false if nobody does.
 func (d Dir) Holder(name string) (holder engine.Holder, held bool, err error) {
 	file, err := d.openLock(name)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -76,8 +76,8 @@ func (d Dir) AwaitRelease(ctx context.Context, name string) error {
 	}
 }
 
-// WithFolder calls do while no other process, and no other call of this one, is in a WithFolder of the folder. Whoever
-// has the folder is awaited, so do has to be quick.
+// WithFolder calls do with exclusive access to the folder: no other process, and no other call of this one, is in a
+// WithFolder of it. It waits for others, so do has to be quick.
 func WithFolder(folder string, do func() error) (err error) {
 	file, err := os.Open(folder)
 	if err != nil {
@@ -99,13 +99,13 @@ func flock(file *os.File, how int) error {
 	}
 }
 
-// Release gives the lock back.
+// Release releases the lock.
 func (l *Lock) Release() error {
 	return errors.Join(l.file.Truncate(0), unlock(l.file))
 }
 
-// unlock gives a lock back and closes its file. To close it is not enough: a process that is being started at this
-// moment has the file open, too, and so holds the lock a little longer.
+// unlock releases a lock and closes its file. Closing the file is not enough: a process that is being started at that
+// moment has it open too, and would hold the lock a little longer.
 func unlock(file *os.File) error {
 	return errors.Join(unix.Flock(int(file.Fd()), unix.LOCK_UN), file.Close())
 }
@@ -116,14 +116,14 @@ func (l *Lock) Note(holder engine.Holder) error {
 	if err != nil {
 		return err
 	}
-	// Written over before it is cut to length, which takes no space where there was a note before.
+	// Overwritten before it is truncated, which takes no space if there was a note before.
 	if _, err := l.file.WriteAt(data, 0); err != nil {
 		return err
 	}
 	return l.file.Truncate(int64(len(data)))
 }
 
-// openLock opens a lock's file. It does not make the folder: a cluster that is gone has no locks.
+// openLock opens a lock's file. It does not create the folder: a cluster that is gone has no locks.
 func (d Dir) openLock(name string) (*os.File, error) {
 	file, err := os.OpenFile(d.Path(locks, strings.ReplaceAll(name, " ", "-")+".lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if os.IsNotExist(err) {
@@ -132,7 +132,7 @@ func (d Dir) openLock(name string) (*os.File, error) {
 	return file, err
 }
 
-// readHolder returns the note in a lock. The holder may be about to write it: then the note is empty.
+// readHolder returns the note in a lock. It is empty if the holder has not written it yet.
 func readHolder(file *os.File) engine.Holder {
 	var holder engine.Holder
 	data, err := io.ReadAll(io.NewSectionReader(file, 0, 1<<16))

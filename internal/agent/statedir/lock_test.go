@@ -51,7 +51,7 @@ func TestLock(t *testing.T) {
 	must(t, again.Release())
 }
 
-// TestHolderTakesNoLock: whoever only looks keeps nobody from the lock afterwards.
+// TestHolderTakesNoLock: reading the holder keeps nobody from taking the lock afterwards.
 func TestHolderTakesNoLock(t *testing.T) {
 	d := create(t)
 	for range 3 {
@@ -72,7 +72,7 @@ func TestNote(t *testing.T) {
 	if holder, _, err := d.Holder(SupervisorLock); err != nil || !cmp.Equal(short, holder) {
 		t.Errorf("after another note the holder is %+v (%v)", holder, err)
 	}
-	// A holder that has not written its note yet, or died while it did.
+	// A holder that has not written its note yet, or died while writing it.
 	for _, content := range []string{"", `{"who":"a`} {
 		must(t, os.WriteFile(lock.file.Name(), []byte(content), 0o600))
 		if holder, held, err := d.Holder(SupervisorLock); !held || err != nil || holder.Who == "" || holder.Process != 0 {
@@ -110,7 +110,7 @@ func TestAwaitRelease(t *testing.T) {
 	must(t, <-released)
 }
 
-// awaitWaiter returns when the kernel has someone wait for the lock on a file.
+// awaitWaiter returns when somebody waits for the lock on a file.
 func awaitWaiter(t *testing.T, file *os.File, returned <-chan error) {
 	t.Helper()
 	var stat unix.Stat_t
@@ -134,7 +134,7 @@ func awaitWaiter(t *testing.T, file *os.File, returned <-chan error) {
 	}
 }
 
-// holderVariable is set in the process that [TestLockEndsWithItsHolder] kills, to the root of its state directory.
+// holderVariable is set to the root of the state directory in the process that [TestLockEndsWithItsHolder] kills.
 const holderVariable = "STATEDIR_TEST_HOLDER"
 
 // TestLockEndsWithItsHolder runs itself in another process, which takes a lock and is killed.

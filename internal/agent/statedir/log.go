@@ -14,13 +14,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// maxLogSize is the size in bytes from which on a log is rotated; one older log is kept.
+// maxLogSize is the size in bytes from which a log is rotated; one older log is kept.
 const maxLogSize = 10 << 20
 
 const (
 	olderSuffix = ".1"
-	// timesSuffix is that of a log's index: lines "<unix nanoseconds> <size>", saying that the log had this size at
-	// that moment.
+	// timesSuffix is the suffix of a log's index, with lines "<unix nanoseconds> <size>": the log had this size at that
+	// time.
 	timesSuffix = ".times"
 )
 
@@ -29,15 +29,15 @@ func (d Dir) logFiles(member string) []string {
 	return []string{log, log + timesSuffix, log + olderSuffix, log + olderSuffix + timesSuffix}
 }
 
-// OpenLog opens a member's log for appending. Members write to it themselves, so that no process between them
-// and their log can hold them up or end them.
+// OpenLog opens a member's log for appending. Members write to it themselves, so that no process between them and their
+// log can delay or end them.
 func (d Dir) OpenLog(member string) (*os.File, error) {
 	return os.OpenFile(d.Log(member), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
-// KeepLog notes the size of a member's log where it has changed from the last one, rotates it where
-// it is full, and returns its size. A line written during the rotation itself may be lost, as with
-// logrotate's copytruncate: the member keeps writing to the same file.
+// KeepLog records the size of a member's log if it differs from last, rotates the log if it is full, and returns its
+// size. A line written during the rotation itself may be lost, as with logrotate's copytruncate: the member keeps
+// writing to the same file.
 func (d Dir) KeepLog(member string, last int64, now time.Time) (size int64, err error) {
 	log := d.Log(member)
 	info, err := os.Stat(log)
@@ -88,7 +88,7 @@ func (d Dir) ReadLog(member string, options engine.LogOptions) ([]string, error)
 	return lines.All(), nil
 }
 
-// readLog reads the lines of a file that were written since a moment.
+// readLog reads the lines of a file that were written since a time.
 func readLog(lines io.Writer, path string, since time.Time) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -108,18 +108,18 @@ func readLog(lines io.Writer, path string, since time.Time) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(lines, io.LimitReader(file, info.Size())) // the member may write on faster than this reads
+	_, err = io.Copy(lines, io.LimitReader(file, info.Size())) // the member may write faster than this reads
 	return err
 }
 
-// sizeAt returns the last known size of a log before a moment; 0 where there is none.
+// sizeAt returns the last known size of a log before a time; 0 if there is none.
 func sizeAt(log string, moment time.Time) (size int64, err error) {
 	info, err := os.Stat(log)
 	if err != nil {
 		return 0, err
 	}
 	if info.ModTime().Before(moment) {
-		return info.Size(), nil // also of a member that ended before its last lines were noted
+		return info.Size(), nil // even if a member ended before its last lines were recorded
 	}
 	index, err := os.Open(log + timesSuffix)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// noteEvery is how long a log may grow, by the times of its messages, until its size is noted.
+// noteEvery is the time, by its messages, for which a log may grow until its size is recorded.
 const noteEvery = time.Second
 
-// LogCopy is a member's log that is copied from another place, a message at a time, with their times. The index of the
-// log tells how far it came: whoever goes on after a death loses nothing, and writes nothing twice.
+// LogCopy is a member's log that is copied from another place, message by message, with their times. The log's index
+// records the progress: after a crash, a new copy loses nothing, and writes nothing twice.
 type LogCopy struct {
 	dir        Dir
 	member     string
 	log, index *os.File
 	size       int64
-	// skip is how much of what comes is in the log already.
+	// skip is how much of the next messages is in the log already.
 	skip int64
-	// since is the time of the last message that was noted, last that of the last one, and whole is true where that is
+	// since is the time of the last recorded message, last that of the last message, and whole is set if that is
 	// complete.
 	since, last time.Time
 	whole       bool
@@ -43,7 +43,7 @@ func (d Dir) CopyLog(member string, now time.Time) (*LogCopy, error) {
 	return c, nil
 }
 
-// ContinueLog opens a member's log for a copy that another process began, or this one.
+// ContinueLog opens a member's log for a copy that was started earlier, by any process.
 func (d Dir) ContinueLog(member string) (*LogCopy, error) {
 	c, err := d.openCopy(member)
 	if err != nil {
@@ -52,7 +52,7 @@ func (d Dir) ContinueLog(member string) (*LogCopy, error) {
 	log := d.Log(member)
 	noted, found, err := lastNote(log + timesSuffix)
 	if err == nil && !found {
-		noted, _, err = lastNote(log + olderSuffix + timesSuffix) // it died as it had just made room
+		noted, _, err = lastNote(log + olderSuffix + timesSuffix) // it died right after a rotation
 		noted.size = 0
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func lastNote(index string) (last noted, found bool, err error) {
 	return last, found, nil
 }
 
-// Since is the time from which on messages are still to be copied; zero where that is all.
+// Since is the time from which messages have yet to be copied; zero for all.
 func (c *LogCopy) Since() time.Time {
 	if c.since.IsZero() {
 		return c.since
@@ -111,7 +111,7 @@ func (c *LogCopy) Since() time.Time {
 
 // Write adds a message to the log: a line, or a part of one.
 func (c *LogCopy) Write(at time.Time, text []byte) error {
-	// A part of a line has the time of the whole one, by which nobody could tell where to go on.
+	// The parts of a line all have its time, so a copy can only continue after a complete line.
 	if c.whole && at.After(c.last) {
 		if at.Sub(c.since) >= noteEvery && c.last.After(c.since) && c.skip == 0 {
 			if err := c.note(); err != nil {
@@ -128,7 +128,7 @@ func (c *LogCopy) Write(at time.Time, text []byte) error {
 	return err
 }
 
-// note has the log go on after all that was written, and makes room where it is full.
+// note records the current size, and rotates the log if it is full.
 func (c *LogCopy) note() error {
 	if _, err := fmt.Fprintln(c.index, c.last.UnixNano(), c.size); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (c *LogCopy) note() error {
 	return err
 }
 
-// Close ends the copy, which may be gone on with.
+// Close ends the copy, which can be continued.
 func (c *LogCopy) Close() error {
 	var err error
 	if c.whole && c.skip == 0 && c.last.After(c.since) {

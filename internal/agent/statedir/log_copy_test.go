@@ -14,13 +14,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// message is one that a container wrote.
+// message is a message that a container wrote.
 type message struct {
 	at   time.Time
 	text string
 }
 
-// messages are lines, some in parts, which have one time.
+// messages are lines, some in parts, which have the same time.
 func messages(random *rand.Rand, from time.Time, lines int, size int) (all []message, text string) {
 	at := from
 	var whole strings.Builder
@@ -39,7 +39,7 @@ func messages(random *rand.Rand, from time.Time, lines int, size int) (all []mes
 	return all, whole.String()
 }
 
-// TestLogCopy: however often whoever copies a log dies, wherever, all of it is there once.
+// TestLogCopy: however often a copier dies, at whatever point, the log is complete and has nothing twice.
 func TestLogCopy(t *testing.T) {
 	for name, size := range map[string]int{"small": 40, "rotated": 1 << 20} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +54,7 @@ func TestLogCopy(t *testing.T) {
 			logCopy, err := dir.CopyLog("m", begin)
 			must(t, err)
 			for {
-				// Engines tell all from a time on.
+				// Engines return everything from a given time.
 				left := all
 				for len(left) > 0 && left[0].at.Before(logCopy.Since()) {
 					left = left[1:]
@@ -67,7 +67,7 @@ func TestLogCopy(t *testing.T) {
 					must(t, logCopy.Close())
 					break
 				}
-				if random.IntN(2) == 0 { // it ends in good order
+				if random.IntN(2) == 0 { // it ends properly
 					must(t, logCopy.Close())
 				} else if last := left[max(die-1, 0)].text; die > 0 && logCopy.size >= int64(len(last)) && logCopy.skip == 0 {
 					// It wrote a part of the last one.

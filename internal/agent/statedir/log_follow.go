@@ -19,21 +19,21 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// logMark is where a reader of a log has come to.
+// logMark is the position of a reader in a log.
 type logMark struct {
-	// Offset is that in the file that was read last, and Print is a fingerprint of what stands before it: a log that
-	// was rotated has something else there.
+	// Offset is the position in the file that was read last, and Print a fingerprint of what precedes it, which differs
+	// after a rotation.
 	Offset int64  `json:"offset"`
 	Print  string `json:"print,omitempty"`
-	// Older tells that it was the older of the two files.
+	// Older means that it was the older of the two files.
 	Older bool `json:"older,omitempty"`
 }
 
-// printed is how many of the first and of the last bytes before an offset a fingerprint is of.
+// printed is how many bytes, at the start of a file and before an offset, a fingerprint covers.
 const printed = 256
 
-// FollowLog returns the lines of a member's log after a mark; without one, those since the start of a run that the
-// supervisor noted, or all where that is the zero time.
+// FollowLog returns the lines of a member's log after a mark. Without a mark, it returns those since run, a run's
+// recorded start, or all if that is zero.
 func (d Dir) FollowLog(member string, from engine.LogPlace, run time.Time) (engine.LogPart, error) {
 	log := d.Log(member)
 	mark, older, err := d.placeIn(log, from.Mark, run)
@@ -53,23 +53,23 @@ func (d Dir) FollowLog(member string, from engine.LogPlace, run time.Time) (engi
 		return part, err
 	}
 	defer file.Close()
-	// The last line of an older log is as whole as it will ever be.
+	// The last line of an older log will not become any longer.
 	mark.Older = older
 	part.Lines, mark.Offset, part.More, err = readLines(file, mark.Offset, from.Rest || older)
 	if err != nil {
 		return part, err
 	}
 	if older && !part.More {
-		mark, part.More = logMark{}, true // the log goes on in the other file
+		mark, part.More = logMark{}, true // the log continues in the other file
 	} else if mark.Print, err = fingerprint(file, mark.Offset); err != nil || mark.Offset > 0 && mark.Print == "" {
-		return engine.LogPart{Next: from.Mark, More: err == nil}, err // it was rotated while it was read
+		return engine.LogPart{Next: from.Mark, More: err == nil}, err // it was rotated while being read
 	}
 	text, err := json.Marshal(mark)
 	part.Next = string(text)
 	return part, err
 }
 
-// placeIn returns where to go on reading, and whether that is in the older of the two files of a log.
+// placeIn returns the position from which to read, and whether that is in the older of a log's two files.
 func (d Dir) placeIn(log, text string, run time.Time) (mark logMark, older bool, err error) {
 	if text == "" {
 		return firstPlace(log, run)
@@ -87,10 +87,10 @@ func (d Dir) placeIn(log, text string, run time.Time) (mark logMark, older bool,
 	if err != nil || found {
 		return mark, true, err
 	}
-	return firstPlace(log, time.Time{}) // more was written meanwhile than is kept: go on with all that is
+	return firstPlace(log, time.Time{}) // the log was rotated more than once since: continue with everything that is kept
 }
 
-// firstPlace returns where what was written since the start of a run begins.
+// firstPlace returns the position where the output since the start of a run begins.
 func firstPlace(log string, run time.Time) (mark logMark, older bool, err error) {
 	if run.IsZero() {
 		_, err := os.Stat(log + olderSuffix)
@@ -111,7 +111,7 @@ func firstPlace(log string, run time.Time) (mark logMark, older bool, err error)
 	return firstPlace(log, time.Time{})
 }
 
-// notedBefore returns the last size of a log that was noted no later than a moment.
+// notedBefore returns the last size of a log that was recorded up to a time.
 func notedBefore(log string, moment time.Time) (size int64, found bool, err error) {
 	index, err := os.Open(log + timesSuffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,8 +148,7 @@ func hasMark(path string, mark logMark) (bool, error) {
 	return found == mark.Print, err
 }
 
-// fingerprint tells what stands before an offset from what else may stand there. At the beginning of a file it is
-// empty.
+// fingerprint identifies what precedes an offset. At the beginning of a file it is empty.
 func fingerprint(file io.ReaderAt, offset int64) (string, error) {
 	size := min(offset, printed)
 	if size == 0 {
@@ -165,8 +164,8 @@ func fingerprint(file io.ReaderAt, offset int64) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// readLines reads whole lines from an offset on, and the beginning of one where rest says so. It returns the offset
-// behind them, and whether there is more. A line that is longer than [bounded.LogLine] is returned in pieces.
+// readLines reads whole lines from an offset, and an incomplete last one if rest is set. It returns the offset after
+// them, and whether there is more. A line longer than [bounded.LogLine] is returned in pieces.
 func readLines(file io.ReaderAt, offset int64, rest bool) (lines []string, next int64, more bool, err error) {
 	text := make([]byte, bounded.LogPart)
 	n, err := file.ReadAt(text, offset)

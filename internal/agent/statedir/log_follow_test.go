@@ -20,7 +20,7 @@ type reader struct {
 	run  time.Time
 }
 
-// read returns the lines that are new.
+// read returns the new lines.
 func (r *reader) read() (lines []string) {
 	r.t.Helper()
 	for more := true; more; {
@@ -31,7 +31,7 @@ func (r *reader) read() (lines []string) {
 	return lines
 }
 
-// expectNew fails unless these are the lines that are new.
+// expectNew fails unless these are the new lines.
 func (r *reader) expectNew(want ...string) {
 	r.t.Helper()
 	if got := r.read(); !slices.Equal(got, want) {
@@ -58,7 +58,7 @@ func TestFollowLog(t *testing.T) {
 	}
 }
 
-// A run begins behind what the one before wrote, though that was within the same second.
+// TestFollowRun: a run begins after the output of the previous one, even within the same second.
 func TestFollowRun(t *testing.T) {
 	l := newLogbook(t)
 	l.write(at(1), "old\n")
@@ -69,7 +69,8 @@ func TestFollowRun(t *testing.T) {
 	(&reader{logbook: l}).expectNew("old", "last", "new")
 }
 
-// No line is lost, or read twice, as a log is rotated; one that is longer than a line may be comes in pieces.
+// TestFollowRotation: no line is lost or read twice when a log is rotated; one above the maximum length comes in
+// pieces.
 func TestFollowRotation(t *testing.T) {
 	l := newLogbook(t)
 	r, late := &reader{logbook: l}, &reader{logbook: l}
@@ -89,7 +90,7 @@ func TestFollowRotation(t *testing.T) {
 	if !slices.Equal(kept, want[len(want)-len(kept):]) || len(kept) < 100 {
 		t.Errorf("%d lines are kept, and not the last ones", len(kept))
 	}
-	// Who looks away for longer than lines are kept goes on with those that are.
+	// A reader that pauses for longer than lines are kept continues with those that are left.
 	for i := range 300 {
 		l.write(at(300+i), line(300+i)+"\n")
 	}

@@ -17,10 +17,10 @@ import (
 
 const member = "mnist-worker-0"
 
-// at is the moment n seconds into these tests.
+// at is the time n seconds into these tests.
 func at(n int) time.Time { return time.Unix(1_700_000_000+int64(n), 0) }
 
-// logbook is a member's log whose supervisor looks after it each time something was written.
+// logbook is a member's log that the supervisor maintains each time something was written.
 type logbook struct {
 	Dir
 	t    *testing.T
@@ -36,7 +36,7 @@ func newLogbook(t *testing.T) *logbook {
 	return &logbook{Dir: d, t: t, file: file}
 }
 
-// write has the member write some text, and the supervisor look at a moment.
+// write makes the member write some text, and the supervisor maintain the log at that time.
 func (l *logbook) write(now time.Time, text string) {
 	l.t.Helper()
 	_, err := l.file.WriteString(text)
@@ -78,7 +78,7 @@ func TestReadLog(t *testing.T) {
 	l.expect(engine.LogOptions{Since: at(2), Tail: 1}, "unfinished")
 }
 
-// TestLinesThatWereNotNoted are the last of a member that ended before the supervisor looked after its log.
+// TestLinesThatWereNotNoted: a member ended before the supervisor recorded its last lines.
 func TestLinesThatWereNotNoted(t *testing.T) {
 	l := newLogbook(t)
 	l.write(at(1), "one\n")
@@ -96,7 +96,7 @@ func TestLogFiles(t *testing.T) {
 		t.Errorf("looking after a log that is not there: %v", err)
 	}
 	l.write(at(1), "one\n")
-	for range 3 { // nothing new: no further note
+	for range 3 { // nothing new: no further record
 		size, err := l.KeepLog(member, l.size, at(2))
 		must(t, err)
 		if size != l.size {
@@ -117,7 +117,7 @@ func TestLogFiles(t *testing.T) {
 	}
 }
 
-// TestDamagedIndex: an index whose writer died is used as far as it goes.
+// TestDamagedIndex: an index whose writer died is used as far as it can be read.
 func TestDamagedIndex(t *testing.T) {
 	l := newLogbook(t)
 	l.write(at(1), "one\n")
@@ -129,7 +129,7 @@ func TestDamagedIndex(t *testing.T) {
 		fmt.Sprint(at(1).UnixNano()):      {"one", "two", "three"},
 		fmt.Sprintln(at(1).UnixNano(), 4): {"two", "three"},
 		fmt.Sprintln(at(1).UnixNano(), 4) + "17\n" + fmt.Sprintln(at(2).UnixNano(), 8): {"three"},
-		fmt.Sprintln(at(1).UnixNano(), 4000):                                           nil, // the log was cut since
+		fmt.Sprintln(at(1).UnixNano(), 4000):                                           nil, // the log was truncated since
 	} {
 		write(t, l.Log(member)+timesSuffix, index)
 		l.expect(engine.LogOptions{Since: at(9)}, want...)
@@ -153,7 +153,7 @@ func TestLogRotation(t *testing.T) {
 	}
 	l.expect(engine.LogOptions{Tail: 1}, "end")
 
-	// The member writes on to the same file.
+	// The member keeps writing to the same file.
 	l.write(at(4), "after\n")
 	l.write(at(5), "later\n")
 	l.expect(engine.LogOptions{Tail: 3}, "end", "after", "later")
@@ -173,7 +173,7 @@ func TestLogRotation(t *testing.T) {
 	}
 	l.expect(engine.LogOptions{Since: at(7)}, "last")
 
-	// What a member wrote goes with it, and with nobody else.
+	// A member's log is removed with it, and no other.
 	other, err := l.OpenLog("mnist-worker-00")
 	must(t, err)
 	must(t, other.Close())

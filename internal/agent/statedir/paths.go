@@ -59,7 +59,7 @@ const (
 	itemSuffix     = ".item"
 )
 
-// suffixIn is what the names of the files in a folder end with.
+// suffixIn is the suffix of the file names in a folder.
 func suffixIn(folder string) string {
 	if folder == Documents || folder == Records {
 		return itemSuffix
@@ -72,31 +72,31 @@ func (d Dir) Path(elements ...string) string {
 	return path.Join(append([]string{d.Root, d.Cluster}, elements...)...)
 }
 
-// Document returns the path of the document of a name in a folder.
+// Document returns the path of the document with this name in a folder.
 func (d Dir) Document(folder, name string) string { return d.Path(folder, name+suffixIn(folder)) }
 
 // Log returns the path of a member's log.
 func (d Dir) Log(member string) string { return d.Path(logs, member+".log") }
 
-// FilesDir returns the folder of the files that a member's specification brings along.
+// FilesDir returns the folder for the files of a member's specification.
 func (d Dir) FilesDir(member string) string { return d.Path(files, member) }
 
-// WorkDir returns the folder in which a member runs that names no other.
+// WorkDir returns the working directory of a member that sets none.
 func (d Dir) WorkDir(member string) string { return d.Path(work, member) }
 
-// Exit returns the path under which an instance leaves how it ended.
+// Exit returns the path at which an instance records how it ended.
 func (d Dir) Exit(member, instance string) string { return d.Path(Exits, member+"."+instance) }
 
-// containerSuffix is that of the folder of an instance that is a container.
+// containerSuffix is the suffix of the folder of an instance that is a container.
 const containerSuffix = ".container"
 
-// ContainerFolder returns the folder with what an instance that is a container finds. It is there as long as the
-// container may be.
+// ContainerFolder returns the folder with the files for an instance that is a container. It exists as long as the
+// container may.
 func (d Dir) ContainerFolder(member, instance string) string {
 	return d.Exit(member, instance) + containerSuffix
 }
 
-// ContainerOf returns the member and the instance that a folder is of, by its name.
+// ContainerOf returns the member and the instance that a folder belongs to, by its name.
 func ContainerOf(folder string) (member, instance string, ok bool) {
 	name, is := strings.CutSuffix(path.Base(folder), containerSuffix)
 	member, instance, ok = strings.Cut(name, ".")

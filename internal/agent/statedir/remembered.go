@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// settled is how long before it was read a file has to have been written last for what was read to be remembered: a
-// stamp tells two writes apart only where a file system's clock does.
+// settled is the minimum age of a file's last write for its content to be cached: two writes have different stamps only
+// if the file system's clock has ticked in between.
 const settled = time.Second
 
-// Remembered is a folder whose documents are remembered, so that whoever looks again and again reads only those that
-// have changed. It may be used by several goroutines. Whoever is given a document shares it: nothing in it is to be
-// changed.
+// Remembered is a folder with cached documents, so that repeated reads only read those that have changed. It is safe
+// for concurrent use. Callers share the documents and must not modify them.
 type Remembered[T any] struct {
 	dir    Dir
 	folder string
@@ -30,18 +29,17 @@ type stamped[T any] struct {
 	document T
 }
 
-// Remember returns a folder of which nothing is remembered yet, and whose documents are read by a function such as
-// [Read].
+// Remember returns a folder with nothing cached yet, whose documents are read by a function such as [Read].
 func Remember[T any](dir Dir, folder string, read func(path string) (T, error)) *Remembered[T] {
 	return &Remembered[T]{dir: dir, folder: folder, read: read, documents: map[string]stamped[T]{}}
 }
 
-// List returns the documents of the folder as [Dir.List] does, and forgets those that are gone.
+// List returns the documents of the folder as [Dir.List] does, and drops cached ones that are gone.
 func (r *Remembered[T]) List() (map[string]Stamp, error) {
 	return r.ListOf(func(string) bool { return true })
 }
 
-// ListOf returns the documents of the folder, as [Remembered.List] does, whose names are wanted.
+// ListOf returns the documents of the folder with wanted names, as [Remembered.List] does.
 func (r *Remembered[T]) ListOf(wanted func(name string) bool) (map[string]Stamp, error) {
 	listed, err := r.dir.ListOf(r.folder, wanted)
 	if err != nil {
@@ -56,8 +54,8 @@ func (r *Remembered[T]) ListOf(wanted func(name string) bool) (map[string]Stamp,
 	return listed, nil
 }
 
-// Read returns a document that was listed with a stamp, or what is there by now, as [Read] does. The stamp of one that
-// was not listed is the zero one.
+// Read returns a document that was listed with a stamp, or its current version, as [Read] does. For a document that was
+// not listed, the stamp is zero.
 func (r *Remembered[T]) Read(name string, stamp Stamp) (T, error) {
 	r.mu.Lock()
 	known, found := r.documents[name]

@@ -11,12 +11,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestRemembered: what is returned is always what is in the file, and is read only where that may have changed.
+// TestRemembered: the result is always what is in the file, which is read only if it may have changed.
 func TestRemembered(t *testing.T) {
 	d := create(t)
 	path := d.Document(Stops, "a")
 	r := Remember(d, Stops, Read[Stop])
-	// put writes a run, as if a time ago.
+	// put writes a run, as if some time ago.
 	put := func(run string, ago time.Duration) {
 		t.Helper()
 		write(t, path, `{"run": `+run+`}`)

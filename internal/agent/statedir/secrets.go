@@ -14,14 +14,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// secret returns the file with the content of one version of a member's secret.
+// secret returns the file with the value of one version of a member's secret.
 func (d Dir) secret(spec domain.MemberSpec, name string) string {
 	version := sha256.Sum256([]byte(spec.Container.Secrets[name].Version))
 	return d.Path(secrets, spec.Group, spec.Name, name+"."+hex.EncodeToString(version[:8]))
 }
 
-// WriteSecrets lays down the contents of a member's secrets that its specification brings along. Those of other
-// versions stay: a member may run with them.
+// WriteSecrets stores the values of a member's secrets that its specification contains. Other versions stay, as a
+// member may run with them.
 func (d Dir) WriteSecrets(spec domain.MemberSpec) error {
 	for name := range spec.Container.Secrets {
 		content, given := spec.Secrets[spec.Role][name]
@@ -39,7 +39,7 @@ func (d Dir) WriteSecrets(spec domain.MemberSpec) error {
 	return nil
 }
 
-// ReadSecret returns the content of a member's secret: [engine.ErrNotFound] where it was not brought here.
+// ReadSecret returns the value of a member's secret: [engine.ErrNotFound] if it was not brought here.
 func (d Dir) ReadSecret(spec domain.MemberSpec, name string) ([]byte, error) {
 	content, err := os.ReadFile(d.secret(spec, name))
 	if os.IsNotExist(err) {
@@ -48,13 +48,13 @@ func (d Dir) ReadSecret(spec domain.MemberSpec, name string) ([]byte, error) {
 	return content, err
 }
 
-// login returns the file with what is shown to the registry of a member's image.
+// login returns the file with the registry credentials for a member's image.
 func (d Dir) login(spec domain.MemberSpec) string {
 	image := sha256.Sum256([]byte(spec.Image))
-	return d.Path(secrets, spec.Group, spec.Name, ".registry."+hex.EncodeToString(image[:8])) // no secret's name begins so
+	return d.Path(secrets, spec.Group, spec.Name, ".registry."+hex.EncodeToString(image[:8])) // no secret's name begins with a dot
 }
 
-// WriteRegistryLogin lays down what is shown to the registry of a member's image, in the place of what was there.
+// WriteRegistryLogin stores the registry credentials for a member's image, and replaces earlier ones.
 func (d Dir) WriteRegistryLogin(spec domain.MemberSpec, auth string) error {
 	path := d.login(spec)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -63,8 +63,7 @@ func (d Dir) WriteRegistryLogin(spec domain.MemberSpec, auth string) error {
 	return replace(path, []byte(auth), Durable)
 }
 
-// ReadRegistryLogin returns what is shown to the registry of a member's image; empty where nothing was brought here for
-// it.
+// ReadRegistryLogin returns the registry credentials for a member's image; empty if none were brought here.
 func (d Dir) ReadRegistryLogin(spec domain.MemberSpec) (string, error) {
 	auth, err := os.ReadFile(d.login(spec))
 	if os.IsNotExist(err) {
@@ -73,8 +72,7 @@ func (d Dir) ReadRegistryLogin(spec domain.MemberSpec) (string, error) {
 	return string(auth), err
 }
 
-// PruneSecrets deletes the contents, and what is shown to registries, that no specification of a group's members refers
-// to.
+// PruneSecrets deletes the secret values and registry credentials that no specification of a group's members refers to.
 func (d Dir) PruneSecrets(group string) error {
 	members, err := os.ReadDir(d.Path(secrets, group))
 	if os.IsNotExist(err) {
@@ -99,11 +97,11 @@ func (d Dir) PruneSecrets(group string) error {
 			return err
 		}
 	}
-	_ = os.Remove(d.Path(secrets, group)) // fails where something is left in it
+	_ = os.Remove(d.Path(secrets, group)) // fails if something is left in it
 	return nil
 }
 
-// keepOnly deletes the files of a folder but for some, and the folder where none is left.
+// keepOnly deletes the files of a folder except some, and the folder if none is left.
 func keepOnly(folder string, used map[string]bool) error {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !os.IsNotExist(err) {
@@ -116,11 +114,11 @@ func keepOnly(folder string, used map[string]bool) error {
 			}
 		}
 	}
-	_ = os.Remove(folder) // fails where something is left in it
+	_ = os.Remove(folder) // fails if something is left in it
 	return nil
 }
 
-// forgetSecrets deletes the contents of a member's secrets, and what is shown to registries for it.
+// forgetSecrets deletes a member's secret values and registry credentials.
 func (d Dir) forgetSecrets(member string) error {
 	folders, err := filepath.Glob(d.Path(secrets, "*", member))
 	if err != nil {
@@ -130,7 +128,7 @@ func (d Dir) forgetSecrets(member string) error {
 		if err := keepOnly(folder, nil); err != nil {
 			return err
 		}
-		_ = os.Remove(filepath.Dir(folder)) // fails where another member has some
+		_ = os.Remove(filepath.Dir(folder)) // fails if another member has some
 	}
 	return nil
 }

@@ -30,8 +30,8 @@ func DefaultRoot() (string, error) {
 	return filepath.Join(home, ".local", "state", "trainyard"), nil
 }
 
-// Open returns the state directory of a cluster, which may not be there yet. It fails where anybody but root and the
-// user of this process could change what is in it: the supervisor runs whatever lies there.
+// Open returns the state directory of a cluster, which may not exist yet. It fails if anybody but root and the user of
+// this process could change its content: the supervisor runs whatever is in it.
 func Open(root, cluster string) (Dir, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -41,8 +41,8 @@ func Open(root, cluster string) (Dir, error) {
 	return d, ours().check(d)
 }
 
-// Clusters returns the names of the clusters whose state directories are in a folder, sorted: none, where there is no
-// such folder.
+// Clusters returns the sorted names of the clusters with state directories in a folder; none if there is no such
+// folder.
 func Clusters(root string) ([]string, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil && !os.IsNotExist(err) {
@@ -64,8 +64,8 @@ func Clusters(root string) ([]string, error) {
 	return names, nil
 }
 
-// Create makes the folders, for their owner alone: specifications may hold secrets. Where anybody may, as in /tmp,
-// somebody else may have made them since [Open].
+// Create creates the folders with access only for their owner, as specifications may hold secrets. In a world-writable
+// folder such as /tmp, somebody else may have created them since [Open].
 func (d Dir) Create() error {
 	if err := ours().check(d); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (d Dir) Create() error {
 	return ours().check(d)
 }
 
-// MakeFolder makes a folder within a state directory, which may lack it where an earlier version made it.
+// MakeFolder creates a folder within a state directory, which may lack it if an earlier version created that.
 func MakeFolder(path string) error {
 	if err := os.Mkdir(path, 0o700); err != nil && !os.IsExist(err) {
 		return err
@@ -95,7 +95,7 @@ func (d Dir) Exists() (bool, error) {
 	return err == nil, err
 }
 
-// Remove deletes the directory, but for working directories in which something was left.
+// Remove deletes the directory, except for working directories that are not empty.
 func (d Dir) Remove() error {
 	entries, err := os.ReadDir(d.Path())
 	if os.IsNotExist(err) {
@@ -112,7 +112,7 @@ func (d Dir) Remove() error {
 			return err
 		}
 	}
-	// Each of these fails where something is left in the folder, and so keeps it.
+	// Each of these fails, and so keeps the folder, if something is left in it.
 	entries, _ = os.ReadDir(d.Path(work))
 	for _, entry := range entries {
 		if entry.IsDir() {
@@ -124,7 +124,7 @@ func (d Dir) Remove() error {
 	return nil
 }
 
-// Forget deletes all files about a member, but for a working directory in which something was left.
+// Forget deletes all files about a member, except for a working directory that is not empty.
 func (d Dir) Forget(member string) error {
 	if err := os.RemoveAll(d.FilesDir(member)); err != nil {
 		return err
@@ -132,7 +132,7 @@ func (d Dir) Forget(member string) error {
 	if err := d.forgetSecrets(member); err != nil {
 		return err
 	}
-	_ = os.Remove(d.WorkDir(member)) // fails where something was left in it, and so keeps it
+	_ = os.Remove(d.WorkDir(member)) // fails if it is not empty, and so keeps it
 	left, err := filepath.Glob(d.Exit(member, "*"))
 	if err != nil {
 		return err
@@ -147,7 +147,7 @@ func (d Dir) Forget(member string) error {
 	}
 	paths := []string{d.Document(Staged, member), d.Document(Specs, member), d.Document(Stops, member)}
 	paths = append(paths, d.logFiles(member)...)
-	// The state last: as long as it is there, a successor knows that there is something to be forgotten.
+	// The state is deleted last: as long as it exists, a successor knows that there is something to be forgotten.
 	for _, path := range append(paths, d.Document(States, member)) {
 		if err := Delete(path); err != nil {
 			return err
@@ -156,11 +156,11 @@ func (d Dir) Forget(member string) error {
 	return nil
 }
 
-// MayBeOf reports whether a member of this name may be of a group; where it may, its document tells.
+// MayBeOf reports whether a member with this name may belong to a group; if so, its document shows whether it does.
 func MayBeOf(member, group string) bool { return strings.HasPrefix(member, group+"-") }
 
-// Stamp identifies one version of a document. Each is a file of its own that replaces the former one, and has another
-// inode: times are of the kernel's last tick, up to 10 ms ago, in which there may have been several.
+// Stamp identifies one version of a document. Each version is a new file with another inode, as times are not enough:
+// they are of the kernel's last tick, up to 10 ms ago, since when there may have been several.
 type Stamp struct {
 	Modified time.Time `json:"modified"`
 	Size     int64     `json:"size"`
@@ -195,7 +195,7 @@ func (d Dir) List(folder string) (map[string]Stamp, error) {
 	return d.ListOf(folder, func(string) bool { return true })
 }
 
-// ListOf returns the documents of a folder, as [Dir.List] does, whose names are wanted.
+// ListOf returns the documents of a folder with wanted names, as [Dir.List] does.
 func (d Dir) ListOf(folder string, wanted func(name string) bool) (map[string]Stamp, error) {
 	entries, err := os.ReadDir(d.Path(folder))
 	if os.IsNotExist(err) {
@@ -222,13 +222,13 @@ func (d Dir) ListOf(folder string, wanted func(name string) bool) (map[string]St
 	return stamps, nil
 }
 
-// Start is the request to start staged members of a group. Each has a document of its own, so that none is lost with
-// the one before.
+// Start is the request to start staged members of a group. Each has its own document, so that none overwrites the
+// previous one.
 type Start struct {
 	Group string `json:"group"`
 	Run   int    `json:"run"`
-	// Members are the names of those that were staged by then: what is staged before the supervisor deals with the
-	// request is the next one's. Requests of earlier versions name none, and are for all.
+	// Members are the names of those that were staged at the time: what is staged before the supervisor handles the
+	// request belongs to the next one. Requests of earlier versions name none, and are for all.
 	Members []string `json:"members,omitempty"`
 }
 
@@ -240,13 +240,13 @@ func (s Start) Starts(spec domain.MemberSpec) bool {
 // Name returns the name of the request's document.
 func (s Start) Name() string { return fmt.Sprintf("%s.%d", s.Group, s.Run) }
 
-// Stop is the request to stop a member in its run.
+// Stop is the request to stop a member in this run.
 type Stop struct {
 	Run    int               `json:"run"`
 	Reason domain.StopReason `json:"reason"`
 }
 
-// State is what became of a member.
+// State is the supervisor's record of a member.
 type State struct {
 	Name    string `json:"name"`
 	Group   string `json:"group"`
@@ -266,19 +266,19 @@ type State struct {
 	StartedAt    *time.Time   `json:"started_at,omitempty"`
 	FinishedAt   *time.Time   `json:"finished_at,omitempty"`
 	LastError    string       `json:"last_error,omitempty"`
-	// OutOfMemory is when an instance ran out of the memory that it was allowed, the last time.
+	// OutOfMemory is the last time that an instance ran out of its allowed memory.
 	OutOfMemory *domain.OutOfMemory `json:"out_of_memory,omitempty"`
 	StopReason  domain.StopReason   `json:"stop_reason,omitempty"`
-	// RestartAt is when the next instance is due, where the state is restarting.
+	// RestartAt is when the next instance is due, if the state is restarting.
 	RestartAt *time.Time `json:"restart_at,omitempty"`
 
-	// Instance is the mark of the present instance's processes; empty where none was started. PID and
-	// StartTime (in clock ticks since Boot) identify its shell; they are 0 until it is known to run.
+	// Instance is the mark of the current instance's processes; empty if none was started. PID and StartTime (in clock
+	// ticks since Boot) identify its shell; they are 0 until it is known to run.
 	Instance  string `json:"instance,omitempty"`
 	PID       int    `json:"pid,omitempty"`
 	StartTime uint64 `json:"start_time,omitempty"`
 	Boot      string `json:"boot,omitempty"`
-	// Container is true where the present instance is a container.
+	// Container is set if the current instance is a container.
 	Container bool `json:"container,omitempty"`
 }
 

@@ -61,7 +61,7 @@ func TestExists(t *testing.T) {
 	if exists, err := d.Exists(); !exists || err != nil {
 		t.Errorf("a cluster with a document exists: %v (%v)", exists, err)
 	}
-	// What can't be told is an error, never "gone".
+	// What can't be determined is an error, never "gone".
 	blocked := Dir{Root: d.Item(clusterItem.Key), Cluster: "lab"}
 	if exists, err := blocked.Exists(); exists || err == nil {
 		t.Errorf("a cluster in the place of a file exists: %v (%v)", exists, err)

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// trust is who may own a state directory and what leads to it: root and the user of this process, as OpenSSH has it
-// for its keys.
+// trust is who may own a state directory and the path to it: root and the user of this process, as OpenSSH requires for
+// its keys.
 type trust struct {
 	user uint32
 	// passwd and group are the files with the users and the groups of this machine.
@@ -26,11 +26,11 @@ type trust struct {
 
 // ours is the trust of this process.
 func ours() trust {
-	return trust{user: uint32(os.Geteuid()), passwd: "/etc/passwd", group: "/etc/group"} //nolint:gosec // an ID of a user
+	return trust{user: uint32(os.Geteuid()), passwd: "/etc/passwd", group: "/etc/group"} //nolint:gosec // a user ID
 }
 
-// check fails where another user could have put something into a state directory, or could put another one in its
-// place. What isn't there yet is no problem.
+// check fails if another user could have put something into a state directory, or could replace it. Missing folders are
+// not a problem.
 func (t trust) check(d Dir) error {
 	for _, folder := range slices.Concat([]string{"."}, folders) {
 		if err := t.follow(d.Path(folder)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -43,11 +43,11 @@ func (t trust) check(d Dir) error {
 // maxLinks is how many symbolic links a path may lead through, as in Linux.
 const maxLinks = 40
 
-// follow goes along an absolute path and all links on the way, and examines each folder and link.
+// follow follows an absolute path and all links on the way, and examines each folder and link.
 func (t trust) follow(path string) error {
 	at, left, links := "/", strings.Split(path, "/"), 0
 	for len(left) > 0 {
-		next := filepath.Join(at, left[0]) // what it joins is free of links, so that ".." leads to the parent
+		next := filepath.Join(at, left[0]) // its first part is free of links, so ".." leads to the parent
 		left = left[1:]
 		var status unix.Stat_t
 		if err := unix.Lstat(next, &status); err != nil {
@@ -75,8 +75,8 @@ func (t trust) follow(path string) error {
 	return nil
 }
 
-// examine fails where somebody else owns a folder or link, or may write to it. A sticky folder, such as /tmp, may lead
-// to a state directory, as nobody can replace there what isn't theirs; but it can't be part of one.
+// examine fails if somebody else owns a folder or link, or may write to it. A sticky folder, such as /tmp, may lead to
+// a state directory, as nobody can replace others' files there; but it can't be part of one.
 func (t trust) examine(path string, status unix.Stat_t, last bool) error {
 	mode := status.Mode & 0o7777
 	sticky := mode&unix.S_ISVTX != 0 && !last
@@ -97,8 +97,8 @@ func (t trust) examine(path string, status unix.Stat_t, last bool) error {
 
 func (t trust) trusts(user uint32) bool { return user == 0 || user == t.user }
 
-// private reports whether a group has trusted members and no others, as a user's private group does, with which a umask
-// of 002 is safe. A group that this machine's own files don't have, such as one of LDAP, is none.
+// private reports whether a group has only trusted members, as a user's private group has, with which a umask of 002 is
+// safe. A group that is not in this machine's own files, such as one in LDAP, is not private.
 func (t trust) private(gid uint32) bool {
 	group := fmt.Sprint(gid)
 	ids := map[string]string{}
@@ -116,7 +116,7 @@ func (t trust) private(gid uint32) bool {
 		}
 		known = true
 		for name := range strings.FieldsFuncSeq(listed[3], func(r rune) bool { return r == ',' }) {
-			members = append(members, ids[name]) // empty of a user who isn't known, and whom nobody trusts
+			members = append(members, ids[name]) // empty for an unknown user, who is not trusted
 		}
 	}
 	return known && len(members) > 0 && !slices.ContainsFunc(members, func(member string) bool {
@@ -125,7 +125,7 @@ func (t trust) private(gid uint32) bool {
 	})
 }
 
-// entries returns the fields of each line of /etc/passwd or /etc/group; none, where it can't be read.
+// entries returns the fields of each line of /etc/passwd or /etc/group; none if it can't be read.
 func entries(path string) (all [][]string) {
 	content, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(content)) {
@@ -136,7 +136,7 @@ func entries(path string) (all [][]string) {
 	return all
 }
 
-// hasACL reports whether an access control list says who may write to a file: the bits of its group don't, then.
+// hasACL reports whether a file has an access control list, so that its group bits don't show who may write.
 func hasACL(path string) bool {
 	size, err := unix.Getxattr(path, "system.posix_acl_access", nil)
 	return err == nil && size > 0

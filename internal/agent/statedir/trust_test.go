@@ -19,8 +19,8 @@ type place struct {
 	base string
 }
 
-// mallory is another user, and these are groups: that of root alone, one that mallory is in, one that is nowhere, one
-// of nobody, and that of another user, which root is in.
+// mallory is another user, and these are groups: root's private group, one that mallory is in, one that does not exist,
+// one without members, and another user's group that root is in.
 const (
 	mallory = 65534
 	private = 4000
@@ -47,7 +47,7 @@ func (p place) mkdir(elements ...string) string {
 	return p.at(elements...)
 }
 
-// chmod has a mode set as it is, whatever the umask.
+// chmod sets exactly this mode, whatever the umask.
 func (p place) chmod(mode uint32, elements ...string) {
 	p.Helper()
 	must(p.T, unix.Chmod(p.at(elements...), mode))
@@ -63,7 +63,7 @@ func (p place) link(target string, elements ...string) {
 	must(p.T, os.Symlink(target, p.at(elements...)))
 }
 
-// groupWritable has a umask of 002, and the group of each folder be this one.
+// groupWritable creates the folders as with a umask of 002, owned by this group.
 func (p place) groupWritable(group int) {
 	p.Helper()
 	p.mkdir("state", "lab", Specs)
@@ -80,7 +80,7 @@ func TestTrust(t *testing.T) {
 	type setUp func(p place)
 	cases := map[string]struct {
 		setUp setUp
-		// refused is the path that is not trusted, and why.
+		// refused is the path that is not trusted, and why is part of the reason.
 		refused, why string
 	}{
 		"nothing there": {setUp: func(place) {}},
@@ -183,7 +183,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// writableFor returns an access control list by which one more user may write.
+// writableFor returns an access control list that allows one more user to write.
 func writableFor(user uint32) []byte {
 	const owner, named, group, mask, others, nobody = 0x01, 0x02, 0x04, 0x10, 0x20, 0xffffffff
 	list := binary.LittleEndian.AppendUint32(nil, 2)
@@ -198,7 +198,7 @@ func writableFor(user uint32) []byte {
 	return list
 }
 
-// TestCreateTrustsNobody has somebody make the folder of a cluster after it was opened, and before it is created.
+// TestCreateTrustsNobody: somebody creates the folder of a cluster after Open and before Create.
 func TestCreateTrustsNobody(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make folders of other users")
@@ -218,7 +218,7 @@ func TestCreateTrustsNobody(t *testing.T) {
 	}
 }
 
-// TestOpenRelative has a relative path lead to where it does from the present folder.
+// TestOpenRelative: a relative path is resolved against the current folder.
 func TestOpenRelative(t *testing.T) {
 	t.Chdir(t.TempDir())
 	here, err := os.Getwd()
