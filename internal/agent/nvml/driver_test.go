@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// onAnyDriver are tests of what holds for every driver, whatever GPUs there are and whoever uses them.
+// onAnyDriver are tests that hold for every driver, whatever GPUs there are and whoever uses them.
 var onAnyDriver = map[string]func(t *testing.T, settings Settings){
 	"each GPU is another one":              testIdentities,
 	"links lead both ways":                 testLinks,
@@ -31,7 +31,7 @@ var onAnyDriver = map[string]func(t *testing.T, settings Settings){
 	"errors are watched until the end":     testWatchOfDriver,
 }
 
-// TestFakeDriver has the fake show some of what there can be.
+// TestFakeDriver tests the fake driver with a variety of devices.
 func TestFakeDriver(t *testing.T) {
 	devices := fakenvml.V100s("host", 8)
 	devices[1].Utilisation, devices[1].MemoryUtilisation, devices[1].UsedMiB = 100, 41, devices[1].MemoryMiB-devices[1].ReservedMiB
@@ -50,7 +50,7 @@ func TestFakeDriver(t *testing.T) {
 	}
 }
 
-// TestRealDriver is about the driver and the GPUs of this machine, where there are any.
+// TestRealDriver tests the driver and the GPUs of this machine, if there are any.
 func TestRealDriver(t *testing.T) {
 	if !alone(t) {
 		return
@@ -83,7 +83,7 @@ func opened(t *testing.T, settings Settings) *Reader {
 	return r
 }
 
-// identities are what stays the same of GPUs, in their order.
+// identities are the constant properties of GPUs, in order.
 func identities(gpus []domain.GPU) []domain.GPU {
 	same := make([]domain.GPU, len(gpus))
 	for i, gpu := range gpus {
@@ -122,7 +122,7 @@ func testLinks(t *testing.T, settings Settings) {
 			t.Errorf("%s has links to %v", gpu.UUID, gpu.Links)
 		}
 		for _, uuid := range gpu.Links {
-			// One of which not all is known may not tell of its links.
+			// One that is not completely known may not report its links.
 			if peer, found := known[uuid]; !found || peer.Unknown == "" && peer.Trouble == "" && !slices.Contains(peer.Links, gpu.UUID) {
 				t.Errorf("%s has a link to %s, which has links to %v", gpu.UUID, uuid, peer.Links)
 			}
@@ -130,7 +130,7 @@ func testLinks(t *testing.T, settings Settings) {
 	}
 }
 
-// within reports whether a value is from one to another, or not known.
+// within reports whether a value is in a range, or unknown.
 func within[T int64 | float64](value *T, from, to T) bool {
 	return value == nil || from <= *value && *value <= to
 }
@@ -169,7 +169,7 @@ func testProcesses(t *testing.T, settings Settings) {
 	}
 }
 
-// testSameGPUs reads with the three that there are: once, again and again, and as the resident agent does.
+// testSameGPUs reads in all three ways: once, repeatedly, and as the resident agent does.
 func testSameGPUs(t *testing.T, settings Settings) {
 	want, err := Source(settings)(t.Context())
 	if err != nil {
@@ -204,7 +204,7 @@ func testSameToAll(t *testing.T, settings Settings) {
 	all.Wait()
 }
 
-// testAnswers: the limits of calls are far beyond what a driver takes that is well.
+// testAnswers: the time limits of calls are far beyond what a healthy driver takes.
 func testAnswers(t *testing.T, settings Settings) {
 	r := opened(t, settings)
 	for range 10 {
@@ -221,7 +221,7 @@ func testAnswers(t *testing.T, settings Settings) {
 	}
 }
 
-// testOpenAgain has the driver open several times at once, too: it counts who has.
+// testOpenAgain opens the driver several times, also concurrently: it counts its users.
 func testOpenAgain(t *testing.T, settings Settings) {
 	open := func() *Reader {
 		t.Helper()
@@ -251,7 +251,7 @@ func testOpenAgain(t *testing.T, settings Settings) {
 	end(first)
 }
 
-// eventsOf returns a set in which the errors of all devices are recorded that have any, and how many these are.
+// eventsOf returns a set that records the errors of all devices that support it, and the number of these.
 func eventsOf(t *testing.T, r *Reader) (set eventSet, devices int) {
 	t.Helper()
 	set, err := r.library.eventSetCreate()
@@ -274,8 +274,8 @@ func eventsOf(t *testing.T, r *Reader) (set eventSet, devices int) {
 	return set, devices
 }
 
-// testEvents waits for errors with calls of its own. One that happens just then, as on a machine that trains, is an
-// error as any other.
+// testEvents waits for errors by its own calls. An error that happens to occur meanwhile, as on a machine that trains,
+// is an error like any other.
 func testEvents(t *testing.T, settings Settings) {
 	r := opened(t, settings)
 	read(t, r)

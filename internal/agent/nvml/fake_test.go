@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// patient are settings under which no call that comes back at all is given up.
+// patient are settings with which no call that returns at all is abandoned.
 func patient(t testing.TB, without ...string) Settings {
 	return Settings{
 		Library: filepath.Join(fakenvml.Build(t, without...), fakenvml.Library),
@@ -34,7 +34,7 @@ func patient(t testing.TB, without ...string) Settings {
 	}
 }
 
-// hasty are settings under which calls are given up soon, one that would have come back among them at times.
+// hasty are settings with which calls are abandoned soon, sometimes even one that would have returned.
 func hasty(t testing.TB) Settings {
 	settings := patient(t)
 	settings.Answer = 200 * time.Millisecond
@@ -57,14 +57,14 @@ func openFake(t testing.TB, settings Settings, devices ...fakenvml.Device) (*Rea
 	return reader, control
 }
 
-// heal has every call come back. It comes before the library is closed: one that a failed test left open would fail
-// the tests that follow, which find it started.
+// heal makes every call return. It runs before the library is closed: one that a failed test left open would fail the
+// following tests, which would find it started.
 func heal(control *fakenvml.Control) {
 	control.Set()
 	control.Break(nil)
 }
 
-// closeAtLast closes a reader as soon as all calls have come back, however late that is.
+// closeAtLast closes a reader as soon as all calls have returned, however late that is.
 func closeAtLast(t testing.TB, r *Reader) {
 	t.Helper()
 	var err error
@@ -77,7 +77,7 @@ func closeAtLast(t testing.TB, r *Reader) {
 	}
 }
 
-// refusesToClose closes a reader, in vain, while a function hangs: others may be late just then.
+// refusesToClose checks that a reader can't be closed while a function hangs: others may be late just then.
 func refusesToClose(t testing.TB, r *Reader, function string) {
 	t.Helper()
 	eventually(t, "closing to fail because of "+function, func() bool {
@@ -98,7 +98,7 @@ func read(t testing.TB, r *Reader) []domain.GPU {
 	return gpus
 }
 
-// eventually waits for what no event tells of.
+// eventually waits for a condition without an event.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	look := time.NewTicker(5 * time.Millisecond)
@@ -115,8 +115,8 @@ func eventually(t testing.TB, what string, holds func() bool) {
 // aloneVariable marks the process that alone starts.
 const aloneVariable = "NVML_TEST_ALONE"
 
-// alone runs a test in a process of its own, which can load another library than this one. It returns true in that
-// process, for the test to go on.
+// alone runs a test in its own process, which can load another library than this one. It returns true in that process,
+// for the test to continue.
 func alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneVariable) != "" {
@@ -132,7 +132,7 @@ func alone(t *testing.T) bool {
 	switch {
 	case err != nil:
 		t.Errorf("%v\n%s", err, output)
-	case bytes.Contains(output, []byte("\n--- SKIP")): // of all, not of a part
+	case bytes.Contains(output, []byte("\n--- SKIP")): // all of the test, not a part
 		t.Skipf("%s", output)
 	default:
 		t.Logf("%s", output)

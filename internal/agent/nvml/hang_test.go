@@ -49,7 +49,7 @@ func TestHang(t *testing.T) {
 				t.Errorf("the device that hangs (-want +got):\n%s", diff)
 			}
 
-			// One call waits, and no other follows it, on whatever read.
+			// One call waits, and no other follows it, whichever read makes it.
 			stuck := r.slots[2].lane.current.Load()
 			for range 20 {
 				if gpus, err := r.Read(t.Context()); err == nil && gpus[2].Trouble != "the driver does not answer" {

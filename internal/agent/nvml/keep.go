@@ -10,12 +10,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// reopen is how soon a driver is tried again that could not be used.
+// reopen is the pause before a driver that could not be used is tried again.
 const reopen = 5 * time.Second
 
-// Keep returns a function that reads the GPUs of this host, for a program that does so again and again until ctx is
-// done: the driver stays open, its errors are watched, and what can't be opened is tried again from time to time. It
-// may be called by one at a time.
+// Keep returns a function that reads the GPUs of this host, for a program that does so repeatedly until ctx is done:
+// the driver stays open, its errors are watched, and what can't be opened is tried again from time to time. The
+// function is not safe for concurrent use.
 func Keep(ctx context.Context, settings Settings, log *slog.Logger) func(ctx context.Context) ([]domain.GPU, error) {
 	k := &keeper{life: ctx, settings: settings, log: log}
 	return k.read
@@ -29,11 +29,11 @@ type keeper struct {
 	reader *Reader
 	watch  context.CancelFunc
 	ended  sync.WaitGroup
-	// xids outlive a reader: a GPU is not to be trusted again because its driver was opened anew.
+	// xids outlive a reader: reopening the driver does not make a GPU trustworthy again.
 	xids map[string]xids
-	// absent is when the driver was last found not to be loaded: what it reported before is past.
+	// absent is when the driver was last found not to be loaded: what it reported before no longer applies.
 	absent time.Time
-	// failed is when opening failed last, and why.
+	// failed is when opening last failed, and why is the reason.
 	failed time.Time
 	why    error
 }
@@ -45,18 +45,18 @@ func (k *keeper) read(ctx context.Context) ([]domain.GPU, error) {
 	if err := k.open(ctx); err != nil {
 		return nil, err
 	}
-	stuck := k.reader.stuck() // it may answer while it is read: too late for that, and no reason to open it again
+	stuck := k.reader.stuck() // it may answer during the read, which is too late for that, and no reason to reopen it
 	gpus, err := k.reader.Read(ctx)
 	switch {
 	case err == nil, len(gpus) > 0, ctx.Err() != nil:
-	case isLate(err), stuck, k.reader.stuck(): // it can't be closed, and answers late perhaps
+	case isLate(err), stuck, k.reader.stuck(): // it can't be closed, and may answer later
 	default:
 		k.close(err)
 	}
 	return gpus, err
 }
 
-// open opens the driver where it is not, and watches its errors.
+// open opens the driver unless it is open, and watches its errors.
 func (k *keeper) open(ctx context.Context) error {
 	if k.reader != nil {
 		return nil
@@ -83,7 +83,7 @@ func (k *keeper) open(ctx context.Context) error {
 	return nil
 }
 
-// listen watches the errors of GPUs, and goes on after one of the driver's own.
+// listen watches the errors of GPUs, and continues after an error of the driver itself.
 func (k *keeper) listen() {
 	reader := k.reader
 	watching, stop := context.WithCancel(k.life)
@@ -102,15 +102,15 @@ func (k *keeper) listen() {
 				complaint = said
 			}
 			if !isAnswer(err) {
-				return // the library can't do it
+				return // the library does not support it
 			}
 			rest(watching, reader.pause)
 		}
 	})
 }
 
-// close closes the driver, to be opened again some time after it failed. While a call is stuck it stays open: each
-// reader that is opened beside it would lose another thread to the driver.
+// close closes the driver, to be reopened some time after it failed. While a call is stuck it stays open: each further
+// reader would lose another thread to the driver.
 func (k *keeper) close(why error) {
 	k.watch()
 	k.ended.Wait()

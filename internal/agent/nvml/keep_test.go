@@ -30,18 +30,18 @@ func keep(t *testing.T, settings Settings, devices ...fakenvml.Device) (*keeper,
 func newKeeper(t *testing.T, settings Settings) *keeper {
 	t.Helper()
 	k := &keeper{life: t.Context(), settings: settings, log: slog.New(slog.DiscardHandler)}
-	t.Cleanup(func() { // which comes after the end of its life
+	t.Cleanup(func() { // runs after its context has ended
 		if k.reader == nil {
 			return
 		}
 		k.ended.Wait()
-		k.reader.settings.Start = time.Minute // the end is none of those that are given up soon
+		k.reader.settings.Start = time.Minute // closing must not be abandoned soon
 		closeAtLast(t, k.reader)
 	})
 	return k
 }
 
-// reads reads the GPUs, and does not wait until the driver is to be opened again.
+// reads reads the GPUs, without waiting for the next attempt to open the driver.
 func (k *keeper) reads(t *testing.T) error {
 	t.Helper()
 	k.failed = time.Time{}
@@ -49,7 +49,7 @@ func (k *keeper) reads(t *testing.T) error {
 	return err
 }
 
-// TestKeepWhoGoesAway: that somebody did not wait for the GPUs is no error of the driver.
+// TestKeepWhoGoesAway: a caller that gives up waiting for the GPUs is not an error of the driver.
 func TestKeepWhoGoesAway(t *testing.T) {
 	k, _ := keep(t, patient(t), fakenvml.V100s("host", 2)...)
 	gone, cancel := context.WithCancel(t.Context())
@@ -74,7 +74,7 @@ func TestKeepWhoGoesAway(t *testing.T) {
 	}
 }
 
-// TestKeepQuarantine: a GPU that an error condemned stays so when the driver is opened again.
+// TestKeepQuarantine: a GPU that an error made unusable stays so when the driver is reopened.
 func TestKeepQuarantine(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
 	k, control := keep(t, patient(t), devices...)
@@ -92,7 +92,7 @@ func TestKeepQuarantine(t *testing.T) {
 	control.Set(devices...)
 	eventually(t, "the error", func() bool { return trouble() == want })
 
-	devices[1].XIDs = nil // each start of the library would be told of it
+	devices[1].XIDs = nil // otherwise each start of the library would report it
 	control.Set(devices...)
 	control.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.Unknown})
 	eventually(t, "the driver's end", func() bool { return k.reads(t) != nil && k.reader == nil })
@@ -103,7 +103,8 @@ func TestKeepQuarantine(t *testing.T) {
 	}
 }
 
-// TestKeepHearsToTheEnd: what a GPU reports while its driver fails is heard of, though the driver is closed for that.
+// TestKeepHearsToTheEnd: what a GPU reports while its driver fails is not lost, though the driver is closed because of
+// that.
 func TestKeepHearsToTheEnd(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
 	k, control := keep(t, patient(t), devices...)
@@ -115,7 +116,7 @@ func TestKeepHearsToTheEnd(t *testing.T) {
 	if err := k.reads(t); err == nil || k.reader != nil {
 		t.Fatalf("it reads with %v, and the driver is open: %t", err, k.reader != nil)
 	}
-	devices[1].XIDs = nil // each start of the library would be told of it
+	devices[1].XIDs = nil // otherwise each start of the library would report it
 	control.Set(devices...)
 	control.Break(nil)
 	k.failed = time.Time{}
@@ -132,7 +133,8 @@ func (l logged) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// TestKeepListening: errors are heard of though the driver refused to tell of them for a while, which is logged once.
+// TestKeepListening: errors are still reported after the driver refused to report them for a while, which is logged
+// once.
 func TestKeepListening(t *testing.T) {
 	devices := fakenvml.V100s("host", 1)
 	k, control := keep(t, patient(t), devices...)
@@ -155,8 +157,8 @@ func TestKeepListening(t *testing.T) {
 	}
 }
 
-// TestKeepDriverLoadedAnew: a GPU that has to be reset is acquitted when its driver was not there, and no other that
-// has nothing to do with that.
+// TestKeepDriverLoadedAnew: a GPU that needs a reset is usable again after its driver was reloaded, and other GPUs are
+// not affected by its error.
 func TestKeepDriverLoadedAnew(t *testing.T) {
 	devices := fakenvml.V100s("host", 2)
 	k, control := keep(t, patient(t), devices...)
@@ -169,7 +171,7 @@ func TestKeepDriverLoadedAnew(t *testing.T) {
 	}
 	eventually(t, "the error", condemned)
 
-	devices[1].XIDs = nil // each start of the library would be told of it
+	devices[1].XIDs = nil // otherwise each start of the library would report it
 	control.Set(devices...)
 	control.Break(fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.DriverNotLoaded, "nvmlInit": fakenvml.DriverNotLoaded})
 	eventually(t, "the driver's end", func() bool { return errors.Is(k.reads(t), ErrNoDriver) })
@@ -181,7 +183,7 @@ func TestKeepDriverLoadedAnew(t *testing.T) {
 	}
 }
 
-// TestKeepStuck: a driver in which a call is stuck is not opened again beside it, and goes on when the call comes back.
+// TestKeepStuck: a driver with a stuck call is not opened a second time, and works again when the call returns.
 func TestKeepStuck(t *testing.T) {
 	for name, test := range map[string]struct{ device, library fakenvml.Faults }{
 		"a device":          {device: fakenvml.Faults{"nvmlDeviceGetHandleByIndex": fakenvml.Hang}},
@@ -190,14 +192,14 @@ func TestKeepStuck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			devices := fakenvml.V100s("host", 1)
-			devices[0].Faults = test.device // before who waits for errors has looked at it
+			devices[0].Faults = test.device // before the watch has seen it
 			settings := hasty(t)
 			settings.Start = settings.Answer
 			k, control := keep(t, settings, devices...)
 			wait, stuck := test.library["nvmlEventSetWait"]
 			if stuck {
-				// Alone: another fault would end the watch before it waits. And before there is a watch: so its first
-				// wait is stuck, not one that may be about to come back.
+				// On its own, as another fault would end the watch before it waits; and before there is a watch, so
+				// that its first wait is stuck, rather than one that may be about to return.
 				control.Break(fakenvml.Faults{"nvmlEventSetWait": wait})
 			}
 			eventually(t, "the library", func() bool { return k.open(t.Context()) == nil })

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// lane lets one call of NVML through at a time. A driver that hangs holds a thread for good: behind a call that does
-// not come back no other is made, so that there is never more than one such thread a lane.
+// lane is a queue that lets one call of NVML through at a time. A hanging driver holds a thread for good: no call is
+// made behind one that does not return, so there is never more than one such thread per lane.
 type lane struct {
 	current atomic.Pointer[call]
 }
 
-// call is a call of NVML on its way.
+// call is a call of NVML in progress.
 type call struct {
 	function string
 	limit    time.Duration
 	deadline time.Time
 	done     chan struct{}
-	// settled is set by what comes first: its end, or that who has made it gives it up.
+	// settled is set by what comes first: its end, or that its caller gives up.
 	settled atomic.Bool
 }
 
-// noAnswerError means that a function of NVML did not come back.
+// noAnswerError means that a function of NVML did not return.
 type noAnswerError struct {
 	function string
 	limit    time.Duration
@@ -33,14 +33,14 @@ func (e *noAnswerError) Error() string {
 	return fmt.Sprintf("NVML did not answer within %s (%s)", e.limit, e.function)
 }
 
-// through makes a call when it is its turn, and returns what comes back, or a *[noAnswerError] where that takes longer
-// than the limit; at once where it has taken longer for the call before.
+// through makes a call when it is its turn, and returns its result, or a *[noAnswerError] if it takes longer than the
+// limit; right away if the call before it has already taken longer.
 func through[T any](ctx context.Context, l *lane, function string, limit time.Duration, f func() (T, error)) (T, error) {
 	return throughOr(ctx, l, function, limit, f, func(T) {})
 }
 
-// throughOr is through for a call whose result must not be lost: where it comes when nobody waits for it any longer,
-// it is undone before another call is made.
+// throughOr is through for a call whose result must not be lost: if it arrives after its caller gave up, it is undone
+// before another call is made.
 func throughOr[T any](
 	ctx context.Context, l *lane, function string, limit time.Duration, f func() (T, error), undo func(T),
 ) (T, error) {
@@ -73,7 +73,7 @@ func throughOr[T any](
 	return result, err
 }
 
-// wait returns when the call has come back, or the reason why it is waited for no longer.
+// wait returns when the call has returned, or with the reason why it is no longer waited for.
 func (c *call) wait(ctx context.Context) error {
 	timer := time.NewTimer(time.Until(c.deadline))
 	defer timer.Stop()

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// TestWaitForWhatHasCome: who is late for the end of a call, as on a busy machine, is not told that it did not come.
+// TestWaitForWhatHasCome: a caller that is late for the end of a call, as on a busy machine, still gets its result.
 func TestWaitForWhatHasCome(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 100 { // what is ready is chosen by chance
+	for range 100 { // select chooses randomly among what is ready
 		back := &call{function: "f", deadline: time.Now().Add(-time.Second), done: make(chan struct{})}
 		close(back.done)
 		if err := back.wait(gone); err != nil {
@@ -40,7 +40,7 @@ func TestThrough(t *testing.T) {
 			t.Errorf("a call that comes back: %d, %v after %s", n, err, took)
 		}
 
-		// A call that is late holds up the next one until its own limit, and all after that for no time.
+		// A late call delays the next one until its own limit, and all further ones not at all.
 		var late *noAnswerError
 		if _, took, err := call(10*time.Second, 2*time.Second); !errors.As(err, &late) || took != 2*time.Second {
 			t.Errorf("a call that is late: %v after %s", err, took)
@@ -69,7 +69,7 @@ func TestThrough(t *testing.T) {
 			t.Errorf("three calls of a second took %s", took)
 		}
 
-		// Nobody waits beyond the context, and the call that goes on is not late for that.
+		// No caller waits beyond its context, and the call that continues does not count as late because of that.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := through(ctx, &l, "f", 5*time.Second, taking(2*time.Second)); !errors.Is(err, context.DeadlineExceeded) {
@@ -81,7 +81,7 @@ func TestThrough(t *testing.T) {
 	})
 }
 
-// TestThroughOr: a result either comes to who asked for it, or is undone before the next call.
+// TestThroughOr: a result either reaches its caller, or is undone before the next call.
 func TestThroughOr(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lane
@@ -95,7 +95,7 @@ func TestThroughOr(t *testing.T) {
 		if n, err := call(time.Second, nil); n != 7 || err != nil || undone != 0 {
 			t.Errorf("in time: %d, %v; undone %d", n, err, undone)
 		}
-		for _, fails := range []error{nil, errors.ErrUnsupported} { // of which the second has no result
+		for _, fails := range []error{nil, errors.ErrUnsupported} { // the second has no result
 			if n, err := call(3*time.Second, fails); n != 0 || err == nil || errors.Is(err, errors.ErrUnsupported) {
 				t.Errorf("too late: %d, %v", n, err)
 			}

@@ -2,15 +2,15 @@ package nvml
 
 import "time"
 
-// required are the functions without which there is nothing to be read.
+// required are the functions without which nothing can be read.
 var required = []string{
 	"nvmlInit", "nvmlShutdown", "nvmlDeviceGetCount", "nvmlDeviceGetHandleByIndex", "nvmlDeviceGetUUID",
 }
 
-// library is NVML. Its functions, and those of what it returns, are called by the name that has says they have, without
-// a version; where they fail with an error of NVML, that is a [result].
+// library is NVML. Its methods, and those of what it returns, call NVML functions, which has knows by their names
+// without a version. An error of NVML is a [result].
 type library interface {
-	// has reports whether the library has a function. One that it has not must not be called.
+	// has reports whether the library exports function. Calling a missing one aborts the process.
 	has(function string) bool
 	deviceGetCount() (int, error)
 	deviceGetHandleByIndex(index int) (device, error)
@@ -18,18 +18,18 @@ type library interface {
 	shutdown() error
 }
 
-// device is the handle of a GPU. Two handles of one GPU are equal.
+// device is the handle of a GPU. Two handles of the same GPU are equal.
 type device interface {
 	getUUID() (string, error)
 	getName() (string, error)
 	getPCIBusID() (string, error)
-	// getMemoryAffinity returns the set of the memory nodes that are nearest, 64 of them a number.
+	// getMemoryAffinity returns the set of the nearest memory nodes, 64 per number.
 	getMemoryAffinity() ([]uint, error)
 	getNvLinkState(link int) (active bool, err error)
 	getNvLinkRemotePCIBusID(link int) (string, error)
 	getNvLinkRemoteDeviceType(link int) (isSwitch bool, err error)
 	getMemoryInfo() (memory, error)
-	// getMemoryInfoV2 does not count as used what the driver has reserved.
+	// getMemoryInfoV2 does not count memory reserved by the driver as used.
 	getMemoryInfoV2() (memory, error)
 	getUtilizationRates() (utilisation, error)
 	// getTemperature is in °C, getPowerUsage and getEnforcedPowerLimit in mW.
@@ -37,21 +37,21 @@ type device interface {
 	getPowerUsage() (uint32, error)
 	getEnforcedPowerLimit() (uint32, error)
 	getECCMode() (on bool, err error)
-	// getTotalECCErrors counts those since the driver was loaded that could not be corrected.
+	// getTotalECCErrors counts uncorrectable errors since the driver was loaded.
 	getTotalECCErrors() (uint64, error)
 	getMIGMode() (on bool, err error)
 	getComputeRunningProcesses() ([]process, error)
 	getGraphicsRunningProcesses() ([]process, error)
 	getRemappedRows() (failed bool, err error)
 	getRecoveryAction() (recovery, error)
-	// registerEvents has XID errors recorded in a set.
+	// registerEvents makes a set record XID errors.
 	registerEvents(eventSet) error
 }
 
-// recovery is what the driver recommends to do about a GPU, see nvmlDeviceGpuRecoveryAction_t in nvml.h.
+// recovery is the driver's recommended action for a GPU, see nvmlDeviceGpuRecoveryAction_t in nvml.h.
 type recovery uint32
 
-// The recommendations that keep a GPU from being used; the last two are those of drivers from 615 on.
+// The recommendations that make a GPU unusable; the last two are from drivers 615 and later.
 const (
 	resetGPU      recovery = 1
 	rebootNode    recovery = 2
@@ -63,7 +63,7 @@ const (
 
 // eventSet is where XID errors arrive.
 type eventSet interface {
-	// wait fails with timedOut where nothing arrives.
+	// wait fails with timedOut if nothing arrives.
 	wait(time.Duration) (event, error)
 	free() error
 }
@@ -84,7 +84,7 @@ type utilisation struct {
 	gpu, memory uint32
 }
 
-// memoryNotAvailable stands for the memory of a process which the driver does not know.
+// memoryNotAvailable stands for process memory that the driver does not know.
 const memoryNotAvailable = ^uint64(0)
 
 // process is a process on a GPU; its memory is in bytes, or memoryNotAvailable.

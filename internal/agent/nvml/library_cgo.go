@@ -14,11 +14,11 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// defaultLibrary is what the dynamic linker looks for.
+// defaultLibrary is the name that the dynamic linker looks for.
 const defaultLibrary = "libnvidia-ml.so.1"
 
-// versions are the functions of which go-nvml calls the newest version that the library has. The others it calls by
-// their plain names.
+// versions are the functions of which go-nvml calls the newest version in the library. It calls the others by their
+// plain names.
 var versions = map[string][]string{
 	"nvmlInit":                              {"_v2"},
 	"nvmlDeviceGetCount":                    {"_v2"},
@@ -30,18 +30,17 @@ var versions = map[string][]string{
 	"nvmlEventSetWait":                      {"_v2"},
 }
 
-// loaded is the library of this process, which only who has the turn in libraryLane may touch. The dynamic linker binds
-// each function of NVML to the first library that has it, for good: so there can't be a second.
+// loaded is the library of this process, used only inside libraryLane. The dynamic linker binds each function of NVML
+// for good to the first library that has it, so there can't be a second.
 var loaded *goNVML
 
-// goNVML is NVML as NVIDIA's go-nvml calls it. That ends the process where the library lacks the function that is
-// called.
+// goNVML is NVML through NVIDIA's go-nvml, which aborts the process if the library lacks the function that is called.
 type goNVML struct {
 	nvml.Interface
 
 	name  string
 	file  *dl.DynamicLibrary
-	known sync.Map // whether the library has a function, by its name
+	known sync.Map // whether the library exports a function, by its name
 }
 
 // load loads and initialises NVML from a file, or from where the dynamic linker finds it.
@@ -63,13 +62,13 @@ func load(file string) (library, error) {
 	return loaded, nil
 }
 
-// openLibrary loads a library that has what is required.
+// openLibrary loads a library, if it has the required functions.
 func openLibrary(name string) (*goNVML, error) {
-	// Not RTLD_GLOBAL, as go-nvml would: what turns out not to be NVML is unloaded again, and leaves nothing bound to
-	// it.
+	// Not RTLD_GLOBAL, as go-nvml would: a file that turns out not to be NVML is unloaded again, and leaves nothing
+	// bound to it.
 	file := dl.New(name, dl.RTLD_LAZY|dl.RTLD_LOCAL)
 	if err := file.Open(); err != nil {
-		if strings.Contains(err.Error(), "No such file or directory") { // glibc and musl have no other sign
+		if strings.Contains(err.Error(), "No such file or directory") { // glibc and musl have no other indication
 			return nil, fmt.Errorf("%w: %w", ErrNoLibrary, err)
 		}
 		return nil, fmt.Errorf("NVIDIA's library can't be loaded: %w", err)
@@ -114,7 +113,7 @@ func (l *goNVML) shutdown() error {
 	return check(l.Shutdown())
 }
 
-// goDevice is a handle of go-nvml.
+// goDevice is a device handle of go-nvml.
 type goDevice struct {
 	nvml.Device
 }
@@ -133,7 +132,7 @@ func (d goDevice) getPCIBusID() (string, error) {
 }
 
 func (d goDevice) getMemoryAffinity() ([]uint, error) {
-	const nodes = 1024 // what Linux can have
+	const nodes = 1024 // Linux's maximum
 	return checked(d.GetMemoryAffinity(nodes, nvml.AFFINITY_SCOPE_NODE))
 }
 
@@ -168,7 +167,7 @@ func (d goDevice) getUtilizationRates() (utilisation, error) {
 }
 
 func (d goDevice) getTemperature() (uint32, error) {
-	// Deprecated, but what is to replace it is not in drivers before 570.
+	// Deprecated, but its replacement is not in drivers before 570.
 	return checked(d.GetTemperature(nvml.TEMPERATURE_GPU))
 }
 
@@ -216,7 +215,7 @@ func (d goDevice) getRecoveryAction() (recovery, error) {
 }
 
 func (d goDevice) registerEvents(set eventSet) error {
-	return check(d.RegisterEvents(nvml.EventTypeXidCriticalError, set.(goEventSet).EventSet)) //nolint:forcetypeassert // there is no other
+	return check(d.RegisterEvents(nvml.EventTypeXidCriticalError, set.(goEventSet).EventSet)) //nolint:forcetypeassert // there is no other implementation
 }
 
 // goEventSet is an event set of go-nvml.
@@ -233,8 +232,8 @@ func (s goEventSet) free() error {
 	return check(s.Free())
 }
 
-// check returns what NVML returned as an error. Its own text is not asked for, which would be another call of the
-// library.
+// check converts a return value of NVML to an error. It does not get NVML's own text, which would be another call of
+// the library.
 func check(ret nvml.Return) error {
 	if ret == nvml.SUCCESS {
 		return nil

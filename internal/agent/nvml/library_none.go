@@ -4,7 +4,7 @@ package nvml
 
 import "errors"
 
-// load fails: NVML is a library in C.
+// load fails, as NVML is a library in C.
 func load(string) (library, error) {
 	return nil, errors.New("this program was built without cgo, and can't speak to NVIDIA's driver: put trainyard-agent beside it, on a machine with glibc, or build it for Linux with CGO_ENABLED=1")
 }

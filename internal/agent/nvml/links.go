@@ -9,13 +9,13 @@ import (
 // maxLinks is how many NVLinks a device may have (NVML_NVLINK_MAX_LINKS).
 const maxLinks = 36
 
-// remote is what an NVLink leads to: a device, or a switch, which leads to all devices that have links to it.
+// remote is the other end of an NVLink: a device, or a switch, which connects all devices that have links to it.
 type remote struct {
 	busID    string
 	isSwitch bool
 }
 
-// remotes returns what the active NVLinks of a device lead to.
+// remotes returns the other ends of a device's active NVLinks.
 func (l *look) remotes(d device) []remote {
 	var remotes []remote
 	for i := range maxLinks {
@@ -35,14 +35,14 @@ func (l *look) remotes(d device) []remote {
 			l.note("nvmlDeviceGetNvLinkRemotePciInfo", err)
 			break
 		}
-		// Drivers that do not tell are older than the switches of today.
+		// Drivers that don't report this are older than today's switches.
 		isSwitch, _ := try(l, "nvmlDeviceGetNvLinkRemoteDeviceType", func() (bool, error) { return d.getNvLinkRemoteDeviceType(i) })
 		remotes = append(remotes, remote{busID, isSwitch})
 	}
 	return remotes
 }
 
-// link fills in whom each device reaches.
+// link fills in which devices each device reaches.
 func link(looks []look) {
 	devices := make([]identity, len(looks))
 	for i, l := range looks {
@@ -54,7 +54,7 @@ func link(looks []look) {
 	}
 }
 
-// peers returns, by UUID, the UUIDs of the devices that each device reaches by NVLink, sorted.
+// peers returns, by UUID, the sorted UUIDs of the devices that each device reaches by NVLink.
 func peers(devices []identity) map[string][]string {
 	leading := map[remote][]string{} // UUIDs of those with a link there
 	for _, d := range devices {

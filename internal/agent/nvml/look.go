@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// look is one look at a device.
+// look is one reading of a device.
 type look struct {
 	ctx    context.Context
 	reader *Reader
@@ -20,15 +20,15 @@ type look struct {
 	gpu   domain.GPU
 	// notes are what could not be read, and why.
 	notes []string
-	// ended is why nothing more is asked.
+	// ended is why nothing more is read.
 	ended error
-	// rowsFailed tells that rows of its memory are broken and could not be replaced by spare ones.
+	// rowsFailed means that rows of its memory are broken and could not be replaced by spare ones.
 	rowsFailed bool
-	// action is what the driver recommends to do about it.
+	// action is the driver's recommended action.
 	action recovery
 }
 
-// take fills in the GPU as far as it is known.
+// take fills in what can be read of the GPU.
 func (l *look) take() {
 	if handle := l.attach(); handle != nil {
 		l.identify(handle)
@@ -40,8 +40,8 @@ func (l *look) take() {
 	l.gpu.Unknown = strings.Join(l.notes, "; ")
 }
 
-// attach returns the device's handle, and finds out its UUID. It returns nil where it can't; then the device is who it
-// was.
+// attach returns the device's handle, and determines its UUID. It returns nil if it can't; then the device is assumed
+// to be the one known before.
 func (l *look) attach() device {
 	l.known = l.slot.recall()
 	limit := l.reader.settings.Answer
@@ -52,7 +52,7 @@ func (l *look) attach() device {
 		return l.reader.library.deviceGetHandleByIndex(l.slot.index)
 	})
 	if errors.Is(err, unknownError) {
-		err = gpuIsLost // some drivers say it so of a device that was lost before they looked
+		err = gpuIsLost // some drivers report this for a device that was lost before they were loaded
 	}
 	if err != nil {
 		l.end(err)
@@ -67,7 +67,7 @@ func (l *look) attach() device {
 	return handle
 }
 
-// identify reads what stays the same, where it is not known yet.
+// identify reads the constant properties, unless they are known.
 func (l *look) identify(d device) {
 	if l.known.complete {
 		return
@@ -83,7 +83,7 @@ func (l *look) identify(d device) {
 	l.known.complete = l.ended == nil && len(l.notes) == 0
 }
 
-// measure reads what changes.
+// measure reads the changing properties.
 func (l *look) measure(d device) {
 	if m, ok := l.memory(d); ok {
 		l.known.MemoryMiB = int64(m.total >> 20)
@@ -110,13 +110,13 @@ func (l *look) measure(d device) {
 		l.gpu.MIG = new(on)
 	}
 	l.rowsFailed, _ = ask(l, "nvmlDeviceGetRemappedRows", d.getRemappedRows)
-	if action, err := try(l, "nvmlDeviceGetFieldValues", d.getRecoveryAction); err == nil { // drivers before 565 do not know it
+	if action, err := try(l, "nvmlDeviceGetFieldValues", d.getRecoveryAction); err == nil { // drivers before 565 don't support it
 		l.action, l.gpu.RecoveryNeeded = action, new(actionTexts[action] != "")
 	}
 	l.gpu.Processes = l.processes(d)
 }
 
-// memory asks in the second version where there is one, which does not count what the driver has reserved as used.
+// memory uses the second version if there is one, which does not count memory reserved by the driver as used.
 func (l *look) memory(d device) (memory, bool) {
 	if m, err := try(l, "nvmlDeviceGetMemoryInfo_v2", d.getMemoryInfoV2); err == nil {
 		return m, true
@@ -124,8 +124,8 @@ func (l *look) memory(d device) (memory, bool) {
 	return ask(l, "nvmlDeviceGetMemoryInfo", d.getMemoryInfo)
 }
 
-// ask makes a call and reports whether it brought a value. Where it failed, but not because the device has no such
-// thing, a note says so.
+// ask makes a call, and reports whether it returned a value. If it failed, a note says so, unless the device does not
+// support it.
 func ask[T any](l *look, function string, f func() (T, error)) (T, bool) {
 	value, err := try(l, function, f)
 	if err != nil {
@@ -134,7 +134,7 @@ func ask[T any](l *look, function string, f func() (T, error)) (T, bool) {
 	return value, err == nil
 }
 
-// try makes a call, unless the look has ended or the library lacks the function.
+// try makes a call, unless the reading has ended or the library lacks the function.
 func try[T any](l *look, function string, f func() (T, error)) (T, error) {
 	var none T
 	switch {
@@ -153,40 +153,40 @@ func try[T any](l *look, function string, f func() (T, error)) (T, error) {
 	return value, nil
 }
 
-// errLacking means that the library lacks a function, as that of an older driver does.
+// errLacking means that the library lacks a function, as an older driver's does.
 var errLacking = errors.New("the driver's library lacks it")
 
-// note keeps why something could not be read, if that is worth knowing.
+// note records why something could not be read, if that is worth knowing.
 func (l *look) note(function string, err error) {
 	if l.ended == nil && !errors.Is(err, notSupported) {
 		l.notes = append(l.notes, fmt.Sprintf("%s: %v", function, err))
 	}
 }
 
-// isAnswer tells an error with which a call came back from the reasons why it is waited for no longer.
+// isAnswer reports whether a call returned with an error of NVML, rather than being abandoned.
 func isAnswer(err error) bool {
 	_, answered := errors.AsType[result](err)
 	return answered
 }
 
-// isLate reports whether a call did not come back.
+// isLate reports whether a call did not return.
 func isLate(err error) bool {
 	_, late := errors.AsType[*noAnswerError](err)
 	return late
 }
 
-// isFinal reports whether after this error nothing more is to be had from a device.
+// isFinal reports whether nothing more can be read of a device after this error.
 func isFinal(err error) bool {
 	return !isAnswer(err) || errors.Is(err, gpuIsLost) || errors.Is(err, resetRequired)
 }
 
-// isGone reports whether a device is one that will have been reset when it answers again. That a call took long, or was
-// refused, does not mean that.
+// isGone reports whether a device will have been reset when it answers again. A slow or refused call does not imply
+// that.
 func isGone(err error) bool {
 	return errors.Is(err, gpuIsLost) || errors.Is(err, resetRequired)
 }
 
-// end ends the look.
+// end ends the reading.
 func (l *look) end(err error) {
 	if l.ended != nil {
 		return
@@ -200,21 +200,21 @@ func (l *look) end(err error) {
 // fallenOff is the XID of a GPU that is lost.
 const fallenOff = 79
 
-// Why a device can't be used before something was done about it.
+// Why a device can't be used without an intervention.
 const (
 	needsReset  = "it needs a reset (nvidia-smi --gpu-reset)"
 	needsReboot = "it needs a restart of its host"
 )
 
-// actionTexts say so of what the driver recommends.
+// actionTexts are the texts for the driver's recommended actions.
 var actionTexts = map[recovery]string{
 	resetGPU: needsReset, drainAndReset: needsReset, resetBus: needsReset,
 	rebootNode: needsReboot, rebootMachine: needsReboot,
 	drainP2P: "it needs all traffic between GPUs to end",
 }
 
-// trouble says why a device can't be used: what ended a look at it, its XID that condemns it (0 where there is none),
-// what the driver recommends, and whether rows of its memory are broken.
+// trouble returns why a device can't be used: what ended its reading, the XID that makes it unusable (0 if there is
+// none), the driver's recommended action, and whether rows of its memory are broken.
 func trouble(ended error, fatalXID int, action recovery, rowsFailed bool) string {
 	var reasons []string
 	if fatalXID != 0 {

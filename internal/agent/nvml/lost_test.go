@@ -28,7 +28,7 @@ func TestLostDevice(t *testing.T) {
 		t.Errorf("before the loss (-want +got):\n%s", diff)
 	}
 
-	// since reads the devices, and returns them without when the second one was gone, which has to be known.
+	// since reads the devices, and returns them without the time when the second one was gone, which has to be set.
 	since := func(t *testing.T) []domain.GPU {
 		t.Helper()
 		gpus := read(t, r)

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// pciDevices is where the kernel tells about devices.
+// pciDevices is the kernel's folder of PCI devices.
 const pciDevices = "/sys/bus/pci/devices"
 
-// numaNode returns the memory node that a device is nearest to; nil where neither the driver nor the kernel knows one.
-// That is not what nvmlDeviceGetNumaNodeId returns: this is the node that the memory of a GPU itself makes where it
-// makes one, as on Grace Hopper.
+// numaNode returns the memory node nearest to a device; nil if neither the driver nor the kernel knows one. That is not
+// what nvmlDeviceGetNumaNodeId returns, which is the node of the GPU's own memory on systems where it is one, such as
+// Grace Hopper.
 func (l *look) numaNode(d device) *int {
 	if nodes, err := try(l, "nvmlDeviceGetMemoryAffinity", d.getMemoryAffinity); err == nil {
 		if node, only := onlyNode(nodes); only {
@@ -24,8 +24,7 @@ func (l *look) numaNode(d device) *int {
 	return kernelNUMANode(pciDevices, l.known.pciBusID)
 }
 
-// kernelNUMANode returns the memory node that the kernel tells of a device in its folder of devices; nil where it tells
-// none.
+// kernelNUMANode returns the memory node of a device as reported by the kernel; nil if it reports none.
 func kernelNUMANode(devices, busID string) *int {
 	text, err := os.ReadFile(filepath.Join(devices, kernelBusID(busID), "numa_node"))
 	if err != nil {
@@ -38,7 +37,7 @@ func kernelNUMANode(devices, busID string) *int {
 	return &node
 }
 
-// onlyNode returns the one node of a set, 64 of them a number.
+// onlyNode returns the only node of a set, 64 per number.
 func onlyNode(nodes []uint) (node int, only bool) {
 	for i, word := range nodes {
 		if word == 0 {
@@ -52,8 +51,8 @@ func onlyNode(nodes []uint) (node int, only bool) {
 	return node, only
 }
 
-// kernelBusID returns a PCI bus ID as the kernel writes it: "00000000:3B:00.0" is "0000:3b:00.0". It returns "" for
-// what is none.
+// kernelBusID returns a PCI bus ID in the kernel's format: "00000000:3B:00.0" is "0000:3b:00.0". It returns "" for an
+// invalid one.
 func kernelBusID(id string) string {
 	var domain, bus, device, function uint32
 	if n, err := fmt.Sscanf(id, "%x:%x:%x.%x", &domain, &bus, &device, &function); n != 4 || err != nil {

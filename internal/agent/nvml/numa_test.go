@@ -69,7 +69,7 @@ func TestKernelBusID(t *testing.T) {
 	}
 }
 
-// FuzzKernelBusID checks that nothing but a bus ID becomes part of a path.
+// FuzzKernelBusID: only a bus ID can become part of a path.
 func FuzzKernelBusID(f *testing.F) {
 	f.Add("00000000:3B:00.0")
 	f.Add("0:0:0.0/../..")

@@ -8,29 +8,28 @@ import (
 	"time"
 )
 
-// Settings are how NVML is used; the zero value is right for a program that runs on the host itself.
+// Settings configure the use of NVML; the zero value is right for a program that runs on the host itself.
 type Settings struct {
-	// Library is the file of NVIDIA's library; where it is empty, the dynamic linker looks for libnvidia-ml.so.1. A
-	// process can use one only.
+	// Library is the file of NVIDIA's library; if empty, the dynamic linker looks for libnvidia-ml.so.1. A process can
+	// use only one.
 	Library string
-	// Proc is the folder with the host's process table, by which processes get their names; /proc where it is empty.
+	// Proc is the folder of the host's process table, which has the processes' names; if empty, /proc.
 	Proc string
-	// Answer is how long a call may take, 2 s where it is 0.
+	// Answer is how long a call may take; 0 for 2 s.
 	Answer time.Duration
-	// Start is how long it may take to start the driver, or a GPU that nobody uses, which the driver starts for this;
-	// 15 s where it is 0. Without NVIDIA's persistence daemon that takes about a second for each GPU, one after the
-	// other.
+	// Start is how long starting the driver may take, or an idle GPU, which the driver starts for this; 0 for 15 s.
+	// Without NVIDIA's persistence daemon that takes about a second per GPU, one after the other.
 	Start time.Duration
-	// Quarantine is for how long a GPU is in trouble after an error that condemns it, but not until a reset, though it
-	// answers; 10 minutes where it is 0.
+	// Quarantine is how long a GPU stays unusable after a fatal error that does not require a reset, though it answers;
+	// 0 for 10 minutes.
 	Quarantine time.Duration
 
-	// turn is how long a wait for errors takes at most, a quarter of Answer where it is 0: so it is over before Close,
-	// which has to wait for it, is no longer willing to.
+	// turn bounds a single wait for errors; 0 for a quarter of Answer, so that it ends before Close, which has to wait
+	// for it, gives up.
 	turn time.Duration
 }
 
-// withDefaults returns the settings with nothing left out.
+// withDefaults returns the settings with defaults filled in.
 func (s Settings) withDefaults() Settings {
 	s.Proc = cmp.Or(s.Proc, "/proc")
 	s.Answer = cmp.Or(s.Answer, 2*time.Second)
@@ -40,19 +39,19 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-// Errors of Open that a caller may want to tell from others: hosts without GPUs have them, too.
+// Errors of Open that callers may want to distinguish, as hosts without GPUs have them too.
 var (
 	// ErrNoLibrary means that NVIDIA's library is not on this host.
 	ErrNoLibrary = errors.New("NVIDIA's library is not there: install the driver on this host, and in a container run it by NVIDIA's container runtime")
-	// ErrNoDriver means that the library is there, and no driver runs.
+	// ErrNoDriver means that the library exists, but no driver is loaded.
 	ErrNoDriver = errors.New("NVIDIA's driver is not loaded: load it (modprobe nvidia; nvidia-smi tells more), and give a container its devices")
 )
 
-// libraryLane is where the library itself is called, not a device. There is one in a process, as there is one library.
+// libraryLane is for calls to the library itself, rather than to a device. There is one per process, as there is one
+// library.
 var libraryLane lane
 
-// Open loads NVML and starts it. It fails with [ErrNoLibrary] and [ErrNoDriver] among others, each of which says what
-// to do.
+// Open loads and starts NVML. Its errors, such as [ErrNoLibrary] and [ErrNoDriver], say what to do.
 func Open(ctx context.Context, settings Settings) (*Reader, error) {
 	settings = settings.withDefaults()
 	// NVML counts its starts, and a GPU that is held open can't be reset.
@@ -65,7 +64,7 @@ func Open(ctx context.Context, settings Settings) (*Reader, error) {
 	return &Reader{settings: settings, library: library, pause: time.Second, xids: map[string]xids{}}, nil
 }
 
-// explain adds to an error of the start what to do.
+// explain adds advice to an error of the start.
 func explain(err error) error {
 	if isLate(err) {
 		return fmt.Errorf("NVIDIA's driver does not start: %w; see dmesg for errors of the GPUs (Xid), and restart the host", err)

@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// fails opens NVML, and expects an error with a text.
+// fails expects that opening NVML fails with a text.
 func fails(t *testing.T, settings Settings, text string) error {
 	t.Helper()
 	_, err := Open(t.Context(), settings)
@@ -47,7 +47,7 @@ func TestOpenWithoutDriver(t *testing.T) {
 			if err := fails(t, patient(t), test.text); errors.Is(err, ErrNoDriver) != (test.code == fakenvml.DriverNotLoaded) {
 				t.Errorf("%v is ErrNoDriver, or is not", err)
 			}
-			// It is no error for good.
+			// It is not a permanent error.
 			control.Break(nil)
 			r, err := Open(t.Context(), patient(t))
 			if err != nil {
@@ -60,8 +60,8 @@ func TestOpenWithoutDriver(t *testing.T) {
 	}
 }
 
-// TestOpenGivenUp: where a start isn't waited for any longer, whenever that is, the library isn't left started: nobody
-// would shut it down, and a GPU that is held open can't be reset.
+// TestOpenGivenUp: a start that is abandoned at any time doesn't leave the library started: nobody would shut it down,
+// and a GPU that is held open can't be reset.
 func TestOpenGivenUp(t *testing.T) {
 	for name, open := range map[string]func(i int) (*Reader, error){
 		"by who has gone": func(i int) (*Reader, error) {
@@ -97,7 +97,7 @@ func TestOpenGivenUp(t *testing.T) {
 					t.Fatal(err)
 				}
 				if current := libraryLane.current.Load(); current != nil {
-					<-current.done // the next start would be given up behind it
+					<-current.done // otherwise the next start would be abandoned behind it
 				}
 			}
 			isShutDown(t, library)
@@ -114,7 +114,7 @@ func isShutDown(t *testing.T, library library) {
 	}
 }
 
-// TestCloseBehindLibrary: a reader whose library doesn't come back stays open, to be closed when it does: nobody else
+// TestCloseBehindLibrary: a reader whose library doesn't return stays open, to be closed when it does, as nobody else
 // would shut it down.
 func TestCloseBehindLibrary(t *testing.T) {
 	devices := fakenvml.V100s("host", 1)
@@ -179,7 +179,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestSource reads by the library that the dynamic linker finds, with the process table that it is told of.
+// TestSource uses the library that the dynamic linker finds, with the given process table.
 func TestSource(t *testing.T) {
 	if os.Getenv(aloneVariable) == "" {
 		t.Setenv("LD_LIBRARY_PATH", fakenvml.Build(t))

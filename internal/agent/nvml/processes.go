@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// processes returns those that use a device, or nil where the driver does not tell.
+// processes returns the processes that use a device, or nil if the driver does not report them.
 func (l *look) processes(d device) []domain.GPUProcess {
 	var lists [][]process
 	for _, kind := range []struct {
@@ -28,7 +28,7 @@ func (l *look) processes(d device) []domain.GPUProcess {
 		}
 		if err != nil {
 			l.note(kind.function, err)
-			return nil // what is left would look like all
+			return nil // a partial list would look like a complete one
 		}
 		lists = append(lists, list)
 	}
@@ -42,8 +42,7 @@ func (l *look) processes(d device) []domain.GPUProcess {
 	return merged
 }
 
-// merge joins lists of processes to one, in the order of their IDs. A process that is in several of them is in each
-// with all its memory.
+// merge merges lists of processes, sorted by ID. A process in several of them has its total memory in each.
 func merge(lists ...[]process) []domain.GPUProcess {
 	byPID := map[int]domain.GPUProcess{}
 	for _, p := range slices.Concat(lists...) {
@@ -65,7 +64,7 @@ func merge(lists ...[]process) []domain.GPUProcess {
 	return merged
 }
 
-// command returns the name of a process's program, or "" where it is gone or hidden.
+// command returns the name of a process's program, or "" if the process is gone or hidden.
 func command(proc string, pid int) string {
 	name, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "comm"))
 	if err != nil {

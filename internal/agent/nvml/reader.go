@@ -22,31 +22,31 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Reader reads the GPUs of this host. All its methods may be called at the same time.
+// Reader reads the GPUs of this host. All its methods are safe for concurrent use.
 type Reader struct {
 	settings Settings
 	library  library
-	// events is where event sets are made, waited for and freed.
+	// events is for creating, waiting for and freeing event sets.
 	events   lane
 	watching sync.Mutex
-	// pause is how long Watch leaves a device or a driver alone that refuses what it asks for.
+	// pause is how long Watch waits before it tries a device or driver again that refused a request.
 	pause time.Duration
 
-	// use is locked for reading as long as NVML is used.
+	// use is read-locked as long as NVML is used.
 	use    sync.RWMutex
 	closed bool
 
 	mu    sync.Mutex
 	slots []*slot
 	xids  map[string]xids // by UUID
-	// absent is when the driver was last found not to be loaded; zero where it always was.
+	// absent is when the driver was last found not to be loaded; zero if it always was.
 	absent time.Time
 }
 
-// errClosed means that a Reader is used after its end.
+// errClosed means that a Reader is used after Close.
 var errClosed = errors.New("this reader of GPUs is closed: open another one")
 
-// enter begins a use of NVML; where it succeeds, r.use.RUnlock ends it.
+// enter begins a use of NVML; if it succeeds, r.use.RUnlock ends it.
 func (r *Reader) enter() error {
 	r.use.RLock()
 	if r.closed {
@@ -56,8 +56,8 @@ func (r *Reader) enter() error {
 	return nil
 }
 
-// Close ends the use of NVML, after those of Read and Watch that are under way: end them by their contexts. As long as
-// a device or the library does not come back from a call it fails, and the Reader stays open.
+// Close ends the use of NVML, after calls of Read and Watch in progress: end them by their contexts. As long as a call
+// to a device or the library does not return, it fails, and the Reader stays open.
 func (r *Reader) Close() error {
 	r.use.Lock()
 	defer r.use.Unlock()
@@ -76,8 +76,8 @@ func (r *Reader) Close() error {
 			return fmt.Errorf(stuck, current.function)
 		}
 	}
-	// Behind a call that does not come back NVML is not shut down: so this Reader stays open, and can be closed later.
-	var settled atomic.Bool // by what comes first: the shutdown's turn, or that it is given up
+	// NVML is not shut down behind a call that does not return, so this Reader stays open, and can be closed later.
+	var settled atomic.Bool // by what comes first: the shutdown's turn, or giving up
 	_, err := through(context.Background(), &libraryLane, "nvmlShutdown", r.settings.Start, func() (struct{}, error) {
 		if settled.Swap(true) {
 			return struct{}{}, nil
@@ -94,7 +94,7 @@ func (r *Reader) Close() error {
 	return nil
 }
 
-// stuck reports whether a device has not come back from a call in time.
+// stuck reports whether a device has not returned from a call in time.
 func (r *Reader) stuck() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,9 +104,9 @@ func (r *Reader) stuck() bool {
 	})
 }
 
-// Read returns the GPUs of this host in the order of their indexes. One that is lost, or does not answer, is among them
-// with Trouble, as it was known before. Where one was never known, the error says so, beside those that are; where
-// nothing is known, there is the error alone.
+// Read returns the GPUs of this host sorted by index. One that is lost, or does not answer, is included as known
+// before, with Trouble. If one was never known, there is an error in addition to those that are; if nothing is known,
+// only the error.
 func (r *Reader) Read(ctx context.Context) ([]domain.GPU, error) {
 	if err := r.enter(); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (r *Reader) Read(ctx context.Context) ([]domain.GPU, error) {
 	return gpus, nil
 }
 
-// unknownGPUsError tells of GPUs that were never known, and wraps what ended the looks at them.
+// unknownGPUsError lists GPUs that were never known, and wraps what ended their readings.
 type unknownGPUsError struct {
 	gpus string
 	why  []error
@@ -158,7 +158,7 @@ func (e *unknownGPUsError) Error() string {
 
 func (e *unknownGPUsError) Unwrap() []error { return e.why }
 
-// found returns the slots of the devices that NVML has now.
+// found returns the slots of NVML's current devices.
 func (r *Reader) found(ctx context.Context) ([]*slot, error) {
 	count, err := through(ctx, &libraryLane, "nvmlDeviceGetCount", r.settings.Answer, r.library.deviceGetCount)
 	if err != nil {

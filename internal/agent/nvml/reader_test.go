@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// idle returns the GPUs as which the first devices of V100s are read.
+// idle returns the expected readings of the first devices of V100s.
 func idle(devices []fakenvml.Device) []domain.GPU {
 	gpus := make([]domain.GPU, len(devices))
 	for i, d := range devices {
@@ -60,7 +60,7 @@ func TestRead(t *testing.T) {
 		t.Errorf("after changes (-want +got):\n%s", diff)
 	}
 
-	// Another device at an index is another one in all, and there may be fewer.
+	// Another device at an index replaces the earlier one completely, and there may be fewer.
 	control.Set(fakenvml.V100s("another host", 4)...)
 	if diff := cmp.Diff(idle(fakenvml.V100s("another host", 4)), read(t, r)); diff != "" {
 		t.Errorf("with other devices (-want +got):\n%s", diff)
@@ -145,7 +145,7 @@ func TestReadProcesses(t *testing.T) {
 	}
 }
 
-// optional are the functions that may fail without keeping a device from being used.
+// optional are the functions that may fail without making a device unusable.
 var optional = []string{
 	"nvmlDeviceGetName", "nvmlDeviceGetPciInfo", "nvmlDeviceGetMemoryAffinity", "nvmlDeviceGetNvLinkState",
 	"nvmlDeviceGetMemoryInfo", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetTemperature", "nvmlDeviceGetPowerUsage",
@@ -165,7 +165,7 @@ func TestReadWithoutOptionalFunctions(t *testing.T) {
 	gpu := read(t, r)[1]
 	for _, function := range optional {
 		if function == "nvmlDeviceGetMemoryAffinity" || function == "nvmlDeviceGetGraphicsRunningProcesses" {
-			continue // the kernel is asked instead; there is no use for one half
+			continue // the kernel is asked instead; half of it is useless
 		}
 		if !strings.Contains(gpu.Unknown, function+": unknown error") {
 			t.Errorf("unknown is %q, without %s", gpu.Unknown, function)
@@ -190,8 +190,8 @@ func TestReadWithoutOptionalFunctions(t *testing.T) {
 	}
 }
 
-// TestReadWithOldLibrary reads by a library that lacks the symbols of all that is optional: go-nvml would end the
-// process with the first.
+// TestReadWithOldLibrary reads with a library that lacks the symbols of all optional functions: go-nvml would abort the
+// process at the first.
 func TestReadWithOldLibrary(t *testing.T) {
 	if !alone(t) {
 		return
@@ -209,7 +209,7 @@ func TestReadWithOldLibrary(t *testing.T) {
 	const lacks = ": the driver's library lacks it"
 	want := domain.GPU{
 		Device: domain.Device{UUID: devices[1].UUID, MemoryMiB: 32768}, Index: 1,
-		// The first version counts what is reserved as used.
+		// The first version counts reserved memory as used.
 		MemoryUsedMiB: new(int64(1268)), MemoryFreeMiB: new(int64(31500)),
 		Unknown: strings.Join([]string{
 			"nvmlDeviceGetName", "nvmlDeviceGetPciInfo", "nvmlDeviceGetNvLinkState", "nvmlDeviceGetUtilizationRates",

@@ -2,10 +2,10 @@ package nvml
 
 import "fmt"
 
-// result is why a function of NVML failed, by the number that it returns.
+// result is an error of an NVML function, by its return value.
 type result int
 
-// The results that mean something here; see nvmlReturn_t in nvml.h.
+// The results that are distinguished here; see nvmlReturn_t in nvml.h.
 const (
 	invalidArgument  result = 2
 	notSupported     result = 3
@@ -19,7 +19,7 @@ const (
 	unknownError     result = 999
 )
 
-// resultTexts are the results that may be shown.
+// resultTexts are the texts of results that may be shown.
 var resultTexts = map[result]string{
 	1:                "NVML is not initialised",
 	invalidArgument:  "invalid argument",

@@ -6,7 +6,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// slot is where what is known of the device with an index is kept from one look to the next.
+// slot keeps what is known of the device with an index between readings.
 type slot struct {
 	index int
 	lane  lane
@@ -15,15 +15,15 @@ type slot struct {
 	known identity
 }
 
-// identity is what stays the same of a device.
+// identity are the constant properties of a device.
 type identity struct {
 	domain.Device
 
 	handle   device
 	pciBusID string
-	// remotes are what its NVLinks lead to.
+	// remotes are the other ends of its NVLinks.
 	remotes []remote
-	// complete tells that none of it failed to be read, so that it need not be read again.
+	// complete means that all of it was read successfully, and need not be read again.
 	complete bool
 }
 
@@ -39,7 +39,8 @@ func (s *slot) remember(known identity) {
 	s.known = known
 }
 
-// meet keeps a device's handle, and forgets what is known of another one. It returns what is known of this one.
+// meet stores a device's handle, and discards what is known if it is another device than before. It returns what is
+// known of this one.
 func (s *slot) meet(handle device, uuid string) identity {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Source returns a function that reads the GPUs of this host, for a program that does so once, and ends then. It is
-// [Open], [Reader.Read] and [Reader.Close].
+// Source returns a function that reads the GPUs of this host, for a program that does so once and then ends. It
+// combines [Open], [Reader.Read] and [Reader.Close].
 func Source(settings Settings) func(ctx context.Context) ([]domain.GPU, error) {
 	return func(ctx context.Context) ([]domain.GPU, error) {
 		reader, err := Open(ctx, settings)
@@ -15,7 +15,7 @@ func Source(settings Settings) func(ctx context.Context) ([]domain.GPU, error) {
 			return nil, err
 		}
 		gpus, err := reader.Read(ctx)
-		_ = reader.Close() // where a call is stuck, the end of the process is all that helps
+		_ = reader.Close() // if a call is stuck, only the end of the process helps
 		return gpus, err
 	}
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// xids are the XID errors of a GPU since somebody watches.
+// xids are the XID errors of a GPU since it is watched.
 type xids struct {
 	last int
 	at   time.Time
-	// condemned is the one that condemns the GPU; nil where there was none, or it has been acquitted.
+	// condemned is the error that makes the GPU unusable; nil if there was none, or the GPU is usable again.
 	condemned *domain.Condemnation
 	// gone is when the GPU was last found to be gone.
 	gone time.Time
 }
 
-// hears returns the errors when there is another one. One after which only a reset helps is not forgotten for another.
+// hears adds an error. One that requires a reset is not replaced by one that does not.
 func (x xids) hears(xid int, at time.Time) xids {
 	x.last, x.at = xid, at
 	if domain.FatalXID(xid) && (x.condemned == nil || domain.ResetXID(xid) || !domain.ResetXID(x.condemned.XID)) {
@@ -29,8 +29,8 @@ func (x xids) hears(xid int, at time.Time) xids {
 	return x
 }
 
-// judge fills in the errors of a GPU that was looked at, which answers or not, and returns the one that condemns it, or 0. It is acquitted when it
-// answers after it was reset, or, where it need not be, when no error has condemned it for some time.
+// judge fills in the errors of a GPU after a reading, and returns the one that makes it unusable, or 0. The GPU is
+// usable again when it answers after a reset or, if none is required, after some time without such an error.
 func (r *Reader) judge(gpu *domain.GPU, ended error, now time.Time) (fatal int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,14 +63,14 @@ func (r *Reader) judge(gpu *domain.GPU, ended error, now time.Time) (fatal int) 
 	return seen.condemned.XID
 }
 
-// Watch tells of each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is done; then
-// it returns nil. GPUs that have no events are left out, and those that do not answer are tried again. There can be one
-// watch at a time.
+// Watch calls tell for each XID error that the driver reports from now on, with the UUID of its GPU, until ctx is done;
+// then it returns nil. GPUs without event support are skipped, and those that do not answer are tried again. There can
+// be only one watch at a time.
 //
-// From then on [Reader.Read] shows the last error of each GPU, and one that condemns a GPU as its Trouble, until the
-// GPU comes back after it was gone, the driver no longer asks for a recovery of it, or, where the error does not call
-// for a reset, there was no such error for the time of Settings.Quarantine. To be reset, a GPU has to be held open by
-// nobody: this Reader has to be closed for that.
+// From then on, [Reader.Read] returns the last error of each GPU, and one that makes the GPU unusable as its Trouble.
+// That ends when the GPU comes back after it was gone, when the driver no longer requests a recovery, or, if the error
+// does not require a reset, after Settings.Quarantine without another such error. A GPU can only be reset if nobody
+// holds it open: this Reader has to be closed for that.
 func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at time.Time)) error {
 	if err := r.enter(); err != nil {
 		return err
@@ -110,25 +110,25 @@ func rest(ctx context.Context, d time.Duration) {
 type ears struct {
 	reader *Reader
 	tell   func(uuid string, xid int, at time.Time)
-	// deaf are the devices, by index, that have no events, and breaking those that broke the set that they were added
-	// to, with when they are tried again.
+	// deaf are the devices, by index, without event support, and breaking those that broke the event set that they were
+	// added to, with the time of the next attempt.
 	deaf     map[int]bool
 	breaking map[int]time.Time
 }
 
-// breakingPauses is for how many pauses a device is left alone that broke a set: what others report just then may be
-// lost with it.
+// breakingPauses is how many pauses a device that broke a set is skipped for: errors that others report meanwhile may
+// be lost with the set.
 const breakingPauses = 100
 
-// hearing is one event set, with the devices whose events it records, by index.
+// hearing is an event set, with the devices registered in it, by index.
 type hearing struct {
 	set        eventSet
 	registered map[int]bool
-	// held tells that a call which uses the set has not come back.
+	// held means that a call that uses the set has not returned.
 	held bool
 }
 
-// listen makes an event set and tells of what arrives in it, until the set is broken or ctx is done.
+// listen creates an event set and reports what arrives in it, until the set is broken or ctx is done.
 func (e *ears) listen(ctx context.Context) error {
 	r := e.reader
 	set, err := through(ctx, &r.events, "nvmlEventSetCreate", r.settings.Answer, r.library.eventSetCreate)
@@ -137,7 +137,7 @@ func (e *ears) listen(ctx context.Context) error {
 	}
 	h := hearing{set: set, registered: map[int]bool{}}
 	defer e.free(ctx, &h)
-	var next time.Time // when devices that are not registered are tried again
+	var next time.Time // when unregistered devices are tried again
 	for ctx.Err() == nil {
 		if now := time.Now(); !now.Before(next) {
 			next = now.Add(r.pause)
@@ -149,8 +149,8 @@ func (e *ears) listen(ctx context.Context) error {
 			rest(ctx, time.Until(next))
 			continue
 		}
-		// It ends by itself. An error that comes late, or after ctx is done, is heard as well: the driver reports it
-		// once.
+		// The wait times out by itself. An error that arrives late, or after ctx is done, is reported too: the driver
+		// reports it only once.
 		_, err := through(ctx, &r.events, "nvmlEventSetWait", math.MaxInt64, func() (event, error) {
 			heard, err := set.wait(r.settings.turn)
 			if err == nil {
@@ -165,7 +165,7 @@ func (e *ears) listen(ctx context.Context) error {
 	return nil
 }
 
-// register has the events of all devices that have any recorded. It reports whether that broke the set; its error is
+// register registers the events of all devices that support them. It reports whether that broke the set; its error is
 // one of the library.
 func (e *ears) register(ctx context.Context, h *hearing) (broken bool, err error) {
 	slots, err := e.reader.found(ctx)
@@ -197,7 +197,7 @@ func (e *ears) register(ctx context.Context, h *hearing) (broken bool, err error
 	return false, nil
 }
 
-// hear keeps an error and tells of it.
+// hear records an error and reports it.
 func (e *ears) hear(heard event) {
 	r, at := e.reader, time.Now()
 	r.mu.Lock()
@@ -212,7 +212,7 @@ func (e *ears) hear(heard event) {
 	e.tell(uuid, heard.xid, at)
 }
 
-// free gives a set back, unless a call still uses it.
+// free frees a set, unless a call still uses it.
 func (e *ears) free(ctx context.Context, h *hearing) {
 	if h.held {
 		return

@@ -17,13 +17,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// told is an error that a watch told of.
+// told is an error that a watch reported.
 type told struct {
 	UUID string
 	XID  int
 }
 
-// watcher is a watch under way.
+// watcher is a watch in progress.
 type watcher struct {
 	mu   sync.Mutex
 	told []told
@@ -49,13 +49,13 @@ func watch(t *testing.T, r *Reader) *watcher {
 	return w
 }
 
-// waits reports whether somebody waits for errors of GPUs.
+// waits reports whether a wait for errors of GPUs is in progress.
 func waits(r *Reader) bool {
 	current := r.events.current.Load()
 	return current != nil && current.function == "nvmlEventSetWait"
 }
 
-// wait returns what the watch returns when it ends.
+// wait returns the watch's error when it ends.
 func (w *watcher) wait() error {
 	return <-w.done
 }
@@ -66,13 +66,13 @@ func (w *watcher) ends() error {
 	return w.wait()
 }
 
-// hears waits until the watch has told of these errors, and no others, in this order.
+// hears waits until the watch has reported exactly these errors, in this order.
 func (w *watcher) hears(t *testing.T, want ...told) {
 	t.Helper()
 	w.compare(t, want)
 }
 
-// hearsAnyhow is hears for errors of several GPUs, of which any may be heard of first.
+// hearsAnyhow is hears for errors of several GPUs, in any order.
 func (w *watcher) hearsAnyhow(t *testing.T, want ...told) {
 	t.Helper()
 	w.compare(t, want, cmpopts.SortSlices(func(a, b told) int {
@@ -107,7 +107,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("after a fault of a program: %+v", gpu)
 	}
 
-	// What a GPU reports after the error that condemned it does not acquit it.
+	// Later errors of a GPU do not cancel the one that made it unusable.
 	devices[1].XIDs = append(devices[1].XIDs, 94, 45)
 	control.Set(devices...)
 	want = append(want, told{devices[1].UUID, 94}, told{devices[1].UUID, 45})
@@ -116,7 +116,7 @@ func TestWatch(t *testing.T) {
 		t.Errorf("after an error that condemns it: %+v", gpu)
 	}
 
-	// A device that is lost tells so as well.
+	// A lost device reports that too.
 	devices[6].XIDs, devices[6].Lost = []int{79}, true
 	control.Set(devices...)
 	want = append(want, told{devices[6].UUID, 79})
@@ -128,7 +128,7 @@ func TestWatch(t *testing.T) {
 	if gpus[0].XID != nil || gpus[0].Trouble != "" {
 		t.Errorf("another device: %+v", gpus[0])
 	}
-	// It comes back, as after a reset; what answered all the time is trusted again only after a while.
+	// It comes back, as after a reset; a device that answered all the time is trusted again only after a while.
 	devices[6].Lost = false
 	control.Set(devices...)
 	gpus = read(t, r)
@@ -151,12 +151,12 @@ func TestWatch(t *testing.T) {
 	w.hears(t, want...)
 }
 
-// TestWatchUntilReset: no time acquits a GPU that has to be reset, nor do other errors, and a driver that hangs for a
-// while.
+// TestWatchUntilReset: neither time, other errors nor a driver that hangs for a while make a GPU usable that needs a
+// reset.
 func TestWatchUntilReset(t *testing.T) {
 	devices := fakenvml.V100s("host", 1)
 	settings := patient(t)
-	settings.Answer, settings.Quarantine = 2*time.Second, time.Nanosecond // the former goes by while the driver hangs
+	settings.Answer, settings.Quarantine = 2*time.Second, time.Nanosecond // the quarantine ends while the driver hangs
 	r, control := openFake(t, settings, devices...)
 	w := watch(t, r)
 	var want []told
@@ -216,7 +216,7 @@ func TestWatchUntilReset(t *testing.T) {
 		t.Error("nobody has noted when it was gone")
 	}
 
-	// A driver that recommends what to do is believed once it has said so.
+	// Once a driver recommends actions, its recommendation counts.
 	reports(48)
 	recommended(new(0))
 	is("where the driver recommends nothing", ecc)
@@ -232,7 +232,8 @@ func TestWatchUntilReset(t *testing.T) {
 	is("without anything", "")
 }
 
-// TestWatchGoesOn has event sets break, and devices take no part in them, for good or for a while.
+// TestWatchGoesOn: the watch continues when event sets break, and when devices don't support events, for good or for a
+// while.
 func TestWatchGoesOn(t *testing.T) {
 	devices := fakenvml.V100s("host", 6)
 	devices[1].Faults = fakenvml.Faults{"nvmlDeviceRegisterEvents": fakenvml.NotSupported}
@@ -254,7 +255,8 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 	w.hearsAnyhow(t, want...)
 
-	// The next set is asked for in vain as long as the last one would be broken, which shows that it was given up.
+	// The next set is requested in vain as long as the last one would be broken, which shows that the last one was
+	// abandoned.
 	control.Break(fakenvml.Faults{"nvmlEventSetWait": fakenvml.IsLost, "nvmlEventSetCreate": fakenvml.Hang})
 	eventually(t, "the set to be given up", func() bool {
 		current := r.events.current.Load()
@@ -279,8 +281,7 @@ func TestWatchFails(t *testing.T) {
 	}
 }
 
-// TestWatchHangs has a wait hang: the watch ends all the same, what comes late is not lost, and NVML stays open
-// meanwhile.
+// TestWatchHangs: if a wait hangs, the watch still ends, late errors are not lost, and NVML stays open meanwhile.
 func TestWatchHangs(t *testing.T) {
 	devices := fakenvml.V100s("host", 1)
 	r, control := openFake(t, hasty(t), devices...)
@@ -295,7 +296,7 @@ func TestWatchHangs(t *testing.T) {
 		t.Error(err)
 	}
 
-	// With no call under way, so that the next wait hangs, not one that is about to come back.
+	// Without a call in progress, so that the next wait hangs, rather than one that is about to return.
 	eventually(t, "the last call's end", func() bool { return r.events.current.Load() == nil })
 	control.Break(fakenvml.Faults{"nvmlEventSetWait": fakenvml.Hang})
 	w = watch(t, r)
