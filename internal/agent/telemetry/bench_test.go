@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// BenchmarkSample is what a resident does each second, on a host with some members.
+// BenchmarkSample measures what a resident does each second, on a host with some members.
 func BenchmarkSample(b *testing.B) {
 	onHost := func(b *testing.B, instance string) { start(b, instance, "echo ready; read never") }
 	apart := func(b *testing.B, instance string) { startApart(b, instance) }

@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// identity tells processes apart.
+// identity distinguishes processes, even with reused IDs.
 type identity struct {
 	pid       int
 	startTime uint64
@@ -18,9 +18,9 @@ func identify(p proctree.Process) identity {
 	return identity{pid: p.PID, startTime: p.StartTime}
 }
 
-// cpuBetween returns the processor time that an instance used between two readings of its processes, the first of
-// them at a time since the boot. It is never negative. What is not known is left out: the time of a process that
-// ended, unless another one of the instance waited for it, and of one that was there but not seen at first.
+// cpuBetween returns the processor time that an instance used between two readings of its processes, the first of them
+// at a time since the boot. It is never negative. Unknown times are left out: that of an ended process, unless another
+// one of the instance waited for it, and the earlier time of one that the first reading missed.
 func cpuBetween(first, second []proctree.Process, firstAt time.Duration) time.Duration {
 	before := make(map[identity]proctree.Process, len(first))
 	byPID := make(map[int]proctree.Process, len(first))
@@ -32,7 +32,7 @@ func cpuBetween(first, second []proctree.Process, firstAt time.Duration) time.Du
 		alive[identify(p)] = true
 	}
 
-	// heir returns the nearest ancestor of a process that has ended which has not.
+	// heir returns the nearest ancestor of an ended process that still runs.
 	heir := func(p proctree.Process) (identity, bool) {
 		for range first {
 			parent, found := byPID[p.Parent]
@@ -47,7 +47,7 @@ func cpuBetween(first, second []proctree.Process, firstAt time.Duration) time.Du
 		return identity{}, false
 	}
 
-	// inherited is what came to a process with those that ended, and was used before the first reading.
+	// inherited is the time that a process took over from ended ones, and that was used before the first reading.
 	inherited := map[identity]time.Duration{}
 	for _, p := range first {
 		if alive[identify(p)] {

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzListening shows that a table of sockets tells of ports that there are, or that the error quotes the line at
-// fault.
+// FuzzListening: a table of sockets gives valid ports, or an error that quotes the faulty line.
 func FuzzListening(f *testing.F) {
 	const heading = "  sl  local_address rem_address   st tx_queue rx_queue\n"
 	for _, lines := range []string{
@@ -34,7 +33,7 @@ func FuzzListening(f *testing.F) {
 	})
 }
 
-// FuzzContainerIn shows that a process is in the container that its control groups name last, whatever they are called.
+// FuzzContainerIn: a process is in the container that its cgroups name last, whatever their names.
 func FuzzContainerIn(f *testing.F) {
 	id := strings.Repeat("0123456789abcdef", 4)
 	other := strings.Repeat("fedcba9876543210", 4)

@@ -18,14 +18,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// GPUSource reads the GPUs of this host, in the order of their indexes.
+// GPUSource reads the GPUs of this host, sorted by index.
 type GPUSource func(ctx context.Context) ([]domain.GPU, error)
 
-// sampleGPUs returns the GPUs of this host, with what the processes that use them belong to.
+// sampleGPUs returns the GPUs of this host, with the owners of the processes that use them.
 func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPUs {
 	gpus, err := s.GPUs(ctx)
 	sample := domain.HostGPUs{GPUs: gpus, SampledAt: time.Now()}
-	sample.Boot, _ = proctree.BootID(s.Proc) // or else nobody can tell that the host was started again
+	sample.Boot, _ = proctree.BootID(s.Proc) // otherwise a reboot of the host can't be detected
 	if err != nil && hasNVIDIA(s.Proc) {
 		sample.Unknown = err.Error()
 	}
@@ -40,13 +40,13 @@ func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPU
 			hideUnseen(&gpus[i])
 		}
 	}
-	// The IDs of those that have ended are given to others.
+	// The IDs of ended processes are reused.
 	maps.DeleteFunc(owners.known, func(pid int, _ string) bool { return !listed[pid] })
 	return sample
 }
 
-// hideUnseen has the processes of a GPU be unknown where there are none to be seen, though its memory is in use: to an
-// agent in a container, the driver may not show those of its host.
+// hideUnseen makes the processes of a GPU unknown if none are visible though its memory is in use: to an agent in a
+// container, the driver may not show those of its host.
 func hideUnseen(gpu *domain.GPU) {
 	if gpu.Processes != nil && len(gpu.Processes) == 0 && gpu.MemoryUsedMiB != nil && *gpu.MemoryUsedMiB > domain.UnseenUseMiB {
 		gpu.Processes = nil
@@ -54,8 +54,8 @@ func hideUnseen(gpu *domain.GPU) {
 	}
 }
 
-// owners are the instances that processes on GPUs belong to, by their IDs; "" for those of none. The process table is
-// read when there is a process that was not seen before, and nobody else reads it at that time.
+// owners are the instances that processes on GPUs belong to, by process ID; "" for none. The process table is read only
+// if there is a new process, and by one caller at a time.
 type owners struct {
 	settings Settings
 	known    map[int]string
@@ -77,14 +77,13 @@ func (o *owners) of(pid int) string {
 		}
 	}
 	id = cmp.Or(o.known[pid], containerOf(o.settings.Proc, pid))
-	if id != "" || err == nil { // or else it is nobody's, this time
+	if id != "" || err == nil { // otherwise it has no owner, this time
 		o.known[pid] = id
 	}
 	return id
 }
 
-// nvidiaVendor is NVIDIA's number among the makers of PCI devices, and displays begin the classes of those that compute
-// or display.
+// nvidiaVendor is NVIDIA's PCI vendor ID, and displays the prefix of the PCI classes of GPUs.
 const (
 	nvidiaVendor = "0x10de"
 	displays     = "0x03"
@@ -104,10 +103,10 @@ func hasNVIDIA(proc string) bool {
 	})
 }
 
-// containerID is how the control groups of containers are called, by Docker and by others.
+// containerID is how the cgroups of containers are named, by Docker and others.
 var containerID = regexp.MustCompile(`[0-9a-f]{64}`)
 
-// containerOf returns the ID of the container that a process of the host is in; "" where it is in none, or gone.
+// containerOf returns the ID of the container that a process of the host is in; "" if it is in none, or gone.
 func containerOf(proc string, pid int) string {
 	groups, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "cgroup")) //nolint:gosec // of the process table
 	if err != nil {
@@ -116,7 +115,7 @@ func containerOf(proc string, pid int) string {
 	return containerIn(string(groups))
 }
 
-// containerIn returns the ID of the innermost container that a list of control groups names.
+// containerIn returns the ID of the innermost container in a list of cgroups.
 func containerIn(groups string) string {
 	found := containerID.FindAllString(groups, -1)
 	if len(found) == 0 {

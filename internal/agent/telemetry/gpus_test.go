@@ -55,7 +55,7 @@ func TestContainerOf(t *testing.T) {
 	}
 }
 
-// The process table is read for a process that was not seen before, and not for those of others again each time.
+// TestOwnersAreKept: the process table is read for a new process, but not again for known ones.
 func TestOwnersAreKept(t *testing.T) {
 	on := Settings{Proc: "/proc"}
 	listed := []int{os.Getpid(), os.Getppid()}
@@ -76,7 +76,7 @@ func TestOwnersAreKept(t *testing.T) {
 	}
 }
 
-// TestOwnersAfterAFailure: a process is looked for again as long as the process table could not be read, and no longer.
+// TestOwnersAfterAFailure: a process is looked up again as long as the process table could not be read, and no longer.
 func TestOwnersAfterAFailure(t *testing.T) {
 	id, proc := strings.Repeat("a", 64), filepath.Join(t.TempDir(), "proc")
 	o := &owners{settings: Settings{Proc: proc}}
@@ -93,7 +93,7 @@ func TestOwnersAfterAFailure(t *testing.T) {
 	}
 }
 
-// A process that uses a GPU is found to be that of an instance by the instance's mark.
+// TestReport: a process that uses a GPU is attributed to an instance by the instance's mark.
 func TestReport(t *testing.T) {
 	pid := start(t, "mnist-worker-0.1", "echo ready; read end")
 	source := func(context.Context) ([]domain.GPU, error) {
@@ -112,8 +112,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestUnseenProcesses: that nobody is seen on a GPU whose memory is in use does not mean, in a container, that nobody
-// is there.
+// TestUnseenProcesses: in a container, a GPU with memory in use and no visible processes may still have some.
 func TestUnseenProcesses(t *testing.T) {
 	for name, test := range map[string]struct {
 		proc    string
@@ -136,7 +135,7 @@ func TestUnseenProcesses(t *testing.T) {
 	}
 }
 
-// TestBoot: what is found of GPUs says in which start of the host.
+// TestBoot: GPUs are reported with the ID of the host's boot.
 func TestBoot(t *testing.T) {
 	proc := t.TempDir()
 	on := Settings{Proc: proc, GPUs: func(context.Context) ([]domain.GPU, error) { return nil, nil }}
@@ -155,7 +154,7 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// A host that has no GPU is none of which they are not known.
+// TestReportWithoutGPUs: a host without GPUs has no GPUs, rather than unknown ones.
 func TestReportWithoutGPUs(t *testing.T) {
 	for name, test := range map[string]struct{ class, vendor, driver, unknown string }{
 		"no device":            {},
@@ -185,7 +184,7 @@ func TestReportWithoutGPUs(t *testing.T) {
 	}
 }
 
-// The agent tells since when it can't read GPUs, as long as no look finds them.
+// TestUnknownSince: the agent reports since when it can't read GPUs, as long as no read succeeds.
 func TestUnknownSince(t *testing.T) {
 	proc := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(proc, "driver/nvidia"), 0o700); err != nil {
@@ -237,7 +236,7 @@ func TestAgentProgram(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Whatever else on this machine is called like it, nobody knows what that is.
+	// Other programs of that name on this machine are not used, as nobody knows what they are.
 	for _, step := range []struct{ made, want string }{{program, program}, {onPath, program}, {neighbour, neighbour}} {
 		create(step.made)
 		if got := AgentProgram(program); got != step.want {
@@ -258,7 +257,7 @@ func TestAgentProgram(t *testing.T) {
 	}
 }
 
-// TestAgentProgramOfAnotherLibrary: an agent that this machine can't run, as its C library is another one, is none.
+// TestAgentProgramOfAnotherLibrary: an agent that this machine can't run, as it needs another C library, is not used.
 func TestAgentProgramOfAnotherLibrary(t *testing.T) {
 	for name, test := range map[string]struct {
 		loader string

@@ -12,13 +12,13 @@ import (
 const (
 	// Interval is the time between two samples.
 	Interval = engine.ShortestWindow
-	// Memory is for how long samples are remembered.
+	// Memory is how long samples are kept.
 	Memory = engine.LongestWindow
 
 	capacity = int(Memory / Interval)
 )
 
-// series is a quantity over time, one value a sample, NaN where it was not known.
+// series is a quantity over time, with one value per sample, NaN if unknown.
 type series [capacity]float32
 
 var unknown = float32(math.NaN())
@@ -32,7 +32,7 @@ const (
 	gpuQuantities
 )
 
-// The quantities of an instance. Others come behind these, in which a history is read that an earlier version wrote.
+// The quantities of an instance. New ones are added at the end, as histories written by earlier versions are read.
 const (
 	instanceCPUs = iota
 	instanceMemory
@@ -42,11 +42,11 @@ const (
 	instanceQuantities
 )
 
-// history is what is remembered of a host: a ring of samples. It takes some kilobytes a quantity, whatever happens.
+// history is a ring of a host's samples. It takes some kilobytes per quantity, whatever happens.
 type history struct {
-	// times are when the samples were taken, and next is the place of the next one, out of taken so far. The newest
-	// place was begun at a time: what is sampled before the next interval takes its place, so that questions, which are
-	// samples, too, don't drive out what is remembered.
+	// times are when the samples were taken, and next is the next index, of taken samples so far. A sample within
+	// Interval of begun, the time of the newest slot's first sample, replaces that slot, so that samples for requests
+	// don't displace older ones.
 	times       [capacity]time.Time
 	next, taken int
 	begun       time.Time
@@ -54,8 +54,7 @@ type history struct {
 	host      [hostQuantities]series
 	gpus      map[string][]series // by UUID
 	instances map[string][]series // by mark or container
-	// seen is the sample, counted from the first, in which an instance or a GPU was seen last: what is in no sample any
-	// more is forgotten.
+	// seen is the number of the last sample that had an instance or a GPU: what is in no remaining sample is dropped.
 	seen map[string]int
 }
 
@@ -63,7 +62,7 @@ func newHistory() *history {
 	return &history{gpus: map[string][]series{}, instances: map[string][]series{}, seen: map[string]int{}}
 }
 
-// add remembers a sample, with the GPUs as they were found about then.
+// add adds a sample, with the GPUs as they were read at about that time.
 func (h *history) add(s sample, gpus domain.HostGPUs) {
 	at := h.place(s.at)
 	h.times[at] = s.at
@@ -93,7 +92,7 @@ func (h *history) add(s sample, gpus domain.HostGPUs) {
 	h.forget()
 }
 
-// place returns the place of a sample of a time.
+// place returns the index for a sample taken at this time.
 func (h *history) place(now time.Time) int {
 	if h.taken == 0 || now.Sub(h.begun) >= Interval {
 		h.begun = now
@@ -103,7 +102,7 @@ func (h *history) place(now time.Time) int {
 	return (h.next - 1 + capacity) % capacity
 }
 
-// kept returns the series of what has this name, which are new where it has none yet.
+// kept returns the series with this name, and adds them if there are none yet.
 func (h *history) kept(all map[string][]series, name string, quantities int) []series {
 	h.seen[name] = h.taken
 	own, found := all[name]
@@ -114,7 +113,7 @@ func (h *history) kept(all map[string][]series, name string, quantities int) []s
 	return own
 }
 
-// widened returns the series with others behind them, in which nothing is known, up to a number of quantities.
+// widened appends empty series up to this number of quantities.
 func widened(own []series, quantities int) []series {
 	for len(own) < quantities {
 		var another series
@@ -126,7 +125,7 @@ func widened(own []series, quantities int) []series {
 	return own
 }
 
-// forget drops what was in no sample that is still remembered.
+// forget drops what is in no remaining sample.
 func (h *history) forget() {
 	for name, last := range h.seen {
 		if h.taken-last >= capacity {
@@ -144,7 +143,7 @@ func orNaN[T int64 | float64](value *T) float32 {
 	return float32(*value)
 }
 
-// within returns the places of the samples of a window that ends now, the oldest first.
+// within returns the indexes of the samples of a window that ends now, oldest first.
 func (h *history) within(window time.Duration, now time.Time) []int {
 	var places []int
 	for i := range min(h.taken, capacity) {
@@ -158,7 +157,7 @@ func (h *history) within(window time.Duration, now time.Time) []int {
 	return places
 }
 
-// measure returns the measure of a series at some places.
+// measure returns the measure of a series over some samples.
 func (s *series) measure(places []int) domain.Measure {
 	values := make([]float64, len(places))
 	for i, place := range places {

@@ -73,7 +73,7 @@ func loadHistory(file string, now time.Time) (*history, error) {
 	return h, nil
 }
 
-// check says why a history can't be continued: a later version wrote it, or the clock was set back.
+// check returns why a history can't be continued: a later version wrote it, or the clock was set back.
 func (w written) check(now time.Time) error {
 	for name := range w.Seen {
 		gpu, instance := w.GPUs[name], w.Instances[name]

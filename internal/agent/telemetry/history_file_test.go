@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// measured returns a history of some samples, the last of them at a time.
+// measured returns a history of some samples, the last of them at this time.
 func measured(samples int, last time.Time) *history {
 	h := newHistory()
 	for n := range samples {
@@ -63,7 +63,7 @@ func TestHistoryFile(t *testing.T) {
 	}
 }
 
-// TestEarlierHistory: what a version wrote that measured less is continued, with what it didn't measure unknown.
+// TestEarlierHistory: the history of a version that measured less is continued, with the missing quantities unknown.
 func TestEarlierHistory(t *testing.T) {
 	file, now := filepath.Join(t.TempDir(), "history"), time.Now()
 	earlier := measured(10, now)
@@ -84,7 +84,7 @@ func TestEarlierHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryThatIsNone: what can't be continued gives the reason, and an empty history.
+// TestHistoryThatIsNone: a history that can't be continued gives the reason, and an empty history.
 func TestHistoryThatIsNone(t *testing.T) {
 	now := time.Now()
 	saved := func(h *history) []byte {

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// keyFiles is the pattern of the files in a folder that are keys.
+	// keyFiles is the file name pattern of keys in a folder.
 	keyFiles = "*.pem"
-	// keyDomain is the end of each key's name. Client and server choose the key for a connection by its name.
+	// keyDomain is the suffix of each key's name. Client and server select the key for a connection by its name.
 	keyDomain = "agent.trainyard.internal"
-	// keyYears is for how long a key is valid, if nobody replaces it before.
+	// keyYears is how long a key is valid, if nobody replaces it earlier.
 	keyYears = 2
 )
 
-// NewKey makes a key by which the agents of a cluster know each other, as servers and as clients, and its self-signed
-// certificate, in PEM. Whoever has it is one of them.
+// NewKey returns a new key with its self-signed certificate, in PEM, by which the agents of a cluster authenticate each
+// other, as servers and as clients. Whoever has it counts as one of them.
 func NewKey() ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -64,8 +64,8 @@ func NewKey() ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// keyring holds the keys of an agent, each as the settings of connections that use it. There are several while a new
-// key is handed out, as some agents know only the old one until they get it.
+// keyring holds the keys of an agent, each as the TLS configuration of connections that use it. There are several while
+// a new key is handed out, as some agents know only the old one until they get it.
 type keyring []*tls.Config
 
 // readKeys reads the keys in a folder.
@@ -92,7 +92,7 @@ func readKeys(folder string) (keyring, error) {
 	return keys, nil
 }
 
-// mutual returns the settings of servers and clients that accept only who has the same key.
+// mutual returns the configuration of servers and clients that accept only peers with the same key.
 func mutual(key []byte) (*tls.Config, error) {
 	own, err := tls.X509KeyPair(key, key)
 	if err != nil {
@@ -109,7 +109,7 @@ func mutual(key []byte) (*tls.Config, error) {
 	}, nil
 }
 
-// server returns the settings of a server that accepts whoever has one of the keys.
+// server returns the configuration of a server that accepts clients with any of the keys.
 func (k keyring) server() *tls.Config {
 	choose := func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		for _, settings := range k {
@@ -122,7 +122,7 @@ func (k keyring) server() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, GetConfigForClient: choose}
 }
 
-// dial connects to a server by the first key that the server has, too.
+// dial connects to a server with the first key that the server has too.
 func (k keyring) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, peerPatience)
 	defer cancel()

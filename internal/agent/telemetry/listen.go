@@ -13,8 +13,8 @@ import (
 var ErrNoAddress = errors.New("it is not clear at which address to listen")
 
 // ListenWithin listens at an address such as "127.0.0.1:9465". A range instead of a host, as in "10.0.0.0/24:9465",
-// stands for this host's address in it: a container then listens on that one of its networks. Of the addresses of a
-// name, the one counts at which others reach this host, as the name of a host often leads to the loopback there, too.
+// stands for this host's address in it, which selects one of a container's networks. A name stands for the address at
+// which others reach this host, as a host's name often resolves to the loopback too.
 func ListenWithin(address string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -38,12 +38,11 @@ func ListenWithin(address string) (net.Listener, error) {
 	return net.Listen("tcp", net.JoinHostPort(host, port))
 }
 
-// ownAddress returns the address of a name that is this host's, and not of the loopback; the zero address where there
-// is none.
+// ownAddress returns this host's non-loopback address among those of a name; the zero address if there is none.
 func ownAddress(name string) netip.Addr {
 	resolved, err := net.DefaultResolver.LookupNetIP(context.Background(), "ip", name)
 	if err != nil {
-		return netip.Addr{} // who listens at the name will say so
+		return netip.Addr{} // listening at the name will give the error
 	}
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -52,7 +51,7 @@ func ownAddress(name string) netip.Addr {
 	return firstOwn(resolved, all)
 }
 
-// firstOwn returns the first of some addresses that is among those of this host, and not of the loopback.
+// firstOwn returns the first of some addresses that is a non-loopback address of this host.
 func firstOwn(resolved []netip.Addr, all []net.Addr) netip.Addr {
 	for _, address := range resolved {
 		address = address.Unmap()

@@ -12,7 +12,7 @@ func TestListenWithin(t *testing.T) {
 		"127.0.0.1/32:0":    "127.0.0.1",
 		"127.0.0.1:0":       "127.0.0.1",
 		"localhost:0":       "127.0.0.1",
-		"[2001:db8::/64]:0": "", // which is nobody's
+		"[2001:db8::/64]:0": "", // nobody has that
 		"10.0.0.0/33:0":     "",
 		"127.0.0.0/8":       "",
 	} {
@@ -30,7 +30,7 @@ func TestListenWithin(t *testing.T) {
 	}
 }
 
-// TestFirstOwn: of what a host finds for its own name, the loopback is nothing that others reach.
+// TestFirstOwn: loopback addresses that a host's own name resolves to are skipped, as others can't reach them.
 func TestFirstOwn(t *testing.T) {
 	all := networks(t, "127.0.0.1/8", "127.0.1.1/8", "10.0.0.7/24", "::1/128", "fd00::7/64")
 	for name, test := range map[string]struct {

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// PeerPort is where the agents of a cluster answer each other on its network.
+	// PeerPort is the port of a cluster's agents for each other, on its network.
 	PeerPort = 9464
-	// MetricsPort is where they answer Prometheus.
+	// MetricsPort is their port for Prometheus.
 	MetricsPort = 9465
-	// ControllerMetricsPort is where the controller of a cluster does, on the same network.
+	// ControllerMetricsPort is the port for Prometheus of a cluster's controller, on the same network.
 	ControllerMetricsPort = 9466
 
-	// peersAtOnce bounds how many are asked at a time, and peerPatience how long one may take.
+	// peersAtOnce bounds the concurrent queries, and peerPatience the time for each.
 	peersAtOnce  = 16
 	peerPatience = 5 * time.Second
 )
 
-// Peer is an agent to ask: its node, and the address that the engine gave it on the cluster's network.
+// Peer is an agent to query: its node, and the address that the engine gave it on the cluster's network.
 type Peer struct {
 	Node, Address string
 }
@@ -46,11 +46,11 @@ func ParsePeer(text string) (Peer, error) {
 // String returns node=address.
 func (p Peer) String() string { return p.Node + "=" + p.Address }
 
-// Reports are what the agents of a cluster told.
+// Reports are what the agents of a cluster reported.
 type Reports struct {
 	// Reports are by the agents' nodes.
 	Reports map[string]Report `json:"reports"`
-	// Failures say, by node, why there is no report.
+	// Failures are the reasons for missing reports, by node.
 	Failures map[string]string `json:"failures,omitempty"`
 }
 
@@ -63,7 +63,7 @@ func ListenToPeers(address, folder string) (net.Listener, error) {
 	return tls.Listen("tcp", address, keys.server())
 }
 
-// AskPeers asks other agents, using the keys in a folder. It takes as long as the slowest, at most some seconds.
+// AskPeers queries other agents, using the keys in a folder. It takes as long as the slowest, at most some seconds.
 func AskPeers(ctx context.Context, peers []Peer, folder string, q Query) (Reports, error) {
 	keys, err := readKeys(folder)
 	if err != nil {
@@ -102,11 +102,11 @@ func askAll(ctx context.Context, peers []Peer, port int, keys keyring, q Query) 
 			return nil
 		})
 	}
-	_ = all.Wait() // what fails is noted
+	_ = all.Wait() // errors are in the reports
 	return found
 }
 
-// read reads the peer's report. All agents have the same key, so that only the address tells whose report it is.
+// read reads the peer's report. All agents have the same key, so only the address shows whose report it is.
 func (p Peer) read(text []byte) (Report, error) {
 	report, err := ReadReport(text)
 	if err == nil && report.Node != p.Node {
@@ -115,7 +115,7 @@ func (p Peer) read(text []byte) (Report, error) {
 	return report, err
 }
 
-// ReadReports reads what an agent told that asked others.
+// ReadReports reads the output of an agent that queried others.
 func ReadReports(text []byte) (Reports, error) {
 	var reports Reports
 	if err := json.Unmarshal(text, &reports); err != nil {

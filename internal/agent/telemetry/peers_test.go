@@ -24,7 +24,7 @@ func mkdir(t *testing.T, folder string) {
 	}
 }
 
-// newKeys makes a number of keys.
+// newKeys returns a number of new keys.
 func newKeys(t *testing.T, number int) (keys [][]byte) {
 	t.Helper()
 	for range number {
@@ -49,7 +49,7 @@ func keyFolder(t *testing.T, keys ...[]byte) string {
 	return folder
 }
 
-// answerPeers has a handler answer peers with one of the keys in a folder, and returns its port.
+// answerPeers makes a handler answer peers with one of the keys in a folder, and returns its port.
 func answerPeers(t *testing.T, folder string, handler http.Handler) (port int) {
 	t.Helper()
 	listener, err := ListenToPeers("127.0.0.1:0", folder)
@@ -68,7 +68,7 @@ func answerPeers(t *testing.T, folder string, handler http.Handler) (port int) {
 	return int(netip.MustParseAddrPort(listener.Addr().String()).Port())
 }
 
-// askBy asks peers with the keys in a folder.
+// askBy queries peers with the keys in a folder.
 func askBy(t *testing.T, folder string, port int, peers ...Peer) Reports {
 	t.Helper()
 	keys, err := readKeys(folder)
@@ -103,7 +103,7 @@ func TestPeers(t *testing.T) {
 	if len(found.Reports) != 0 || !strings.Contains(found.Failures["node1"], "certificate") {
 		t.Errorf("agents of another cluster were told %+v", found)
 	}
-	// Who knows the name alone can't ask either.
+	// Knowing only the name is not enough either.
 	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // that is the point
 	if response, err := stranger.Get(fmt.Sprintf("https://127.0.0.1:%d%s", port, reportPath)); err == nil {
 		_ = response.Body.Close()
@@ -111,11 +111,11 @@ func TestPeers(t *testing.T) {
 	}
 }
 
-// TestPeerClaimsAnotherNode: a report that names another node than that of the agent's address is left out, and the
-// agent named.
+// TestPeerClaimsAnotherNode: a report that names another node than that of the agent's address is discarded, and the
+// error names the agent.
 func TestPeerClaimsAnotherNode(t *testing.T) {
 	folder := keyFolder(t, newKeys(t, 1)...)
-	port := answerPeers(t, folder, newResident(t).Handler()) // which says that it is node1
+	port := answerPeers(t, folder, newResident(t).Handler()) // it reports to be node1
 	for _, peers := range [][]Peer{
 		{{"node1", "127.0.0.2"}, {"node2", "127.0.0.1"}},
 		{{"node2", "127.0.0.1"}, {"node1", "127.0.0.2"}},
@@ -128,8 +128,8 @@ func TestPeerClaimsAnotherNode(t *testing.T) {
 	}
 }
 
-// TestNewKeyIsHandedOut: agents with the old key and those with the new one all understand those that have both. With
-// the new one alone, the old one is refused.
+// TestNewKeyIsHandedOut: agents with the old key and those with the new one can talk to those that have both. With only
+// the new one, the old one is refused.
 func TestNewKeyIsHandedOut(t *testing.T) {
 	keys := newKeys(t, 2)
 	old, both, latest := keyFolder(t, keys[0]), keyFolder(t, keys...), keyFolder(t, keys[1])

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// socketTables list the TCP sockets of this network namespace; the second is not there without IPv6.
+// socketTables list the TCP sockets of this network namespace; the second does not exist without IPv6.
 var socketTables = []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}
 
 // listening is the state of a TCP socket that accepts connections.

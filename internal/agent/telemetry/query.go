@@ -11,16 +11,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// Query says what a resident is asked for.
+// Query is what a resident is asked for.
 type Query struct {
-	// Window is the time before now to tell of; where it is 0, that is the last sample alone.
+	// Window is the time before now to report on; 0 for only the last sample.
 	Window time.Duration
-	// New has instances looked for before, so that those are told of that have just been started. It takes the resident
-	// all processes of its host, and a moment to measure them.
+	// New first looks for instances, to include those that were just started. For that, the resident reads all
+	// processes of its host, and measures them for a moment.
 	New bool
 }
 
-// path is where the answer is found.
+// path is the URL path of the query.
 func (q Query) path() string {
 	options := url.Values{}
 	if q.Window > 0 {
@@ -39,7 +39,7 @@ const (
 	newOption    = "new"
 )
 
-// ask asks for the report of the resident at a URL, as JSON.
+// ask requests a report from the resident at a URL, and returns it as JSON.
 func ask(ctx context.Context, client *http.Client, at string, q Query) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at+q.path(), nil)
 	if err != nil {
@@ -63,7 +63,7 @@ func ask(ctx context.Context, client *http.Client, at string, q Query) ([]byte, 
 	return text, nil
 }
 
-// CheckWindow returns an error where a window of time is not one that agents remember.
+// CheckWindow returns an error for a window that agents can't report on.
 func CheckWindow(window time.Duration) error {
 	if window < Interval || window > Memory {
 		return fmt.Errorf("%s is not a window of time that agents remember: %s to %s is allowed", window, Interval, Memory)

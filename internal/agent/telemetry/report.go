@@ -9,43 +9,42 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Report is what the agent of a host tells who asks.
+// Report is what the agent of a host reports.
 type Report struct {
-	// Node is how the agent's engine knows its host; empty where it did not tell.
+	// Node is the engine's name for the agent's host; empty if the agent doesn't know it.
 	Node string     `json:"node,omitempty"`
 	Host HostReport `json:"host"`
-	// GPUs are as they were found last, and Devices what was measured of them, by UUID.
+	// GPUs are as they were last read, and Devices what was measured of them, by UUID.
 	GPUs    domain.HostGPUs         `json:"gpus"`
 	Devices map[string]DeviceReport `json:"devices,omitempty"`
-	// Starting tells that the agent has just been started, and has not found the GPUs yet, which then are not known.
+	// Starting means that the agent was just started, and has not found the GPUs yet, which are unknown then.
 	Starting bool `json:"starting,omitempty"`
-	// Instances are those that run, by the mark of their processes, or their container.
+	// Instances are the running ones, by the mark of their processes, or their container.
 	Instances map[string]InstanceReport `json:"instances,omitempty"`
-	// Since is when the first sample of the window was taken, SampledAt when the last one was, and Samples is their
-	// number.
+	// Since and SampledAt are the times of the window's first and last sample, and Samples is their number.
 	Since     time.Time `json:"since"`
 	SampledAt time.Time `json:"sampled_at"`
 	Samples   int       `json:"samples"`
 }
 
-// HostReport is what is used of a host, by all that runs on it.
+// HostReport is what is used of a host, by everything that runs on it.
 type HostReport struct {
-	// CPUs are the processors that were busy, from 0 to TotalCPUs, which are all that are online.
+	// CPUs is the number of busy processors, from 0 to TotalCPUs, which counts all that are online.
 	CPUs      domain.Measure `json:"cpus"`
 	TotalCPUs int            `json:"total_cpus"`
-	// MemoryMiB is the memory that is not available to new processes without swapping, out of TotalMemoryMiB.
+	// MemoryMiB is the memory that is not available to new processes without swapping, of TotalMemoryMiB.
 	MemoryMiB      domain.Measure `json:"memory_mib"`
 	TotalMemoryMiB int64          `json:"total_memory_mib"`
-	// Load is the number of processes that run or wait to, the mean of a minute.
+	// Load is the number of processes that run or wait to run, averaged over a minute.
 	Load domain.Measure `json:"load"`
-	// DiskMiB is the space in use of the file system on which the agent is, out of TotalDiskMiB.
+	// DiskMiB is the used space of the agent's file system, of TotalDiskMiB.
 	DiskMiB      domain.Measure `json:"disk_mib"`
 	TotalDiskMiB int64          `json:"total_disk_mib"`
-	// ReceivedBps and SentBps are the bytes that went through its interfaces to other hosts in a second.
+	// ReceivedBps and SentBps are the bytes per second through its interfaces to other hosts.
 	ReceivedBps domain.Measure `json:"received_bps"`
 	SentBps     domain.Measure `json:"sent_bps"`
-	// BusySeconds is the time that its processors were busy since the boot, and ReceivedBytes and SentBytes what went
-	// through its interfaces; nil where that can't be read.
+	// BusySeconds is the processor time used since the boot, and ReceivedBytes and SentBytes the bytes through its
+	// interfaces; nil if they can't be read.
 	BusySeconds   float64  `json:"busy_seconds"`
 	ReceivedBytes *float64 `json:"received_bytes,omitempty"`
 	SentBytes     *float64 `json:"sent_bytes,omitempty"`
@@ -61,14 +60,14 @@ type DeviceReport struct {
 
 // InstanceReport is what the processes of an instance use.
 type InstanceReport struct {
-	// CPUs are the processors that they kept busy.
+	// CPUs is the number of processors that they kept busy.
 	CPUs domain.Measure `json:"cpus"`
-	// MemoryMiB is their resident memory; what several of them share counts for each.
+	// MemoryMiB is their resident memory; memory that several of them share counts for each.
 	MemoryMiB domain.Measure `json:"memory_mib"`
 	// GPUMemoryMiB is their memory on the host's GPUs.
 	GPUMemoryMiB domain.Measure `json:"gpu_memory_mib"`
-	// ReceivedBps and SentBps are the bytes that they received and sent in a second, and ReceivedBytes and SentBytes
-	// those since the instance started. TrafficUnknown says why they are not known.
+	// ReceivedBps and SentBps are the bytes per second that they received and sent, and ReceivedBytes and SentBytes
+	// those since the instance started. TrafficUnknown is why they are unknown.
 	ReceivedBps    domain.Measure `json:"received_bps,omitzero"`
 	SentBps        domain.Measure `json:"sent_bps,omitzero"`
 	ReceivedBytes  *float64       `json:"received_bytes,omitempty"`
@@ -76,7 +75,7 @@ type InstanceReport struct {
 	TrafficUnknown string         `json:"traffic_unknown,omitempty"`
 }
 
-// report tells of the samples of a window that ends now.
+// report returns the report of a window that ends now.
 func (h *history) report(window time.Duration, now time.Time) Report {
 	places := h.within(window, now)
 	if len(places) == 0 {
@@ -109,7 +108,7 @@ func (h *history) report(window time.Duration, now time.Time) Report {
 	return r
 }
 
-// known returns a value, or nil where it is NaN.
+// known returns a value, or nil for NaN.
 func known(value float64) *float64 {
 	if math.IsNaN(value) {
 		return nil
@@ -117,7 +116,7 @@ func known(value float64) *float64 {
 	return &value
 }
 
-// ReadReport reads what an agent told.
+// ReadReport reads the output of an agent.
 func ReadReport(text []byte) (Report, error) {
 	var report Report
 	if err := json.Unmarshal(text, &report); err != nil {

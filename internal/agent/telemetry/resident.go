@@ -14,45 +14,45 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// censusEvery is how often all processes of the host are looked at for those of instances; in between those that are
-// known are. To read the table of a large host takes some ten milliseconds.
+// censusEvery is how often all processes of the host are searched for instances; in between, only known ones are read.
+// Reading the table of a large host takes some ten milliseconds.
 const censusEvery = 10 * time.Second
 
-// lookPatience is how long an answer waits for a look at the GPUs: longer than a driver has for a call, and less than
-// whoever asks has patience.
+// lookPatience is how long an answer waits for the GPUs: longer than the limit of a driver call, and shorter than the
+// clients' timeout.
 const lookPatience = 3 * time.Second
 
-// notLooked is why the GPUs are not known before the first look at them has ended.
+// notLooked is why the GPUs are unknown until they were first read.
 const notLooked = "they are being looked at for the first time: ask again in some seconds"
 
-// Resident measures a host as long as it runs, and answers who asks. All its methods may be called at the same time.
+// Resident measures a host as long as it runs, and answers queries. All its methods are safe for concurrent use.
 type Resident struct {
-	life     context.Context //nolint:containedctx // of the resident, not of who asks it
+	life     context.Context //nolint:containedctx // of the resident, not of a query
 	settings Settings
 	node     string
 	log      *slog.Logger
 
-	// measuring is held by who takes a sample.
+	// measuring is held while a sample is taken.
 	measuring sync.Mutex
 	last      reading
-	// known is when the instances were looked for last, and refreshed when somebody last had that done, and them
-	// measured.
+	// known is when instances were last searched, and refreshed when a search started that was requested and followed
+	// by a measurement.
 	known, refreshed time.Time
 	units            unitLook
 
-	// looking is full while the GPUs are looked at.
+	// looking is full while the GPUs are being read.
 	looking chan struct{}
 	owners  owners
 
 	mu      sync.Mutex
 	history *history
-	totals  reading // the last one, for what there is of everything
+	totals  reading // the last one, for all totals
 	gpus    domain.HostGPUs
-	looked  bool // at the GPUs
+	looked  bool // whether the GPUs were read
 }
 
-// NewResident returns a resident of a node, until ctx is done, that has measured for a moment, and has a sample
-// therefore; of all but the GPUs, which may take long. It continues the history that its predecessor left.
+// NewResident returns a resident of a node, until ctx is done. It has measured for a moment, so that there is a sample
+// of everything except the GPUs, which may take long. It continues its predecessor's history.
 func NewResident(ctx context.Context, settings Settings, node string, log *slog.Logger) (*Resident, error) {
 	r := resident(ctx, settings, node, log)
 	if settings.History != "" {
@@ -72,17 +72,16 @@ func resident(ctx context.Context, settings Settings, node string, log *slog.Log
 	}
 }
 
-// moment is the time over which a sample is taken for which somebody waits, and the shortest over which any is: the
-// counters' ticks of 10 ms tell nothing of less.
+// moment is how long a sample takes that somebody waits for, and the minimum for any sample: below that, the counters'
+// ticks of 10 ms are too coarse.
 const moment = 250 * time.Millisecond
 
-// Run measures until ctx is done, and then leaves its history to its successor. What can't be measured is tried again,
-// and logged once.
+// Run measures until ctx is done, and then leaves its history to its successor. Failures are retried, and logged once.
 func (r *Resident) Run(ctx context.Context) {
 	go func() {
 		r.look(ctx)
 		for pause(ctx, Interval) {
-			r.look(ctx) // which may take long, and holds up no sample
+			r.look(ctx) // which may take long, and delays no sample
 		}
 	}()
 	complaint := ""
@@ -118,8 +117,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// look has the GPUs looked at when it is its turn, and waits for that until ctx is done. What has begun goes on then:
-// an asker that goes away is no reason to break off what the next one waits for.
+// look reads the GPUs when it is its turn, and waits for that until ctx is done. A read that has begun continues: it is
+// not cancelled with its caller, as the next one waits for it.
 func (r *Resident) look(ctx context.Context) {
 	select {
 	case r.looking <- struct{}{}:
@@ -147,7 +146,7 @@ func (r *Resident) look(ctx context.Context) {
 	}
 }
 
-// step takes a sample of the time since the last one, unless somebody has just had one taken.
+// step takes a sample of the time since the last one, unless one was just taken.
 func (r *Resident) step() error {
 	r.measuring.Lock()
 	defer r.measuring.Unlock()
@@ -164,8 +163,8 @@ func (r *Resident) step() error {
 	return r.sample(known)
 }
 
-// refresh looks for instances, and takes a sample of a moment from then on: so that those are in it that had been
-// started at a time. What was done for somebody else since then serves.
+// refresh searches instances, and then takes a sample of a moment, so that it includes all instances that were running
+// at the time started. The result of a search that began after started is reused.
 func (r *Resident) refresh(ctx context.Context, started time.Time) error {
 	r.measuring.Lock()
 	defer r.measuring.Unlock()
@@ -190,7 +189,7 @@ func (r *Resident) refresh(ctx context.Context, started time.Time) error {
 	return nil
 }
 
-// sample takes a sample of the instances that are known by an earlier reading, or of all where there is none.
+// sample takes a sample of the instances known from an earlier reading, or of all if that has none.
 func (r *Resident) sample(known reading) error {
 	now, err := r.settings.read(known, r.units)
 	if err != nil {
@@ -208,7 +207,7 @@ func (r *Resident) sample(known reading) error {
 	return nil
 }
 
-// Report tells of the samples of a window that ends now.
+// Report returns the report of a window that ends now.
 func (r *Resident) Report(window time.Duration) Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -228,8 +227,8 @@ func (r *Resident) Report(window time.Duration) Report {
 	return report
 }
 
-// Handler answers requests for reports, as a [Query] has them: GET /report?window=1m&new=true, with a [Report] as JSON.
-// The GPUs are looked at anew; where that takes long, they are those of the last look.
+// Handler answers requests for reports, with the options of a [Query]: GET /report?window=1m&new=true, with a [Report]
+// as JSON. The GPUs are read for each request; if that takes long, the answer has those of the last read.
 func (r *Resident) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+reportPath, func(w http.ResponseWriter, request *http.Request) {
@@ -255,12 +254,12 @@ func (r *Resident) Handler() http.Handler {
 			}
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(r.Report(window)) // who asked has gone
+		_ = json.NewEncoder(w).Encode(r.Report(window)) // the client has gone
 	})
 	return mux
 }
 
-// Once measures this host for a moment, for who has no resident to ask.
+// Once measures this host for a moment, for a caller without a resident.
 func Once(ctx context.Context, settings Settings) (Report, error) {
 	r := resident(ctx, settings, "", slog.New(slog.DiscardHandler))
 	r.look(ctx) // however long it takes

@@ -23,7 +23,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// settings are those of a host that is measured by itself, with these GPUs.
+// settings are those of a host that measures itself, with these GPUs.
 func settings(gpus GPUSource) Settings {
 	if gpus == nil {
 		gpus = func(context.Context) ([]domain.GPU, error) { return nil, nil }
@@ -84,8 +84,7 @@ func TestResident(t *testing.T) {
 	}
 }
 
-// TestResidentLooksForInstances: who asks for new ones is told of instances that have just been started, and of none
-// that has ended.
+// TestResidentLooksForInstances: a query for new instances gets those that were just started, and none that has ended.
 func TestResidentLooksForInstances(t *testing.T) {
 	r := newResident(t)
 	socket := filepath.Join(t.TempDir(), strings.Repeat("long", 30), "agent.sock")
@@ -105,7 +104,7 @@ func TestResidentLooksForInstances(t *testing.T) {
 			t.Errorf("an instance that has just been started uses %+v", report.Instances[name])
 		}
 	})
-	// Who does not ask for them has no process looked for.
+	// Other queries don't search for processes.
 	t.Run("unless they are asked for", func(t *testing.T) {
 		start(t, name+"-unknown", "echo ready; read never")
 		if report, err := Ask(t.Context(), socket, Query{Window: time.Minute}); err != nil || report.Instances[name+"-unknown"].CPUs.Last != nil {
@@ -121,8 +120,7 @@ func TestResidentLooksForInstances(t *testing.T) {
 	}
 }
 
-// TestRefreshIsShared: who asks for new instances is served by a look for them that began since, whoever asked for
-// that.
+// TestRefreshIsShared: a query for new instances reuses a search that began after it arrived, whoever requested that.
 func TestRefreshIsShared(t *testing.T) {
 	begin := time.Now()
 	r := newResident(t)
@@ -145,8 +143,7 @@ func TestRefreshIsShared(t *testing.T) {
 	}
 }
 
-// TestSamplesTakeTime: what is sampled right after somebody else's sample would be of too short a time, and is left
-// out.
+// TestSamplesTakeTime: a sample right after another one would cover too short a time, and is skipped.
 func TestSamplesTakeTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newResident(t)
@@ -166,7 +163,7 @@ func TestSamplesTakeTime(t *testing.T) {
 	})
 }
 
-// TestResidentIsReplaced: another agent takes the place of one that died, and left its socket behind.
+// TestResidentIsReplaced: another agent takes the place of one that died and left its socket behind.
 func TestResidentIsReplaced(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	for _, node := range []string{"first", "second"} {
@@ -220,8 +217,8 @@ func TestResidentEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestResidentWhileGPUsHang: a look at the GPUs that does not end holds up nothing else, and who asks gets those of the
-// last one.
+// TestResidentWhileGPUsHang: a read of the GPUs that does not end blocks nothing else, and queries get those of the
+// last read.
 func TestResidentWhileGPUsHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -257,7 +254,7 @@ func TestResidentWhileGPUsHang(t *testing.T) {
 				t.Errorf("before the first look ended, GPUs are not known: %q", report.GPUs.Unknown)
 			}
 		}
-		// Those who went away broke off nothing: the first look is still the one under way.
+		// The clients that went away have cancelled nothing: the first read is still in progress.
 		driver <- []domain.GPU{{Device: domain.Device{UUID: "GPU-1"}}}
 		synctest.Wait()
 		if report := asked(peerPatience); report.Starting || report.GPUs.Unknown != "" || len(report.GPUs.GPUs) != 1 {
@@ -271,7 +268,7 @@ func TestResidentWhileGPUsHang(t *testing.T) {
 	})
 }
 
-// TestOnceWaits: who has no resident to ask waits for the GPUs, however long that takes.
+// TestOnceWaits: a caller without a resident waits for the GPUs, however long that takes.
 func TestOnceWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		report, err := Once(t.Context(), settings(func(context.Context) ([]domain.GPU, error) {
@@ -284,7 +281,7 @@ func TestOnceWaits(t *testing.T) {
 	})
 }
 
-// TestHistory has more samples than are remembered, in which an instance and a GPU come and go.
+// TestHistory has more samples than are kept, in which an instance and a GPU come and go.
 func TestHistory(t *testing.T) {
 	h := newHistory()
 	begin := time.Unix(1_700_000_000, 0)
@@ -328,8 +325,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestHistoryOfQuestions has somebody ask all the time, which takes samples, too: as much time is remembered as
-// without.
+// TestHistoryOfQuestions: frequent queries, which take samples too, don't shorten the time that is kept.
 func TestHistoryOfQuestions(t *testing.T) {
 	h := newHistory()
 	begin := time.Unix(1_700_000_000, 0)
@@ -367,7 +363,7 @@ func TestResidentGoesOn(t *testing.T) {
 	}
 }
 
-// FuzzHandler asks for anything: what is asked for is told, or refused with a reason, whatever it is.
+// FuzzHandler: any request gets an answer, or an error with the reason.
 func FuzzHandler(f *testing.F) {
 	r, err := NewResident(f.Context(), settings(nil), "node1", slog.New(slog.DiscardHandler))
 	if err != nil {

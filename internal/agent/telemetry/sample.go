@@ -2,7 +2,7 @@ package telemetry
 
 import "time"
 
-// sample is what a host and its instances used between two readings. What is not known is NaN.
+// sample is what a host and its instances used between two readings. Unknown values are NaN.
 type sample struct {
 	at        time.Time
 	host      [hostQuantities]float64
@@ -20,9 +20,9 @@ const (
 	hostQuantities
 )
 
-// use is what an instance uses: processors, which are not known where none of its processes was seen at the first
-// reading, the resident memory of its processes in MiB, of which what several of them share counts for each, and the
-// bytes that it received and sent in a second.
+// use is what an instance uses: processors, unknown if the first reading had none of its processes; the resident memory
+// of its processes in MiB, in which memory that several of them share counts for each; and the bytes per second that it
+// received and sent.
 type use struct {
 	cpus, memory, received, sent float64
 }

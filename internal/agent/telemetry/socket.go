@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// Listen listens at a Unix socket, in place of one that an agent left behind which has died. Only the user that runs
-// this process reaches it.
+// Listen listens at a Unix socket, and replaces one that a dead agent left behind. Only the user that runs this process
+// can connect.
 func Listen(socket string) (net.Listener, error) {
 	short, done, err := shortened(socket)
 	if err != nil {
@@ -31,11 +31,11 @@ func Listen(socket string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener.SetUnlinkOnClose(false) // by then the name is somebody else's
+	listener.SetUnlinkOnClose(false) // by then somebody else may use the name
 	return listener, os.Chmod(short, 0o600)
 }
 
-// Ask asks the resident behind a socket for a report.
+// Ask requests a report from the resident behind a socket.
 func Ask(ctx context.Context, socket string, q Query) (Report, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		short, done, err := shortened(socket)
@@ -54,7 +54,7 @@ func Ask(ctx context.Context, socket string, q Query) (Report, error) {
 	return ReadReport(text)
 }
 
-// shortened returns another name of a file, valid until done is called: that of a Unix socket may have 107 bytes, and
+// shortened returns another name for a file, valid until done is called: that of a Unix socket may have 107 bytes, and
 // that of a state directory more.
 func shortened(file string) (name string, done func(), err error) {
 	folder, err := os.OpenFile(filepath.Dir(file), unix.O_PATH|unix.O_DIRECTORY, 0)

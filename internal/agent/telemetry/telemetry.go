@@ -15,24 +15,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// Settings are what a host is measured by.
+// Settings configure how a host is measured.
 type Settings struct {
-	// Proc is the folder with the host's process table, see [HostProc].
+	// Proc is the folder of the host's process table, see [HostProc].
 	Proc string
 	// Disk is a folder on the file system whose space is measured.
 	Disk string
 	// History is the file in which a resident leaves its history to its successor; "" for none.
 	History string
-	// GPUs reads the GPUs; nil where nobody can.
+	// GPUs reads the GPUs; nil if there is no support for that.
 	GPUs GPUSource
-	// Units reads the traffic of instances that are units; nil where none is.
+	// Units reads the traffic of instances that are units; nil if none is.
 	Units UnitSource
 }
 
 // inContainer reports whether this process has another process table than its host: then instances are containers.
 func (s Settings) inContainer() bool { return s.Proc != ownProc }
 
-// InContainer reports whether this agent runs in a container, where the host's process table is mounted.
+// InContainer reports whether this agent runs in a container with the host's process table mounted.
 func InContainer() bool { return Settings{Proc: HostProc()}.inContainer() }
 
 // Capacity returns the processors that this process may run on and the memory of the host.
@@ -48,7 +48,7 @@ func Capacity() (cpus float64, memoryMiB int64, err error) {
 	return float64(runtime.NumCPU()), int64(memory.total >> 20), nil
 }
 
-// reading is the state of the host's counters at one moment.
+// reading is the state of the host's counters at one time.
 type reading struct {
 	at        time.Time
 	sinceBoot time.Duration
@@ -57,16 +57,16 @@ type reading struct {
 	memory    memory
 	disk      memory
 	load      float64
-	// These are the bytes of all interfaces to other hosts, as the host's first process sees them; NaN where they can't
-	// be read.
+	// The bytes through all interfaces to other hosts, as the host's first process sees them; NaN if they can't be
+	// read.
 	counted
 	instances map[string][]proctree.Process
 	networks  map[string]network // of instances
 	traffic   map[string]traffic // of instances
 }
 
-// read reads the counters. The instances are those of an earlier reading, as they are by now, or all that there are
-// where it has none.
+// read reads the counters. The instances are those of an earlier reading, in their current state, or all existing ones
+// if that has none.
 func (s Settings) read(earlier reading, inUnits unitLook) (reading, error) {
 	fs, err := procfs.NewFS(s.Proc)
 	if err != nil {
@@ -108,7 +108,7 @@ func (s Settings) census() (map[string][]proctree.Process, error) {
 	return proctree.Scan()
 }
 
-// busy returns the time that processors spent on this host's work. User and Nice hold that of guests.
+// busy returns the time that processors spent on this host's work. User and Nice include that of guests.
 func busy(s procfs.CPUStat) time.Duration {
 	return time.Duration((s.User + s.Nice + s.System + s.IRQ + s.SoftIRQ) * float64(time.Second))
 }
@@ -133,7 +133,7 @@ func readMemory(fs procfs.FS) (memory, error) {
 	return memory{total: *info.MemTotalBytes, available: *info.MemAvailableBytes}, nil
 }
 
-// readDisk returns the space of the file system; 0 of 0 where it can't be read.
+// readDisk returns the space of the file system; 0 of 0 if it can't be read.
 func (s Settings) readDisk() memory {
 	var stat unix.Statfs_t
 	if s.Disk == "" || unix.Statfs(s.Disk, &stat) != nil {
@@ -143,7 +143,7 @@ func (s Settings) readDisk() memory {
 	return memory{total: stat.Blocks * size, available: stat.Bavail * size}
 }
 
-// between returns what was used between two readings, as of the second.
+// between returns what was used between two readings, at the time of the second.
 func between(first, second reading) sample {
 	elapsed := second.sinceBoot - first.sinceBoot
 	s := sample{at: second.at, instances: make(map[string]use, len(second.instances))}
@@ -173,8 +173,8 @@ func between(first, second reading) sample {
 	return s
 }
 
-// processors returns how many processors a processor time over a stretch of time is. The counters' ticks of 10 ms
-// may add up to a little more than there are, and the host's may run back a little.
+// processors converts processor time over a period to a number of processors. The counters' ticks of 10 ms may add up
+// to slightly more than limit, and the host's may run backwards slightly.
 func processors(used, elapsed time.Duration, limit int) float64 {
 	return min(max(used.Seconds()/elapsed.Seconds(), 0), float64(limit))
 }
@@ -183,7 +183,7 @@ func mebibytes(bytes uint64) float64 {
 	return float64(bytes) / (1 << 20)
 }
 
-// ownProc is the process table of this very program's host, or container.
+// ownProc is the process table of this program's own host or container.
 const ownProc = "/proc"
 
 // HostProc returns the folder of the host's process table.

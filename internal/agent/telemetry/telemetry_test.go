@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// start runs a script as an instance, and returns its process's ID when it has said that it is ready: in the midst of
-// its exec it would have no environment yet. It ends with the test.
+// start runs a script as an instance until the test ends, and returns its process's ID once the script says that it is
+// ready: during its exec it would have no environment yet.
 func start(t testing.TB, instance, script string) int {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)

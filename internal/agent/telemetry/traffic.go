@@ -17,30 +17,30 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/proctree"
 )
 
-// counted are bytes that were received, and sent.
+// counted are numbers of bytes received and sent.
 type counted struct{ received, sent float64 }
 
-// traffic is what an instance received and sent since it started, or why that is not known.
+// traffic is what an instance received and sent since it started, or why that is unknown.
 type traffic struct {
 	counted
 
-	// in is the namespace whose interfaces counted it. Where systemd did, these are the rates that it came to.
+	// in is the namespace whose interfaces counted it. If systemd did, rates are set instead.
 	in      space
 	rates   *counted
 	unknown string
 }
 
-// Why it is not known what an instance receives and sends.
+// Why an instance's traffic is unknown.
 const (
 	onHostNetwork   = "it shares the network of its host, where only that of systemd's units is counted, under control groups of version 2"
 	onSharedNetwork = "it shares its network with others"
 )
 
-// space is a network namespace, by the number of the file that is its table of interfaces, which no two have in common.
-// An agent without capabilities may not look at the namespace itself.
+// space identifies a network namespace by the inode of its table of interfaces, which is unique. An agent without
+// capabilities can't read the namespace itself.
 type space uint64
 
-// network is the namespace that an instance is in, and what went through it, which is not counted of the host's.
+// network is the namespace of an instance, and the traffic through it, which is not counted for the host's.
 type network struct {
 	counted
 
@@ -50,7 +50,8 @@ type network struct {
 	fault string
 }
 
-// readNetworks returns the networks of instances. Those that were on the host's at an earlier reading are there still.
+// readNetworks returns the networks of instances. Those that were in the host's namespace at an earlier reading still
+// are.
 func (s Settings) readNetworks(fs procfs.FS, instances map[string][]proctree.Process, host space, earlier map[string]network) map[string]network {
 	networks := make(map[string]network, len(instances))
 	for id, processes := range instances {
@@ -63,7 +64,7 @@ func (s Settings) readNetworks(fs procfs.FS, instances map[string][]proctree.Pro
 	return networks
 }
 
-// readNetworkOf returns the network of an instance, which is that of the first of its processes.
+// readNetworkOf returns the network of an instance, which is that of its first process.
 func (s Settings) readNetworkOf(fs procfs.FS, processes []proctree.Process, host space) network {
 	n := network{fault: "its processes have just ended"}
 	for _, p := range processes {
@@ -81,7 +82,7 @@ func (s Settings) readNetworkOf(fs procfs.FS, processes []proctree.Process, host
 	return n
 }
 
-// spaceOf returns the namespace of a process, "self" for this one; 0 where it can't be told.
+// spaceOf returns the namespace of a process, "self" for this one; 0 if it can't be determined.
 func spaceOf(proc, process string) (space, error) {
 	name := filepath.Join(proc, process, "net/dev")
 	var stat unix.Stat_t
@@ -91,14 +92,14 @@ func spaceOf(proc, process string) (space, error) {
 	return space(stat.Ino), nil
 }
 
-// inner are the interfaces by which a host speaks to itself and its containers: what goes through them is not counted,
-// or is counted where it leaves. Of a container that is the loopback alone.
+// inner are the interfaces for traffic within a host and with its containers, which does not count, or is counted where
+// it leaves the host. In a container that is only the loopback.
 var (
 	inner    = regexp.MustCompile(`^(lo|veth.*|docker.*|br-.*|virbr.*|cni.*)$`)
 	loopback = regexp.MustCompile(`^lo$`)
 )
 
-// countInterfaces returns what went through the interfaces that a process sees, but for some; NaN where they can't be
+// countInterfaces returns the traffic through the interfaces that a process sees, except some; NaN if they can't be
 // read.
 func countInterfaces(fs procfs.FS, pid int, but *regexp.Regexp) (sum counted, err error) {
 	process, err := fs.Proc(pid)
@@ -131,9 +132,8 @@ func (s Settings) readTraffic(
 	return networks, tell(networks, [2]space{host, own}, inUnits, cmp.Or(errHost, errOwn))
 }
 
-// tell returns the traffic of instances: that of the network that one has for itself, or what systemd counts of a unit.
-// Nobody has one for itself that the host's first process or this program is in; err is why it is not known which these
-// are.
+// tell returns the traffic of instances: that of a network of their own, or systemd's count for a unit. A network is
+// not an instance's own if the host's first process or this program is in it; err is why these are unknown.
 func tell(networks map[string]network, others [2]space, inUnits unitLook, err error) map[string]traffic {
 	host := others[0]
 	users := map[space]int{}
@@ -166,8 +166,8 @@ func tell(networks map[string]network, others [2]space, inUnits unitLook, err er
 	return told
 }
 
-// rates returns what an instance received and sent in a second, between two readings; NaN where one of them is not
-// known, or was counted elsewhere.
+// rates returns the bytes per second that an instance received and sent between two readings; NaN if one of them is
+// unknown, or was counted elsewhere.
 func rates(first, second traffic, elapsed time.Duration) (received, sent float64) {
 	switch {
 	case second.rates != nil:
@@ -178,7 +178,7 @@ func rates(first, second traffic, elapsed time.Duration) (received, sent float64
 	return rate(first.received, second.received, elapsed), rate(first.sent, second.sent, elapsed)
 }
 
-// rate returns by how much a counter rose in a second. Where interfaces go, what they counted goes, too.
+// rate returns the increase of a counter per second. When an interface is removed, its count is lost.
 func rate(first, second float64, elapsed time.Duration) float64 {
 	return max(second-first, 0) / elapsed.Seconds()
 }

@@ -133,9 +133,9 @@ func TestUnitLook(t *testing.T) {
 	}
 }
 
-// TestResidentTellsTraffic: what an instance with a network of its own receives is known, and what one on that of the
-// host does only where systemd tells; where not, the reason is. That it is more than 0 where it should be is shown by
-// the conformance suite.
+// TestResidentTellsTraffic: the traffic of an instance with its own network is reported, and that of one on its host's
+// only if systemd counts it; otherwise the reason is. The conformance suite shows that the values are above 0 when they
+// should be.
 func TestResidentTellsTraffic(t *testing.T) {
 	apart, unit, other := t.Name()+"-apart", t.Name()+"-unit", t.Name()+"-other"
 	startApart(t, apart)
@@ -163,7 +163,7 @@ func TestResidentTellsTraffic(t *testing.T) {
 	}
 }
 
-// startApart starts an instance with a network namespace of its own, which ends with the test.
+// startApart starts an instance with its own network namespace, which ends with the test.
 func startApart(t testing.TB, instance string) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", "echo ready; read never")

@@ -11,26 +11,26 @@ import (
 )
 
 const (
-	// unitsEvery is how often systemd is asked what its units received and sent. That takes two calls a unit, and more
-	// than all else that is read of one in the meantime.
+	// unitsEvery is how often systemd is asked for its units' traffic. That takes two calls per unit, more than
+	// everything else that is read of a unit meanwhile.
 	unitsEvery = 5 * time.Second
 	// unitPatience is how long a sample waits for systemd.
 	unitPatience = 250 * time.Millisecond
 )
 
-// UnitSource reads the traffic of instances that are units of systemd, as far as that counts it.
+// UnitSource reads the traffic of instances that are units of systemd, as far as systemd counts it.
 type UnitSource func(ctx context.Context) (map[string]units.Traffic, error)
 
-// unitLook is what systemd told at a time of its units, by instance.
+// unitLook is what systemd reported of its units at one time, by instance.
 type unitLook struct {
 	at     time.Time
 	counts map[string]units.Traffic
-	// rates are per second, since the look before; they are not known of what was not seen then.
+	// rates are per second, since the previous look; unknown for units that it didn't include.
 	rates map[string]counted
 	err   error
 }
 
-// lookAtUnits looks at them anew.
+// lookAtUnits takes another look.
 func (s Settings) lookAtUnits(ctx context.Context, before unitLook) unitLook {
 	if s.Units == nil {
 		return unitLook{}

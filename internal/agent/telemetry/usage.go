@@ -11,24 +11,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Answer is what the agent of a host told, or why it did not; then there is nothing in the report but what is known of
-// the host anyway.
+// Answer is the report of a host's agent, or why there is none; then the report has only what is known of the host
+// anyway.
 type Answer struct {
 	Report
 	Why string
-	// Brief says why it told of a moment, and not of the window that it was asked for; empty where it did.
+	// Brief is why the report is about a moment, and not about the requested window; empty if it is about the window.
 	Brief string
 }
 
-// Running is what runs of a cluster's members.
+// Running are the running members of a cluster.
 type Running struct {
 	Observed []domain.Observed
-	// Noun is what an instance is called, such as "container".
+	// Noun is the word for an instance, such as "container".
 	Noun string
 }
 
-// Unmeasured reports whether a member runs, or there is a GPU, of which the agent of its host, though that answered,
-// has measured nothing yet: it has just been started, or found.
+// Unmeasured reports whether there is a running member, or a GPU, that the agent of its host has not measured yet
+// though the agent answered: it was just started, or found.
 func (r Running) Unmeasured(answers map[string]Answer) bool {
 	for _, answer := range answers {
 		if slices.ContainsFunc(answer.GPUs.GPUs, func(gpu domain.GPU) bool {
@@ -45,7 +45,7 @@ func (r Running) Unmeasured(answers map[string]Answer) bool {
 	})
 }
 
-// Usage turns what the agents of a cluster's hosts told into what is used of its hosts, GPUs and members.
+// Usage turns the answers of a cluster's agents into the usage of its hosts, GPUs and members.
 func Usage(answers map[string]Answer, running Running) engine.Usage {
 	usage := engine.Usage{
 		Hosts: make(map[string]engine.HostUsage, len(answers)), GPUs: map[string]engine.GPUUsage{}, Members: make(map[string]engine.MemberUsage, len(running.Observed)),
@@ -145,7 +145,7 @@ func (r Running) member(o domain.Observed, of Answer) engine.MemberUsage {
 	return u
 }
 
-// whyUnknown says why it is not known how much memory an instance uses on the GPUs of its host.
+// whyUnknown returns why the memory that an instance uses on the GPUs of its host is unknown.
 func whyUnknown(found domain.HostGPUs, instance string) string {
 	if found.Unknown != "" {
 		return found.Unknown
@@ -161,13 +161,13 @@ func whyUnknown(found domain.HostGPUs, instance string) string {
 	return "it was not known at the last look"
 }
 
-// quantity is what was measured, by the name that users know.
+// quantity is a measure, with the name that users know.
 type quantity struct {
 	name string
 	domain.Measure
 }
 
-// unread says which of some quantities are not known, beginning with why; "" where all are.
+// unread lists which quantities are unknown, beginning with why; "" if all are known.
 func unread(why string, quantities ...quantity) string {
 	var names []string
 	for _, q := range quantities {

@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestUsageOfAMoment: who asked for a window and is told of a moment learns why, of all that is measured; of what is
-// not even that, why it is not.
+// TestUsageOfAMoment: if a report is about a moment rather than the requested window, everything measured has the
+// reason; and what was not measured at all, why not.
 func TestUsageOfAMoment(t *testing.T) {
 	const brief, trouble = "of a moment", "fallen off the bus"
 	known := domain.Instant(new(1.0))
@@ -39,8 +39,8 @@ func TestUsageOfAMoment(t *testing.T) {
 	}
 }
 
-// TestUsageOfTraffic: what a member receives and sends is as its agent tells, or is not known for the reason that it
-// gives; earlier agents give none.
+// TestUsageOfTraffic: a member's traffic is as its agent reports it, or unknown with the agent's reason; earlier agents
+// give none.
 func TestUsageOfTraffic(t *testing.T) {
 	earlier, err := ReadReport([]byte(`{"instances": {"mark": {"cpus": {"last": 1}, "memory_mib": {"last": 2}, "gpu_memory_mib": {"last": 0}}}, "samples": 1}`))
 	if err != nil {
@@ -67,8 +67,8 @@ func TestUsageOfTraffic(t *testing.T) {
 	}
 }
 
-// TestUnmeasured: a member that runs, and of which its agent does not know, is worth another question; one of which
-// nobody could know is not.
+// TestUnmeasured: a running member missing from its agent's report is worth another query; one that no agent could know
+// is not.
 func TestUnmeasured(t *testing.T) {
 	told := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": {}}}}
 	withGPU := func(uuid string) Answer {
