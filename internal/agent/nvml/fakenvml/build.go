@@ -15,26 +15,26 @@ import (
 	"testing"
 )
 
-// Library is the name of the library's file, for which dynamic linkers look.
+// Library is the file name that dynamic linkers look for.
 const Library = "libnvidia-ml.so.1"
 
-// source includes nvml.h, so that the compiler compares each function with NVIDIA's declaration of it.
+// source includes nvml.h, so the compiler checks each function against NVIDIA's declaration.
 //
 //go:embed library/nvml.c
 var source []byte
 
-// BuiltVariable is the environment variable by which a test hands the folder of a library that it built to a test
-// process that it starts, and that has nothing to build one with.
+// BuiltVariable is the environment variable through which a test passes the directory of a built library to a test
+// process that can't build one itself.
 const BuiltVariable = "FAKE_NVML_BUILT"
 
 var (
 	buildMutex sync.Mutex
 	buildDir   string
-	built      = map[string]string{} // folders, by what the library lacks
+	built      = map[string]string{} // directories, keyed by the functions left out
 )
 
-// Build returns the folder of a [Library] that lacks some functions, which go by the names of their symbols. It is
-// built with gcc, once a test process; [Remove] deletes it.
+// Build returns the directory of a [Library] without the given functions, named by symbol. It is built with gcc, once
+// per test process; [Remove] deletes it.
 func Build(t testing.TB, without ...string) string {
 	t.Helper()
 	buildMutex.Lock()
@@ -47,7 +47,7 @@ func Build(t testing.TB, without ...string) string {
 		return dir
 	}
 	if buildDir == "" {
-		// Not the test's own folder: what is built serves all tests of the process.
+		// Not the test's own directory: all tests of the process share the build.
 		dir, err := os.MkdirTemp("", "trainyard-fakenvml-") //nolint:usetesting // see above
 		if err != nil {
 			t.Fatal(err)
@@ -59,7 +59,7 @@ func Build(t testing.TB, without ...string) string {
 		t.Fatal(err)
 	}
 	for _, shared := range []string{buildDir, dir} {
-		if err := os.Chmod(shared, 0o755); err != nil { //nolint:gosec // containers load the library as other users, too
+		if err := os.Chmod(shared, 0o755); err != nil { //nolint:gosec // containers also load the library as other users
 			t.Fatal(err)
 		}
 	}
@@ -70,7 +70,7 @@ func Build(t testing.TB, without ...string) string {
 	return dir
 }
 
-// Remove deletes what [Build] has built, at the end of a package's tests.
+// Remove deletes everything [Build] has built, at the end of a package's tests.
 func Remove() error {
 	buildMutex.Lock()
 	defer buildMutex.Unlock()
@@ -78,7 +78,7 @@ func Remove() error {
 	return os.RemoveAll(buildDir)
 }
 
-// Compile builds a [Library] in a folder, as [Build] does.
+// Compile builds a [Library] in a directory, as [Build] does.
 func Compile(ctx context.Context, dir string, without ...string) error {
 	header, err := run(ctx, nil, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-nvml")
 	if err != nil {
@@ -95,7 +95,7 @@ func Compile(ctx context.Context, dir string, without ...string) error {
 	return err
 }
 
-// run returns what a program prints that reads an input.
+// run feeds input to a program and returns its output.
 func run(ctx context.Context, input []byte, program string, args ...string) (string, error) {
 	var out, complaint bytes.Buffer
 	command := exec.CommandContext(ctx, program, args...)

@@ -11,20 +11,19 @@ import (
 	"time"
 )
 
-// Variable is the environment variable by which the library finds the file of a [Control].
+// Variable is the environment variable with the path of a [Control]'s file, which the library reads.
 const Variable = "FAKE_NVML"
 
-// Faults are what functions do instead of what they should, by their names: they return an error of NVML, by its
-// number, or [Hang].
+// Faults maps function names to what they do instead of working: return an NVML error, by number, or [Hang].
 type Faults map[string]int
 
-// Hang has a function not come back as long as the fault is there.
+// Hang makes a function block for as long as the fault is set.
 const Hang = -1
 
-// ResetGPU is an action for [Device.Recovery]; 0 is none.
+// ResetGPU is a value for [Device.Recovery]; 0 means no action.
 const ResetGPU = 1
 
-// Errors of NVML for [Faults].
+// NVML error codes for [Faults].
 const (
 	NotSupported     = 3
 	NoPermission     = 4
@@ -35,7 +34,7 @@ const (
 	Unknown          = 999
 )
 
-// Device is a GPU as the library shows it.
+// Device is a GPU as the library reports it.
 type Device struct {
 	UUID, Name, PCIBusID string
 
@@ -43,23 +42,22 @@ type Device struct {
 	Utilisation, MemoryUtilisation  int
 	TemperatureC                    int
 	PowerMW, PowerLimitMW           int
-	// ECCErrors are its uncorrected errors; nil where ECC is off.
+	// ECCErrors counts the uncorrected errors; nil if ECC is off.
 	ECCErrors *int
 	MIG       bool
-	// NUMANode is nil where there is none.
+	// NUMANode is nil if there is none.
 	NUMANode *int
-	// Links are the PCI bus IDs of what its NVLinks lead to: another device, or else a switch. One that is empty is
-	// down.
+	// Links are the PCI bus IDs at the other ends of its NVLinks: another device, or else a switch. An empty ID is a
+	// link that is down.
 	Links     []string
 	Processes []Process
-	// RowsFailed tells that rows of its memory could not be remapped.
+	// RowsFailed reports that rows of its memory could not be remapped.
 	RowsFailed bool
-	// Recovery is the action that the driver recommends, by its number in nvml.h; nil where the driver is too old to
-	// recommend any.
+	// Recovery is the driver's recommended action, by its number in nvml.h; nil for a driver too old to recommend any.
 	Recovery *int
-	// XIDs are all its errors so far. Each is delivered once to a process that listens, since it started NVML.
+	// XIDs are all its errors so far. Each is delivered once to each listening process since that initialized NVML.
 	XIDs []int
-	// Lost has all functions return [IsLost].
+	// Lost makes all functions return [IsLost].
 	Lost   bool
 	Faults Faults
 }
@@ -67,13 +65,13 @@ type Device struct {
 // Process is a process on a GPU.
 type Process struct {
 	PID int
-	// MiB is below 0 where the driver does not know it.
+	// MiB is negative if the driver does not know it.
 	MiB      int64
 	Graphics bool
 }
 
-// V100s returns the devices of a host: Tesla V100, as many as are asked for, that nobody uses, with NVLinks among each
-// four. Those of hosts with different names have different UUIDs.
+// V100s returns n idle Tesla V100s of a host, with NVLinks within each group of four. Hosts with different names get
+// different UUIDs.
 func V100s(host string, n int) []Device {
 	bus := func(i int) string { return fmt.Sprintf("00000000:%02X:00.0", 0x10+i) }
 	devices := make([]Device, n)
@@ -103,7 +101,7 @@ type Control struct {
 	devices []Device
 }
 
-// New returns a control of a library without devices.
+// New returns a control for a library without devices.
 func New(t testing.TB) *Control {
 	t.Helper()
 	c := &Control{t: t, path: filepath.Join(t.TempDir(), "control")}
@@ -111,25 +109,25 @@ func New(t testing.TB) *Control {
 	return c
 }
 
-// Path is the file for [Variable]. It is replaced with each change: a container has to mount its folder.
+// Path returns the file for [Variable]. Each change replaces the file, so a container has to mount its directory.
 func (c *Control) Path() string { return c.path }
 
-// Set has the library show these devices, in this order.
+// Set makes the library report these devices, in this order.
 func (c *Control) Set(devices ...Device) {
 	c.t.Helper()
 	c.devices = devices
 	c.write()
 }
 
-// Break has functions of the library fail for all devices, or only these of a device by its [Device.Faults]; without
-// any, none fail.
+// Break makes functions of the library fail for all devices ([Device.Faults] does so for one); without faults, none
+// fail.
 func (c *Control) Break(faults Faults) {
 	c.t.Helper()
 	c.faults = faults
 	c.write()
 }
 
-// write replaces the file. The library knows by the time of change that it is another one, so that no two are the same.
+// write replaces the file. The library detects changes by modification time, so no two versions share one.
 func (c *Control) write() {
 	c.t.Helper()
 	if now := time.Now(); now.After(c.changed) {
@@ -139,7 +137,7 @@ func (c *Control) write() {
 	}
 	next := c.path + ".next"
 	err := cmp.Or(
-		os.WriteFile(next, []byte(text(c.faults, c.devices)), 0o644), //nolint:gosec // containers read it as other users, too
+		os.WriteFile(next, []byte(text(c.faults, c.devices)), 0o644), //nolint:gosec // containers also read it as other users
 		os.Chtimes(next, c.changed, c.changed),
 		os.Rename(next, c.path),
 	)
@@ -148,10 +146,10 @@ func (c *Control) write() {
 	}
 }
 
-// Text is what the file of [Variable] holds for these devices, for a library that is never told anything else.
+// Text returns the content of the file at [Variable] for these devices, for a library whose answers never change.
 func Text(devices ...Device) string { return text(nil, devices) }
 
-// text is the file's: a line is a word and its values.
+// text returns the file's content: each line is a word and its values.
 func text(broken Faults, devices []Device) string {
 	var b strings.Builder
 	line := func(word string, values ...any) {
