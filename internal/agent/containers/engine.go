@@ -17,29 +17,29 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// Socket is where an Engine answers.
+// Socket is the Docker Engine's socket.
 const Socket = "/run/docker.sock"
 
 var (
-	// ErrAway means that no Engine answers on this host: nobody knows what became of a request that was on its way.
+	// ErrAway means that no Engine answers on this host; the outcome of a request in flight is unknown.
 	ErrAway = errors.New("the Docker Engine of this host doesn't answer")
 	// ErrGone is returned for a container that does not exist.
 	ErrGone = errors.New("there is no such container")
 )
 
-// RefusedError is the Engine's answer to what it can't do.
+// RefusedError is the Engine's refusal of a request.
 type RefusedError struct {
-	// Code is the exit code that stands for it, as that of "docker run" does: 125, or 126 and 127 where the command
-	// can't be executed or isn't there.
+	// Code is the matching exit code, as "docker run" returns it: 125, or 126 or 127 if the command can't be executed
+	// or isn't there.
 	Code int
-	// Reason is the Engine's own text.
+	// Reason is the Engine's message.
 	Reason string
 }
 
 // Error returns the reason.
 func (e *RefusedError) Error() string { return "the Docker Engine says: " + e.Reason }
 
-// refusedCode is what stands for a request that an Engine refuses.
+// refusedCode is the exit code for a request that the Engine refuses.
 const refusedCode = 125
 
 // Engine is the Docker Engine of this host.
@@ -48,15 +48,14 @@ type Engine struct {
 	client *client.Client
 }
 
-// Open returns the Engine at a socket, without asking it for anything.
+// Open returns the Engine at a socket, without contacting it.
 func Open(socket string) (*Engine, error) {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
 	c, err := client.NewClientWithOpts(
 		client.WithHost("unix://"+socket), client.WithAPIVersionNegotiation(),
-		// A connection of its own for each request: what answers is the Engine that listens, and not one that is on its
-		// way out.
+		// One connection per request: this way the Engine that is listening answers, not one that is shutting down.
 		client.WithHTTPClient(&http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}),
 	)
 	if err != nil {
@@ -65,10 +64,10 @@ func Open(socket string) (*Engine, error) {
 	return &Engine{socket: socket, client: c}, nil
 }
 
-// patience is how long an Engine may take for an answer that needs no work.
+// patience is how long an Engine may take to answer a request that involves no work.
 const patience = 15 * time.Second
 
-// ask asks the Engine something, with an answer within the patience.
+// ask sends the Engine a request that it has to answer within patience.
 func (e *Engine) ask(ctx context.Context, question func(ctx context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -79,20 +78,20 @@ func (e *Engine) ask(ctx context.Context, question func(ctx context.Context) err
 	return err
 }
 
-// answers are what an error is where the Engine gave it.
+// answers recognize the errors that the Engine itself returned.
 var answers = []func(error) bool{
 	cerrdefs.IsInvalidArgument, cerrdefs.IsConflict, cerrdefs.IsUnauthorized, cerrdefs.IsPermissionDenied, cerrdefs.IsInternal,
 	cerrdefs.IsNotImplemented, cerrdefs.IsUnavailable, cerrdefs.IsUnknown, cerrdefs.IsNotFound,
 }
 
-// explain tells what an error means.
+// explain translates an error of the client.
 func (e *Engine) explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case client.IsErrConnectionFailed(err):
-		// The client keeps to itself why.
-		if connection, failed := net.Dial("unix", e.socket); failed != nil { //nolint:noctx // a socket of this host answers at once
+		// The client hides the cause.
+		if connection, failed := net.Dial("unix", e.socket); failed != nil { //nolint:noctx // a local socket answers at once
 			err = failed
 		} else {
 			_ = connection.Close()
@@ -109,8 +108,8 @@ func (e *Engine) explain(err error) error {
 	return fmt.Errorf("%w: %w", ErrAway, err)
 }
 
-// reason is what an Engine said, and what that means where nobody could guess it: for a file system that the kernel
-// doesn't know, the Engine has the kernel's own words.
+// reason returns the Engine's message, with an explanation where it is obscure: for a file system that the kernel
+// doesn't support, the Engine passes on the kernel's error.
 func reason(said string) string {
 	if strings.Contains(said, "failed to mount local volume: ") && strings.HasSuffix(said, ": no such device") {
 		said += `; the kernel of this host has no file system of the "type" in the options of the volume's driver. For NFS: sudo modprobe nfs`
@@ -118,15 +117,15 @@ func reason(said string) string {
 	return said
 }
 
-// Facts are what an Engine is like.
+// Facts are properties of an Engine.
 type Facts struct {
-	// Systemd is true where its control groups are systemd's.
+	// Systemd is true if systemd manages its cgroups.
 	Systemd bool
-	// Survive is true where containers go on while the Engine is restarted.
+	// Survive is true if containers keep running while the Engine restarts (live restore).
 	Survive bool
 }
 
-// Facts asks the Engine what it is like.
+// Facts returns the Engine's properties.
 func (e *Engine) Facts(ctx context.Context) (facts Facts, err error) {
 	err = e.ask(ctx, func(ctx context.Context) error {
 		info, err := e.client.Info(ctx)

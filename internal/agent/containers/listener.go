@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Listener returns the ID of the process that listens where the Engine answers: its own, or that of systemd, which
-// starts it on demand. It is 0 where that is a process of which this host does not know.
+// Listener returns the ID of the process listening on the Engine's socket: the Engine, or systemd if it starts the
+// Engine on demand. It is 0 for a process outside this host's PID namespace.
 func (e *Engine) Listener(ctx context.Context) (pid int, err error) {
 	connection, err := (&net.Dialer{Timeout: patience}).DialUnix(ctx, "unix", nil, &net.UnixAddr{Name: e.socket, Net: "unix"})
 	if err != nil {

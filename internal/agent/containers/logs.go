@@ -14,8 +14,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// Log reads what a container has written from a moment on, a message at a time: a line, or a part of a long one. Where
-// it follows, it returns when the container has ended.
+// Log reads a container's log since a point in time, one message at a time: a line, or part of a long one. With follow,
+// it returns when the container has ended.
 func (e *Engine) Log(ctx context.Context, name string, since time.Time, follow bool, write func(at time.Time, text []byte) error) error {
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Timestamps: true, Follow: follow}
 	if !since.IsZero() {
@@ -29,10 +29,10 @@ func (e *Engine) Log(ctx context.Context, name string, since time.Time, follow b
 	return readMessages(stream, write)
 }
 
-// header begins each message: a byte for the stream, three that are zero, and the size.
+// header is the size of the header of each message: one byte for the stream, three zero bytes and the message size.
 const header = 8
 
-// maxMessage bounds a message: Engines cut lines at 16 KiB, and say where they come from before.
+// maxMessage bounds a message: Engines split lines at 16 KiB, with a timestamp in front.
 const maxMessage = 1 << 20
 
 func readMessages(stream io.Reader, write func(at time.Time, text []byte) error) error {

@@ -17,36 +17,36 @@ import (
 // Container is the container of a member's instance.
 type Container struct {
 	Name, Member, Instance string
-	// Running is true from its start until its end, also while it is paused, and Ended from its end on.
+	// Running is true from its start until its end, even while it is paused; Ended is true after that.
 	Running, Paused, Ended bool
-	// PID is that of its first process while it runs.
+	// PID is the ID of its first process while it runs.
 	PID      int
 	ExitCode int
 	// FinishedAt is when it ended.
 	FinishedAt time.Time
-	// OutOfMemory is true where a process in it was killed for lack of memory.
+	// OutOfMemory is true if one of its processes was killed for lack of memory.
 	OutOfMemory bool
-	// StopSignal is what it is told to end with; empty for SIGTERM.
+	// StopSignal is the signal that asks it to stop; empty for SIGTERM.
 	StopSignal string
-	// Health is what its health check says; empty where it has none.
+	// Health is the state of its health check; empty if it has none.
 	Health Health
-	// Said is what the health check wrote last.
+	// Said is the latest output of the health check.
 	Said string
 	// Trouble is why it could not be started, in the Engine's words.
 	Trouble string
 }
 
-// Health is what a health check says.
+// Health is the state of a health check.
 type Health string
 
-// The states of health.
+// The health states.
 const (
 	Starting  = Health(container.Starting)
 	Healthy   = Health(container.Healthy)
 	Unhealthy = Health(container.Unhealthy)
 )
 
-// Inspect returns a container as it is.
+// Inspect returns the current state of a container.
 func (e *Engine) Inspect(ctx context.Context, name string) (found Container, err error) {
 	err = e.ask(ctx, func(ctx context.Context) error {
 		c, err := e.client.ContainerInspect(ctx, name)
@@ -58,7 +58,7 @@ func (e *Engine) Inspect(ctx context.Context, name string) (found Container, err
 			Running: c.State.Running, PID: c.State.Pid, Paused: c.State.Paused, ExitCode: c.State.ExitCode, OutOfMemory: c.State.OOMKilled,
 			StopSignal: c.Config.StopSignal, Trouble: c.State.Error,
 		}
-		// Engines differ in what they call one that could not be started, which has an exit code, too.
+		// Engines report a container that could not be started in different states, and it has an exit code too.
 		started, err := time.Parse(time.RFC3339Nano, c.State.StartedAt)
 		found.Ended = !found.Running && err == nil && !started.IsZero()
 		if found.Ended {
@@ -77,7 +77,7 @@ func (e *Engine) Inspect(ctx context.Context, name string) (found Container, err
 	return found, err
 }
 
-// List returns the containers of a cluster, by their names, as far as a list tells of them.
+// List returns the containers of a cluster by name, with only the fields that Docker's list has.
 func (e *Engine) List(ctx context.Context, cluster string) (map[string]Container, error) {
 	all := map[string]Container{}
 	err := e.ask(ctx, func(ctx context.Context) error {
@@ -102,8 +102,8 @@ func ours(cluster string) filters.Args {
 	return filters.NewArgs(filters.Arg("label", domain.LabelCluster+"="+cluster), filters.Arg("label", domain.LabelInstance))
 }
 
-// Watch calls changed with the name of each container of a cluster that has changed, until the connection breaks or ctx
-// is done; watching once changes from then on are told.
+// Watch calls changed with the name of each container of a cluster that changes, until the connection breaks or ctx is
+// done. It calls watching once it is subscribed.
 func (e *Engine) Watch(ctx context.Context, cluster string, watching func() error, changed func(name string)) error {
 	// Ping first, so that a missing Engine is reported at once.
 	if err := e.ask(ctx, func(ctx context.Context) error { _, err := e.client.Ping(ctx); return err }); err != nil {

@@ -10,13 +10,13 @@ import (
 
 const prefix = "trainyard-"
 
-// Name returns the name of the container of a member's instance. No two have the same, as instances have not.
+// Name returns the container name of a member's instance. It is unique because instance IDs are.
 func Name(cluster, member, instance string) string {
 	return prefix + cluster + "-" + member + "-" + instance
 }
 
-// parent returns the control group that the container of a member is in, as an Engine calls it: that of the group's
-// units. Without systemd it is a path, on which each slice is in the one whose name it continues.
+// parent returns the cgroup parent of a member's container, in the Engine's notation: the slice of the group's units.
+// Without systemd it is a path, in which each slice is below the one whose name it extends.
 func parent(cluster, group string, systemd bool) string {
 	slice := units.Slice(cluster, group)
 	if systemd {

@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Pulls reports whether an image has to be asked of its registry.
+// Pulls reports whether an image has to be pulled from its registry.
 func (e *Engine) Pulls(ctx context.Context, name string, policy domain.PullPolicy) (pulls bool, err error) {
 	if policy == domain.PullAlways {
 		return true, nil
@@ -36,8 +36,8 @@ func (e *Engine) Pulls(ctx context.Context, name string, policy domain.PullPolic
 	return pulls, err
 }
 
-// Pull brings an image from its registry, which takes as long as it takes. The registry is shown what was brought here
-// for that, as an Engine takes it, and where that is refused, or nothing was, what docker login left on this host.
+// Pull pulls an image, without a time limit. It uses the credentials brought for that, encoded as the Engine takes
+// them; if they are rejected or there are none, it uses those of docker login on this host.
 func (e *Engine) Pull(ctx context.Context, name, brought string) error {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func cannotPull(name, reason string) error {
 	return &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("image %q can't be pulled: %s", name, reason)}
 }
 
-// pull brings an image, with what its registry is shown, and returns why the Engine can't; empty where it did.
+// pull pulls an image with encoded credentials. reason is why the Engine can't; empty on success.
 func (e *Engine) pull(ctx context.Context, name, auth string) (reason string, err error) {
 	progress, err := e.client.ImagePull(ctx, name, image.PullOptions{RegistryAuth: auth})
 	if err != nil {

@@ -16,34 +16,34 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Place is where an instance runs, and what is made for it.
+// Place is where an instance runs, and what is prepared for it.
 type Place struct {
 	Instance string
-	// Variables are those of the instance beside the specification's.
+	// Variables are the instance's variables, in addition to the specification's.
 	Variables map[string]string
-	// Shown are files and folders of the host that the container finds, beside the specification's mounts.
+	// Shown are files and directories of the host that the container sees, in addition to the specification's mounts.
 	Shown []Shown
-	// Fabric is true where the host has an InfiniBand.
+	// Fabric is true if the host has InfiniBand.
 	Fabric bool
 	Facts  Facts
 }
 
-// Shown is a file or folder of the host, and where a container finds it.
+// Shown is a file or directory of the host, and its path in a container.
 type Shown struct {
 	Source, Target string
 	Writable       bool
 }
 
 const (
-	// visibleGPUs is the variable with the GPUs of a member.
+	// visibleGPUs is the variable that lists a member's GPUs.
 	visibleGPUs = "NVIDIA_VISIBLE_DEVICES"
 	infiniband  = "/dev/infiniband"
-	// Docker gives CPUs in billionths.
+	// Docker counts CPUs in billionths.
 	nano = 1e9
 	mib  = 1 << 20
 )
 
-// render returns the settings of a container.
+// render returns the configuration of a container.
 func render(spec domain.MemberSpec, at Place) (*container.Config, *container.HostConfig) {
 	c := spec.Container
 	labels := spec.Labels()
@@ -54,9 +54,9 @@ func render(spec domain.MemberSpec, at Place) (*container.Config, *container.Hos
 		User: c.User, WorkingDir: spec.WorkingDir, StopSignal: c.StopSignal, StopTimeout: &grace, Healthcheck: healthcheck(c.HealthCheck),
 	}
 	host := &container.HostConfig{
-		// Members are reached at the addresses of their hosts, whose ports they share.
+		// Members are reached at their hosts' addresses, and share the hosts' ports.
 		NetworkMode: "host",
-		// What becomes of a member that ended is said by its own rule, by the exit code that is still there.
+		// The member's own restart policy applies after its end, to the exit code, which has to be there still.
 		RestartPolicy: container.RestartPolicy{Name: container.RestartPolicyDisabled},
 		Mounts:        mounts(spec, at),
 		ShmSize:       c.ShmSizeMiB * mib,
@@ -73,7 +73,7 @@ func render(spec domain.MemberSpec, at Place) (*container.Config, *container.Hos
 		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: name, Soft: c.Ulimits[name].Soft, Hard: c.Ulimits[name].Hard})
 	}
 	if _, own := c.Ulimits["memlock"]; at.Fabric && len(host.DeviceRequests) > 0 && !own {
-		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "memlock", Soft: -1, Hard: -1}) // the memory that an adapter reads is locked
+		host.Ulimits = append(host.Ulimits, &container.Ulimit{Name: "memlock", Soft: -1, Hard: -1}) // an adapter's memory regions are locked
 	}
 	if c.Init {
 		host.Init = &c.Init
@@ -97,8 +97,8 @@ func environment(spec domain.MemberSpec, at Place) []string {
 	return list
 }
 
-// gpus returns the request for the devices that a value of NVIDIA_VISIBLE_DEVICES names. It needs no runtime that is
-// the default, and no Engine that was restarted for it.
+// gpus returns the device request for a value of NVIDIA_VISIBLE_DEVICES. It needs neither a default runtime nor an
+// Engine restarted with one.
 func gpus(visible string) []container.DeviceRequest {
 	devices := slices.DeleteFunc(strings.Split(visible, ","), func(name string) bool { return name == "" || name == "none" || name == "void" })
 	request := container.DeviceRequest{DeviceIDs: devices, Capabilities: [][]string{{"gpu"}}}

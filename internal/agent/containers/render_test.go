@@ -44,8 +44,8 @@ func TestGPUs(t *testing.T) {
 	}
 }
 
-// TestFabric: on a host with an InfiniBand a member reaches it, and with GPUs may lock what memory it likes, unless it
-// says how much.
+// TestFabric: on a host with InfiniBand, a member can use it. With GPUs it may also lock unlimited memory, unless its
+// specification sets a limit.
 func TestFabric(t *testing.T) {
 	spec := domain.MemberSpec{Env: map[string]string{visibleGPUs: "GPU-1"}}
 	_, host := render(spec, Place{Fabric: true})
@@ -61,7 +61,7 @@ func TestFabric(t *testing.T) {
 	}
 }
 
-// TestMounts: a volume is made by its driver with its options, such as those for an export of NFS.
+// TestMounts: a volume is created by its driver with its options, such as those of an NFS export.
 func TestMounts(t *testing.T) {
 	nfs := map[string]string{"type": "nfs", "o": "addr=nas,rw", "device": ":/export/data"}
 	spec := domain.MemberSpec{Mounts: []domain.Mount{
@@ -83,7 +83,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestReason: what the kernel says of a file system that it doesn't know is explained.
+// TestReason: the kernel's message about an unsupported file system is explained.
 func TestReason(t *testing.T) {
 	const mounting = "error while mounting volume '/v/_data': failed to mount local volume: mount :/export/data:/v/_data, data: addr=10.0.0.9: "
 	for said, want := range map[string]string{
@@ -97,7 +97,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// TestReadMessages: what is no message ends the reading with an error.
+// TestReadMessages: a malformed message ends the reading with an error.
 func TestReadMessages(t *testing.T) {
 	message := func(text string) string {
 		head := make([]byte, header)

@@ -15,10 +15,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// startPatience is how long the start of a container may take on a host that is busy.
+// startPatience is how long a container may take to start on a busy host.
 const startPatience = 2 * time.Minute
 
-// Create makes the container of an instance, which is not started yet.
+// Create creates the container of an instance without starting it.
 func (e *Engine) Create(ctx context.Context, spec domain.MemberSpec, at Place) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -30,7 +30,7 @@ func (e *Engine) Create(ctx context.Context, spec domain.MemberSpec, at Place) e
 	return e.explain(err)
 }
 
-// Start starts a container that was made. Where the command is what's wrong, the error has the code that says so.
+// Start starts a container that was created. If the command is to blame, the error has the exit code for that.
 func (e *Engine) Start(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
@@ -43,7 +43,7 @@ func (e *Engine) Start(ctx context.Context, name string) error {
 	return err
 }
 
-// Signal sends a signal to the first process of a container. One that has ended takes none.
+// Signal sends a signal to the first process of a container; if the container has ended, it does nothing.
 func (e *Engine) Signal(ctx context.Context, name, signal string) error {
 	return e.ask(ctx, func(ctx context.Context) error {
 		err := e.client.ContainerKill(ctx, name, signal)
@@ -54,18 +54,18 @@ func (e *Engine) Signal(ctx context.Context, name, signal string) error {
 	})
 }
 
-// noticing is how often an Engine is asked, and noticed the time between, until it has noticed what its runtime did.
+// noticing is how often, and noticed at which interval, the Engine is asked whether it has caught up with its runtime.
 const (
 	noticing = 40
 	noticed  = 50 * time.Millisecond
 )
 
-// Pause halts all processes of a container, and Continue has them go on. Neither minds a container that is so already.
+// Pause halts all processes of a container; it is no error if they are halted already.
 func (e *Engine) Pause(ctx context.Context, name string) error {
 	return e.ask(ctx, func(ctx context.Context) error {
 		err := unlessConflict(e.client.ContainerPause(ctx, name))
-		// An Engine hears late of what its runtime did: a container that was just continued may be halted again, and
-		// the Engine have it run.
+		// An Engine lags behind its runtime: a container continued just before may be paused again while the Engine
+		// still shows it as running.
 		for asked := 0; err != nil && asked < noticing; asked++ {
 			if found, unseen := e.client.ContainerInspect(ctx, name); unseen != nil || found.State.Paused {
 				return unseen
@@ -80,7 +80,7 @@ func (e *Engine) Pause(ctx context.Context, name string) error {
 	})
 }
 
-// Continue has the processes of a container go on that are halted.
+// Continue resumes the processes of a container; it is no error if they are running already.
 func (e *Engine) Continue(ctx context.Context, name string) error {
 	return e.ask(ctx, func(ctx context.Context) error {
 		found, err := e.client.ContainerInspect(ctx, name)
@@ -98,12 +98,12 @@ func unlessConflict(err error) error {
 	return err
 }
 
-// Remove removes a container with its volumes that have no name, and ends what runs in it.
+// Remove kills and removes a container, with its anonymous volumes.
 func (e *Engine) Remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, startPatience)
 	defer cancel()
 	err := e.client.ContainerRemove(ctx, name, container.RemoveOptions{Force: true, RemoveVolumes: true})
-	if err = e.explain(unlessConflict(err)); errors.Is(err, ErrGone) { // somebody else removes it, or has
+	if err = e.explain(unlessConflict(err)); errors.Is(err, ErrGone) { // removed by somebody else
 		return nil
 	}
 	return err

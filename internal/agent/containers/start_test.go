@@ -13,8 +13,8 @@ import (
 	"github.com/docker/docker/api/types/container"
 )
 
-// TestPauseNoticedLate: an Engine that has not noticed yet that its runtime halted a container refuses to halt it once
-// more, though that is so.
+// TestPauseNoticedLate: an Engine refuses to pause a container that its runtime has paused already, when it has not
+// noticed that yet.
 func TestPauseNoticedLate(t *testing.T) {
 	for name, test := range map[string]struct {
 		notices bool
