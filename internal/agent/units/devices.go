@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// Driver is where NVIDIA's driver tells of its GPUs.
+// Driver is the directory where NVIDIA's driver describes its GPUs.
 const Driver = "/proc/driver/nvidia"
 
-// GPUs are those of a host that an instance may reach.
+// GPUs are the host's GPUs that an instance may use.
 type GPUs struct {
-	// Minors are the numbers of their device files.
+	// Minors are the minor numbers of their device files.
 	Minors []string
-	// All is true where it may reach all.
+	// All is true if it may use all GPUs.
 	All bool
 }
 
-// FindGPUs returns the GPUs that a value of NVIDIA_VISIBLE_DEVICES stands for, by what the driver tells in a folder.
-// All GPUs may be reached where one is named that the driver doesn't tell of, as by its number.
+// FindGPUs returns the GPUs that a value of NVIDIA_VISIBLE_DEVICES stands for, from the driver's directory. If it names
+// one that the driver doesn't list, such as by index, all GPUs are allowed.
 func FindGPUs(visible, driver string) GPUs {
 	var found GPUs
 	minors := minorsOf(driver)
@@ -37,14 +37,14 @@ func FindGPUs(visible, driver string) GPUs {
 	return found
 }
 
-// minorsOf returns the numbers of the device files of GPUs, by their UUIDs.
+// minorsOf returns the minor numbers of GPUs' device files, by UUID.
 func minorsOf(driver string) map[string]string {
-	files, _ := filepath.Glob(filepath.Join(driver, "gpus", "*", "information")) // the pattern is good
+	files, _ := filepath.Glob(filepath.Join(driver, "gpus", "*", "information")) // the pattern is valid
 	minors := map[string]string{}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
 		if err != nil {
-			continue // as if the driver didn't tell of it
+			continue // as if the driver didn't list it
 		}
 		var uuid, minor string
 		for line := range strings.Lines(string(content)) {
@@ -62,10 +62,10 @@ func minorsOf(driver string) map[string]string {
 	return minors
 }
 
-// deviceAllow is a device, or a class of them, and what may be done with it.
+// deviceAllow is a device or a class of devices, and the access to it.
 type deviceAllow struct{ Device, Rights string }
 
-// The device files of NVIDIA's driver have a class of their own, in which one file controls all.
+// The device files of NVIDIA's driver have a device class of their own, with one file that controls all GPUs.
 const (
 	nvidiaClass   = "nvidia"
 	nvidiaFile    = "/dev/char/195:%s"
@@ -73,8 +73,8 @@ const (
 	nvidiaModeset = "254"
 )
 
-// devices returns what an instance may reach: all that is no GPU, and its own GPUs. An exception from all devices can't
-// be said to systemd; so the classes are named that are none of NVIDIA's.
+// devices returns the devices that an instance may use: everything that is not a GPU, and its own GPUs. systemd can't
+// express "all devices except", so this lists all classes that don't begin with "nvidia".
 func devices(gpus GPUs) []deviceAllow {
 	names := []string{"block-*"}
 	for i, letter := range nvidiaClass {

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestFindGPUs: GPUs are found by their UUIDs; what the driver doesn't tell of may be any.
+// TestFindGPUs: GPUs are found by UUID; one that the driver doesn't list allows all.
 func TestFindGPUs(t *testing.T) {
 	driver := t.TempDir()
 	for bus, text := range map[string]string{
@@ -40,7 +40,7 @@ func TestFindGPUs(t *testing.T) {
 	}
 }
 
-// TestDevices: all is allowed that is no GPU, and of GPUs what is an instance's own.
+// TestDevices: an instance may use everything that is not a GPU, and only its own GPUs.
 func TestDevices(t *testing.T) {
 	allows := func(gpus GPUs, device string) bool {
 		for _, allowed := range devices(gpus) {

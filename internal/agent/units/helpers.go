@@ -14,7 +14,7 @@ import (
 	"regexp"
 )
 
-// The commands of a unit beside that of the member.
+// The scripts that a unit runs in addition to the member's command.
 var (
 	//go:embed stop.sh
 	stopScript []byte
@@ -22,16 +22,17 @@ var (
 	recordScript []byte
 )
 
-// Helpers are the files of the commands of a unit beside that of the member. They are files, as systemd garbles
-// arguments when it reads its units again: it writes them down in another way than it reads them.
+// Helpers are the files of those scripts. They have to be files: systemd garbles arguments when it reloads its units,
+// because it doesn't read them the way it wrote them.
 type Helpers struct {
 	stop, record string
 }
 
-// harmless is a path that means the same to systemd wherever it stands.
+// harmless matches paths without characters that are special to systemd.
 var harmless = regexp.MustCompile(`^[A-Za-z0-9/._-]+$`)
 
-// WriteHelpers writes the files into a folder that only root may write to. Units of another version keep theirs.
+// WriteHelpers writes the scripts into a directory that only root may write to. Units started by another version keep
+// using their own files.
 func WriteHelpers(folder string) (Helpers, error) {
 	if !harmless.MatchString(folder) {
 		return Helpers{}, fmt.Errorf("the state directory can't be used for units: "+
@@ -52,7 +53,7 @@ func WriteHelpers(folder string) (Helpers, error) {
 	return h, nil
 }
 
-// writeOnce writes a file that is complete when it is there.
+// writeOnce writes a file atomically, unless it exists.
 func writeOnce(path string, content []byte) error {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

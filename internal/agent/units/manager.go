@@ -20,15 +20,15 @@ import (
 )
 
 var (
-	// ErrUncertain means that nobody knows whether systemd did what it was asked for.
+	// ErrUncertain means that it is unknown whether systemd did what was requested.
 	ErrUncertain = errors.New("systemd did not answer")
 	// ErrGone is returned for a unit that does not exist.
 	ErrGone = errors.New("there is no such unit")
-	// ErrInvalid means that systemd doesn't take a property.
+	// ErrInvalid means that systemd rejects a property.
 	ErrInvalid = errors.New("systemd refuses it")
 )
 
-// Manager is the systemd of this host. It is asked through one connection, which is made anew after it broke.
+// Manager is the systemd of this host. It uses one connection, and reconnects if that breaks.
 type Manager struct {
 	mu   sync.Mutex
 	conn *dbus.Conn
@@ -44,7 +44,7 @@ func (m *Manager) connection(ctx context.Context) (*dbus.Conn, error) {
 	if m.conn != nil {
 		m.conn.Close()
 	}
-	// A connection ends with its context, which is that of a single call until it is made.
+	// The connection ends with its context, so it must not be that of the call; ctx only bounds the connecting.
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	made := context.AfterFunc(ctx, end)
 	conn, err := dbus.NewWithContext(life)
@@ -71,7 +71,7 @@ func (m *Manager) Close() {
 	}
 }
 
-// Start starts a transient unit, and doesn't wait until its command runs.
+// Start starts a transient unit, without waiting for its command to run.
 func (m *Manager) Start(ctx context.Context, name string, properties []dbus.Property) error {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (m *Manager) Start(ctx context.Context, name string, properties []dbus.Prop
 	return explain(name, err)
 }
 
-// Stop has a unit stopped, and doesn't wait for its end.
+// Stop stops a unit, without waiting for its end.
 func (m *Manager) Stop(ctx context.Context, name string) error {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -91,7 +91,8 @@ func (m *Manager) Stop(ctx context.Context, name string) error {
 	return explain(name, err)
 }
 
-// Kill kills the command of a unit. What else runs in it goes the way of all that a command leaves running.
+// Kill kills the main process of a unit. systemd then kills the rest, as it does with anything that a command leaves
+// behind.
 func (m *Manager) Kill(ctx context.Context, name string) error {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -100,8 +101,8 @@ func (m *Manager) Kill(ctx context.Context, name string) error {
 	return explain(name, conn.KillUnitWithTarget(ctx, name, dbus.Main, int32(unix.SIGKILL)))
 }
 
-// Raise changes the limits of a unit that runs: that of its processors, and that of memory where it is higher than the
-// present one. What is 0 stays as it is.
+// Raise changes the limits of a running unit: the CPU limit, and the memory limit if the new one is higher. 0 leaves a
+// limit unchanged.
 func (m *Manager) Raise(ctx context.Context, name string, limits domain.Resources) error {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -129,7 +130,7 @@ func (m *Manager) Raise(ctx context.Context, name string, limits domain.Resource
 // Activating is the state of a unit whose command is being started.
 const Activating = "activating"
 
-// List returns the services of a cluster that are not over, with their states.
+// List returns the states of a cluster's services that have not ended.
 func (m *Manager) List(ctx context.Context, cluster string) (map[string]string, error) {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -142,9 +143,9 @@ func (m *Manager) List(ctx context.Context, cluster string) (map[string]string, 
 	states := make(map[string]string, len(units))
 	for _, u := range units {
 		switch over := u.ActiveState == "inactive" || u.ActiveState == "failed"; {
-		case !strings.HasPrefix(u.Name, namePrefix(cluster)): // another cluster's, whose name is alike
+		case !strings.HasPrefix(u.Name, namePrefix(cluster)): // of another cluster with a similar name
 		case over && u.JobId != 0:
-			states[u.Name] = Activating // it waits for the job that starts it
+			states[u.Name] = Activating // it waits for its start job
 		case !over:
 			states[u.Name] = u.ActiveState
 		}
@@ -152,8 +153,8 @@ func (m *Manager) List(ctx context.Context, cluster string) (map[string]string, 
 	return states, nil
 }
 
-// Stopped returns when a unit that runs was last stopped, or ended by itself, and when it was back; both are zero where
-// it never was, or isn't there.
+// Stopped returns when a running unit was last stopped, or ended by itself, and when it was back; both are zero if that
+// never happened, or the unit doesn't exist.
 func (m *Manager) Stopped(ctx context.Context, name string) (from, until time.Time, err error) {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -168,10 +169,10 @@ func (m *Manager) Stopped(ctx context.Context, name string) (from, until time.Ti
 	if left == 0 || entered < left {
 		return from, until, nil
 	}
-	return time.UnixMicro(int64(left)), time.UnixMicro(int64(entered)), nil //nolint:gosec // the present, in microseconds
+	return time.UnixMicro(int64(left)), time.UnixMicro(int64(entered)), nil //nolint:gosec // present time in microseconds
 }
 
-// The errors that systemd answers with, or the bus in its place.
+// The errors that systemd returns, or the bus on its behalf.
 const (
 	busErrors      = "org.freedesktop.DBus.Error."
 	noSuchUnit     = "org.freedesktop.systemd1.NoSuchUnit"
@@ -179,7 +180,7 @@ const (
 	badUnitSetting = "org.freedesktop.systemd1.BadUnitSetting"
 )
 
-// explain tells what an error of the bus means.
+// explain translates an error of the bus.
 func explain(name string, err error) error {
 	if err == nil {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestSilentBus: who gives up waits no longer for a bus that takes connections and says nothing.
+// TestSilentBus: cancelling a call ends the wait for a bus that accepts connections and never answers.
 func TestSilentBus(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "bus")
 	listener, err := net.Listen("unix", socket)

@@ -19,17 +19,17 @@ const (
 	prefix        = "trainyard"
 	serviceSuffix = ".service"
 	sliceSuffix   = ".slice"
-	// maxName is how long the name of a unit may be.
+	// maxName is the maximum length of a unit's name.
 	maxName = 255
 )
 
-// Name returns the name of the unit of a member's instance. Hyphens in names are escaped, so that no two have the same.
+// Name returns the unit name of a member's instance. It escapes hyphens in names, so that it is unique.
 func Name(cluster, member, instance string) string {
 	return join(serviceSuffix, cluster, member, "-"+instance)
 }
 
-// Slice returns the name of the slice that holds the units of a group, or that of the cluster itself, which holds those
-// of members of no group. Each hyphen that is not escaped puts a slice into another one.
+// Slice returns the name of the slice with the units of a group, or, without a group, of the cluster's slice, which
+// also holds members without a group. Each unescaped hyphen starts a nested slice.
 func Slice(cluster, group string) string {
 	if group == "" {
 		return prefix + "-" + unit.UnitNameEscape(cluster) + sliceSuffix
@@ -37,7 +37,7 @@ func Slice(cluster, group string) string {
 	return join(sliceSuffix, cluster, group, "")
 }
 
-// join puts a name together. One that would be too long has a digest in it, which no name looks like.
+// join composes a name. A part that would make it too long is replaced by a digest, which can't be mistaken for a name.
 func join(suffix, cluster, name, rest string) string {
 	before, after := namePrefix(cluster), rest+suffix
 	escaped := unit.UnitNameEscape(name)
@@ -48,17 +48,17 @@ func join(suffix, cluster, name, rest string) string {
 	return before + escaped + after
 }
 
-// InstanceOf returns the instance that the name of a unit ends with.
+// InstanceOf returns the instance at the end of a unit's name.
 func InstanceOf(name string) string {
 	name = strings.TrimSuffix(name, serviceSuffix)
 	return name[strings.LastIndexByte(name, '-')+1:]
 }
 
-// pattern is what the names of all services of a cluster match, and few others: to one systemd a backslash in a pattern
-// stands for itself, to another for what is after it.
+// pattern matches the names of all services of a cluster, and few others: systemd versions differ in whether a
+// backslash in a pattern is literal or escapes the next character.
 func pattern(cluster string) string {
 	return strings.ReplaceAll(namePrefix(cluster), `\`, "?") + "*" + serviceSuffix
 }
 
-// namePrefix is what the names of all services of a cluster begin with.
+// namePrefix is the prefix of the names of all services of a cluster.
 func namePrefix(cluster string) string { return prefix + "-" + unit.UnitNameEscape(cluster) + "-" }

@@ -17,29 +17,29 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Place is where an instance runs, and what is made for it, all as absolute paths.
+// Place is where an instance runs, and what is prepared for it. All paths are absolute.
 type Place struct {
-	// Environment is the file with the variables, Script the one that becomes the command, Log that of the output, and
-	// Record that of the [Record].
+	// Environment is the file with the variables, Script the script that executes the command, Log the file for its
+	// output, and Record the file of its [Record].
 	Environment, Script, Log, Record string
 	Helpers                          Helpers
-	// Supervisor is the unit that the supervisor runs in; empty where it runs in none.
+	// Supervisor is the unit that the supervisor runs in; empty if there is none.
 	Supervisor string
-	// GPUs are those that the instance may reach, and Fabric is true where the host has an InfiniBand.
+	// GPUs are those that the instance may use. Fabric is true if the host has InfiniBand.
 	GPUs   GPUs
 	Fabric bool
 }
 
-// margin is how long systemd waits beyond the grace period before it kills what the supervisor should have killed; it
-// also bounds the recording.
+// margin is how long after the grace period systemd kills what the supervisor should have killed; it also bounds the
+// recording.
 const margin = 5 * time.Second
 
-// execution is a command of a unit. The commands with flags, such as "ExecStartEx", are lost when systemd 252 reads its
-// units again.
+// execution is a command of a unit. There is no variant with flags, such as "ExecStartEx": systemd 252 loses those when
+// it reloads its units.
 type execution struct {
 	Path      string
 	Arguments []string
-	// MayFail is true where a failure of the command is none of the unit.
+	// MayFail is true if the unit doesn't fail with the command.
 	MayFail bool
 }
 
@@ -48,7 +48,7 @@ type environmentFile struct {
 	Optional bool
 }
 
-// Properties returns the properties of the unit of an instance.
+// Properties returns the properties of an instance's unit.
 func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 	helper := func(script string, arguments ...string) []execution {
 		return []execution{{"/bin/sh", append([]string{"sh", script, at.Record}, arguments...), true}}
@@ -56,7 +56,7 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 	properties := map[string]any{
 		"Description": fmt.Sprintf("Trainyard: member %s of cluster %s", spec.Name, spec.Cluster),
 		"Slice":       Slice(spec.Cluster, spec.Group),
-		// With "exec" systemd 247 itself crashes where a unit that has helpers ends at once.
+		// With "exec", systemd 247 crashes if a unit with helpers ends at once.
 		"Type":        "simple",
 		"CollectMode": "inactive-or-failed",
 		"Restart":     "no",
@@ -64,7 +64,7 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 		"ExecStart":    []execution{{"/bin/sh", []string{"sh", at.Script}, false}},
 		"ExecStop":     helper(at.Helpers.stop, fmt.Sprint(stopSignal(spec.Container.StopSignal))),
 		"ExecStopPost": helper(at.Helpers.record),
-		// The helpers are root's.
+		// The helpers run as root.
 		"PermissionsStartOnly": true,
 
 		"EnvironmentFiles":           []environmentFile{{at.Environment, true}},
@@ -72,28 +72,27 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 		"StandardErrorFileToAppend":  at.Log,
 		"IgnoreSIGPIPE":              false,
 
-		// In this mode what a command that has ended leaves running is killed at once. Then systemd's own signal would
-		// reach the command alone; so the script sends the real one to all, and systemd one that does nothing.
+		// In this mode, systemd kills at once whatever a command leaves running. But its stop signal reaches the
+		// command alone, so the script sends the real one to all processes, and systemd a harmless one.
 		"KillMode":         "mixed",
 		"KillSignal":       int32(unix.SIGCONT),
 		"SendSIGKILL":      true,
 		"TimeoutStopUSec":  micros(time.Duration(spec.GracePeriod) + margin),
-		"MemoryAccounting": true, // the counter of what was killed for lack of memory
-		"IPAccounting":     true, // which has no effect under control groups of version 1
+		"MemoryAccounting": true, // for the count of OOM kills
+		"IPAccounting":     true, // no effect with cgroup v1
 		"TasksMax":         uint64(math.MaxUint64),
 		"OOMPolicy":        "kill",
 	}
-	if spec.Group != "" { // the agent, a member of none, reaches all
+	if spec.Group != "" { // the agent, which has no group, may use all devices
 		properties["DevicePolicy"] = "closed"
 		properties["DeviceAllow"] = devices(at.GPUs)
 	}
 	hasGPUs := at.GPUs.All || len(at.GPUs.Minors) > 0
 	if _, own := spec.Container.Ulimits["memlock"]; hasGPUs && at.Fabric && !own {
-		properties["LimitMEMLOCK"] = uint64(math.MaxUint64) // the memory that an adapter reads is locked
+		properties["LimitMEMLOCK"] = uint64(math.MaxUint64) // an adapter's memory regions are locked
 	}
 	if at.Supervisor != "" {
-		// As the host goes down the supervisor ends first, so that it doesn't take the end of its members for their
-		// own.
+		// On shutdown the supervisor stops first, so that it doesn't mistake its members' end for their own doing.
 		properties["Before"] = []string{at.Supervisor}
 	}
 	maps.Copy(properties, limitsOf(spec.Resources.Limits))
@@ -110,7 +109,7 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 	}
 	for _, name := range slices.Sorted(maps.Keys(spec.Container.Ulimits)) {
 		limit, property := spec.Container.Ulimits[name], "Limit"+strings.ToUpper(name)
-		// In this order: the hard limit takes the soft one along.
+		// In this order, as setting the hard limit sets the soft one too.
 		list = append(list,
 			dbus.Property{Name: property, Value: godbus.MakeVariant(ulimit(limit.Hard))},
 			dbus.Property{Name: property + "Soft", Value: godbus.MakeVariant(ulimit(limit.Soft))})
@@ -118,7 +117,7 @@ func Properties(spec domain.MemberSpec, at Place) []dbus.Property {
 	return list
 }
 
-// limitsOf are the properties that limits are; what is 0 is none.
+// limitsOf returns the properties for limits; 0 means no limit.
 func limitsOf(limits domain.Resources) map[string]any {
 	properties := map[string]any{}
 	if limits.MemoryMiB > 0 {
@@ -133,7 +132,7 @@ func limitsOf(limits domain.Resources) map[string]any {
 
 func micros(d time.Duration) uint64 { return uint64(max(d, 0) / time.Microsecond) } //nolint:gosec // not negative
 
-// ulimit returns a limit as systemd has it, where the highest number is unlimited.
+// ulimit returns a limit in systemd's notation, where the maximum means unlimited.
 func ulimit(limit int64) uint64 {
 	if limit < 0 {
 		return math.MaxUint64

@@ -12,27 +12,27 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// recordSize is how long a record can get; see [Prepare].
+// recordSize is the maximum size of a record; see [Prepare].
 const recordSize = 2048
 
-// Record is what a unit recorded of its end, before it vanished.
+// Record is what a unit recorded about its end before it vanished.
 type Record struct {
-	// Asked is true where the unit was told to end, by whomever, before its command ended.
+	// Asked is true if the unit was asked to stop, by anybody, before its command ended.
 	Asked bool
-	// Result, Code and Status are as systemd has them: "exit-code", "exited", "3"; or "signal", "killed", "TERM".
+	// Result, Code and Status are systemd's: "exit-code", "exited", "3"; or "signal", "killed", "TERM".
 	Result, Code, Status string
 	// OOMKills is how many processes the kernel killed for lack of memory.
 	OOMKills int
-	// Group is the unit's control group.
+	// Group is the unit's cgroup.
 	Group string
 }
 
-// Prepare makes the file of a record, with the room that the record will need.
+// Prepare creates the file of a record at its full size, so that recording works on a full disk.
 func Prepare(path string) error {
 	return os.WriteFile(path, bytes.Repeat([]byte("\n"), recordSize), 0o600)
 }
 
-// ReadRecord returns the record in a file, and false where it is not complete.
+// ReadRecord returns the record in a file, and false if it is incomplete.
 func ReadRecord(path string) (Record, bool) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func parseRecord(content string) (r Record, complete bool) {
 		case "status":
 			r.Status = value
 		case "oom_kills":
-			r.OOMKills, _ = strconv.Atoi(value) // none, where it can't be read
+			r.OOMKills, _ = strconv.Atoi(value) // 0 if unreadable
 		case "group":
 			r.Group = value
 		case "complete":
@@ -64,10 +64,10 @@ func parseRecord(content string) (r Record, complete bool) {
 	return Record{}, false
 }
 
-// signalled is what is added to the number of a signal to get an exit code.
+// signalled plus the number of a signal is the exit code of a process that it killed.
 const signalled = 128
 
-// ExitCode returns the exit code of the command, or 128 + the number of a signal that killed it; false where there is
+// ExitCode returns the exit code of the command, or 128 + the number of the signal that killed it; false if there is
 // none.
 func (r Record) ExitCode() (int, bool) {
 	switch r.Code {
@@ -81,7 +81,7 @@ func (r Record) ExitCode() (int, bool) {
 	return 0, false
 }
 
-// signalNumber returns the number of a signal, 0 where there is none of this name.
+// signalNumber returns the number of a signal, or 0 if the name is unknown.
 func signalNumber(name string) int {
 	if offset, isRealtime := strings.CutPrefix(name, "SIGRTMIN+"); isRealtime {
 		if n, err := strconv.Atoi(offset); err == nil {
@@ -98,7 +98,7 @@ func signalNumber(name string) int {
 // realtimeMin is the first real-time signal that the C library leaves to programs.
 const realtimeMin = 34
 
-// Left returns the processes that are left in the unit's control group, and in those below it.
+// Left returns the remaining processes in the unit's cgroup and below.
 func (r Record) Left() (pids []int) {
 	if r.Group == "" {
 		return nil

@@ -12,11 +12,11 @@ import (
 	"github.com/coreos/go-systemd/v22/dbus"
 )
 
-// initPID is the process that is systemd.
+// initPID is systemd's process ID.
 const initPID = 1
 
-// Serving returns the service that serves a Unix socket, on which the process of this ID listens: systemd itself does
-// so for a service that it starts on demand. It is [ErrGone] where none is known.
+// Serving returns the service behind a Unix socket on which the given process listens; systemd itself listens for a
+// service that it starts on demand. Without such a service, it returns [ErrGone].
 func (m *Manager) Serving(ctx context.Context, socket string, listener int) (string, error) {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -24,22 +24,22 @@ func (m *Manager) Serving(ctx context.Context, socket string, listener int) (str
 	}
 	what := fmt.Sprintf("the unit of process %d", listener)
 	switch {
-	case listener <= 0: // it is not of this host
+	case listener <= 0: // not of this host
 		return "", fmt.Errorf("%s: %w", what, ErrGone)
 	case listener == initPID:
 		return startedBy(ctx, conn, socket)
 	}
-	name, err := conn.GetUnitNameByPID(ctx, uint32(listener)) //nolint:gosec // an ID of a process
+	name, err := conn.GetUnitNameByPID(ctx, uint32(listener)) //nolint:gosec // a process ID
 	if err != nil {
 		return "", explain(what, err)
 	}
 	if !strings.HasSuffix(name, serviceSuffix) {
-		return "", fmt.Errorf("%s is %s: %w", what, name, ErrGone) // a login, such as that of who started it by hand
+		return "", fmt.Errorf("%s is %s: %w", what, name, ErrGone) // a login session, for instance of whoever started it by hand
 	}
 	return name, nil
 }
 
-// startedBy returns the service that systemd starts for who connects to a socket.
+// startedBy returns the service that systemd starts on a connection to a socket.
 func startedBy(ctx context.Context, conn *dbus.Conn, socket string) (string, error) {
 	sockets, err := conn.ListUnitsByPatternsContext(ctx, nil, []string{"*.socket"})
 	if err != nil {
@@ -80,7 +80,7 @@ func listens(property any, socket string) bool {
 	return false
 }
 
-// runtimePath spells a path as it is where /var/run is a link to /run.
+// runtimePath returns a path with /run in place of /var/run, which is usually a link to it.
 func runtimePath(path string) string {
 	if rest, old := strings.CutPrefix(path, "/var/run/"); old {
 		return "/run/" + rest
@@ -88,7 +88,7 @@ func runtimePath(path string) string {
 	return path
 }
 
-// Since returns since when a unit runs; the zero time where it doesn't.
+// Since returns since when a unit is running; the zero time if it isn't.
 func (m *Manager) Since(ctx context.Context, name string) (time.Time, error) {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -102,5 +102,5 @@ func (m *Manager) Since(ctx context.Context, name string) (time.Time, error) {
 	if properties["ActiveState"] != "active" || entered == 0 {
 		return time.Time{}, nil
 	}
-	return time.UnixMicro(int64(entered)), nil //nolint:gosec // the present, in microseconds
+	return time.UnixMicro(int64(entered)), nil //nolint:gosec // present time in microseconds
 }

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// Start returns the content of the two files by which a unit becomes a command in a folder and an environment, byte for
-// byte: one for EnvironmentFile, and the script that is the unit's own command. Nobody may read them but root and, the
-// script, who runs the command. The shell is also what tells of a program that can't be executed: 126 or 127 is the
-// exit code then, and why is in the log.
+// Start returns the two files by which a unit runs exactly this command in a directory and an environment: one for
+// EnvironmentFile, and the script that the unit executes. Only root may read them, and the user that runs the command
+// the script. A program that can't be executed makes the shell exit with 126 or 127; the log has the reason.
 func Start(folder string, command []string, variables map[string]string) (environment, script []byte, err error) {
 	var file, text strings.Builder
 	fmt.Fprintf(&text, "cd -- %s || exit 126\nunset OLDPWD\n", quoted(folder))
@@ -42,22 +41,23 @@ func Start(folder string, command []string, variables map[string]string) (enviro
 	return []byte(file.String()), []byte(text.String()), nil
 }
 
-// quoted returns a word of a shell that stands for a text.
+// quoted returns a text as one word for a shell.
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 var validVariable = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// quoter escapes what has a meaning within double quotes.
+// quoter escapes what is special within double quotes.
 var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "`", "\\`", `$`, `\$`)
 
-// dropped reports whether systemd leaves a variable with this value out: it takes no control characters but tabs and
-// newlines.
+// dropped reports whether systemd omits a variable with this value: it accepts no control characters except tab and
+// newline.
 func dropped(value string) bool {
 	return strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' && r != '\n' || r == 0x7f })
 }
 
-// reserved reports whether a variable would mislead what else runs in the unit, which has the same environment: what
-// systemd tells there itself, and what would load other libraries into a shell that runs as root. One is changed by cd.
+// reserved reports whether a variable would mislead other programs in the unit, which share its environment: variables
+// that systemd sets there itself, and those that make a shell running as root load other libraries. OLDPWD is there
+// because cd changes it.
 func reserved(name string) bool {
 	switch name {
 	case "MAINPID", "SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS", "ENV", "BASH_ENV", "SHELLOPTS", "POSIXLY_CORRECT", "OLDPWD":

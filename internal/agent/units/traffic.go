@@ -12,15 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Traffic is what an instance received and sent over IP since its unit started, to and from its own host, too: bytes
-// without the headers of links.
+// Traffic is an instance's IP traffic since its unit started, loopback included, in bytes without link-layer headers.
 type Traffic struct{ Received, Sent uint64 }
 
-// callsAtOnce bounds the calls that systemd has to answer at once.
+// callsAtOnce bounds the concurrent calls to systemd.
 const callsAtOnce = 8
 
-// Traffic returns the traffic of the units of all clusters, by instance. Those whose traffic systemd doesn't count are
-// not among them.
+// Traffic returns the traffic of all clusters' units, by instance. Units whose traffic systemd doesn't count are left
+// out.
 func (m *Manager) Traffic(ctx context.Context) (map[string]Traffic, error) {
 	conn, err := m.connection(ctx)
 	if err != nil {
@@ -49,7 +48,7 @@ func (m *Manager) Traffic(ctx context.Context) (map[string]Traffic, error) {
 	return counted, calls.Wait()
 }
 
-// counter returns a counter of a service; nil where there is none, or no such service any more.
+// counter returns a counter of a service; nil if it doesn't have one, or no longer exists.
 func counter(ctx context.Context, conn *dbus.Conn, service, name string) (any, error) {
 	property, err := conn.GetServicePropertyContext(ctx, service, name)
 	err = explain(service, err)
@@ -62,7 +61,7 @@ func counter(ctx context.Context, conn *dbus.Conn, service, name string) (any, e
 	return nil, nil
 }
 
-// trafficOf returns what two counters tell. What systemd doesn't count is the highest number there is.
+// trafficOf returns the traffic for two counters. systemd reports the maximum for what it doesn't count.
 func trafficOf(received, sent any) (t Traffic, known bool) {
 	t.Received, known = received.(uint64)
 	if !known || t.Received == math.MaxUint64 {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTraffic: values are those of hosts with control groups of version 2, and of others. That systemd counts what goes
-// through sockets is shown by the conformance suite, where this machine has a hierarchy of version 2.
+// TestTraffic uses values of hosts with cgroup v2 and of others. The conformance suite checks that systemd counts
+// socket traffic, on machines with a cgroup v2 hierarchy.
 func TestTraffic(t *testing.T) {
 	none := uint64(math.MaxUint64)
 	for name, c := range map[string]struct {

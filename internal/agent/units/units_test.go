@@ -38,7 +38,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestNamesDiffer: no two instances have the same name, and none is too long for systemd.
+// TestNamesDiffer: names of instances are unique, and short enough for systemd.
 func TestNamesDiffer(t *testing.T) {
 	label := rapid.StringMatching(`[a-z]([a-z0-9-]{0,61}[a-z0-9])?`)
 	rapid.Check(t, func(t *rapid.T) {
@@ -152,7 +152,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// TestHelpers: the scripts do their part without systemd, in any shell.
+// TestHelpers: the scripts work without systemd, in any shell.
 func TestHelpers(t *testing.T) {
 	helpers, err := WriteHelpers(t.TempDir())
 	if err != nil {
@@ -161,7 +161,7 @@ func TestHelpers(t *testing.T) {
 	for _, shell := range []string{"dash", "bash", "busybox"} {
 		path, err := exec.LookPath(shell)
 		if err != nil {
-			continue // it may well be missing; /bin/sh is one of them
+			continue // it may be missing; /bin/sh is one of them
 		}
 		record := filepath.Join(t.TempDir(), "record")
 		if err := Prepare(record); err != nil {
@@ -169,7 +169,7 @@ func TestHelpers(t *testing.T) {
 		}
 		run := func(script string, environment ...string) {
 			t.Helper()
-			args := []string{script, record, "0"} // the signal that only asks
+			args := []string{script, record, "0"} // the signal that only checks for existence
 			if shell == "busybox" {
 				args = append([]string{"sh"}, args...)
 			}
@@ -195,7 +195,7 @@ func TestHelpers(t *testing.T) {
 	}
 }
 
-// TestStart: what the shell puts in place is what was given; what systemd passes on, real hosts show.
+// TestStart: the shell passes on exactly what was given. What systemd passes on is tested on real hosts.
 func TestStart(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("ab$`\"'\\\n\t\r\x01\x1b\x7f\u0085%;# é日")), 0, 20, -1)
 	folder := filepath.Join(t.TempDir(), "a'b $HOME")
