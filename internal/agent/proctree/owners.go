@@ -2,7 +2,7 @@
 
 package proctree
 
-// entry is a live process, and the instance that its environment names, if any.
+// entry is a live process and the instance named by its environment, if any.
 type entry struct {
 	Process
 
@@ -12,7 +12,7 @@ type entry struct {
 // owners finds the instance that each process of a table belongs to.
 type owners struct {
 	table map[int]entry
-	// orphaned are the instances of sessions whose leader is gone.
+	// orphaned maps sessions without a leader to their instances.
 	orphaned map[int]string
 	known    map[int]string
 }
@@ -38,18 +38,18 @@ func (o *owners) of(pid int) string {
 	if id, ok := o.known[pid]; ok {
 		return id
 	}
-	o.known[pid] = "" // ends the search where a table read while it changed has a cycle
+	o.known[pid] = "" // breaks a cycle, which a table that changed while it was read can have
 	o.known[pid] = o.find(o.table[pid])
 	return o.known[pid]
 }
 
-// find asks the environment, then the session, then the parent. The session comes first because an orphan's
-// parent is whoever collects orphans, which may be a process of another instance.
+// find checks the environment, then the session, then the parent. The session comes before the parent because an orphan
+// is reparented, possibly to a process of another instance.
 func (o *owners) find(e entry) string {
 	if e.named != "" {
 		return e.named
 	}
-	// Session 0 is that of the kernel's threads, and of sessions led from outside of this PID namespace.
+	// Session 0 is for kernel threads, and for sessions whose leader is outside this PID namespace.
 	if e.Session != 0 && e.Session != e.PID {
 		id := o.orphaned[e.Session]
 		if leader, ok := o.table[e.Session]; ok {
@@ -59,7 +59,7 @@ func (o *owners) find(e entry) string {
 			return id
 		}
 	}
-	// A parent that is younger than its child has got the id of the one that is gone.
+	// A parent younger than its child has reused the ID of the real one.
 	if parent, ok := o.table[e.Parent]; ok && parent.StartTime <= e.StartTime {
 		return o.of(parent.PID)
 	}

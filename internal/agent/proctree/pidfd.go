@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signal sends a signal to a process, or returns [ErrGone] where it has exited: never will the signal reach
-// another process that got the same id.
+// Signal sends a signal to a process, or returns [ErrGone] if it has exited. On a kernel with pidfds, the signal never
+// reaches another process that got the same ID.
 func Signal(p Process, sig unix.Signal) error {
 	fd, err := open(p.PID, p.StartTime)
 	switch {
 	case errors.Is(err, errors.ErrUnsupported):
-		// A kernel without pidfds: the id could pass to another process between the look and the signal.
+		// Without pidfds, the ID could be reused between the check and the signal.
 		if err := verify(p.PID, p.StartTime); err != nil {
 			return err
 		}
@@ -37,21 +37,21 @@ func Signal(p Process, sig unix.Signal) error {
 	return nil
 }
 
-// Watcher tells when a process exits, be it a child of this process or not. It holds a file descriptor, which
-// Go's network poller waits for, and no thread.
+// Watcher reports when a process exits, even if it is not a child of this process. It uses a file descriptor in Go's
+// network poller, not a thread.
 type Watcher struct {
 	file *os.File
 	done chan struct{}
 }
 
-// Watch starts to watch the process with this id and start time, or returns [ErrGone] where it has exited. It
-// needs Linux 5.3, and returns [errors.ErrUnsupported] before that.
+// Watch starts watching the process with this ID and start time, or returns [ErrGone] if it has exited. Before Linux
+// 5.3 it returns [errors.ErrUnsupported].
 func Watch(pid int, startTime uint64) (*Watcher, error) {
 	fd, err := open(pid, startTime)
 	if err != nil {
 		return nil, err
 	}
-	// The poller takes a descriptor that doesn't block.
+	// The poller requires a non-blocking descriptor.
 	if err := unix.SetNonblock(fd, true); err != nil {
 		_ = unix.Close(fd)
 		return nil, fmt.Errorf("watching process %d: %w", pid, err)
@@ -59,7 +59,7 @@ func Watch(pid int, startTime uint64) (*Watcher, error) {
 	file := os.NewFile(uintptr(fd), "pidfd")
 	conn, err := file.SyscallConn()
 	if err == nil {
-		err = file.SetDeadline(time.Time{}) // fails where the poller refused the descriptor
+		err = file.SetDeadline(time.Time{}) // fails if the poller rejected the descriptor
 	}
 	if err != nil {
 		_ = file.Close()
@@ -75,17 +75,17 @@ func Watch(pid int, startTime uint64) (*Watcher, error) {
 	return w, nil
 }
 
-// Done returns the channel that is closed when the process has exited. Close does not close it.
+// Done returns a channel that is closed when the process has exited. Close does not close it.
 func (w *Watcher) Done() <-chan struct{} {
 	return w.done
 }
 
-// Close ends the watch. It may be called several times.
+// Close ends the watch. It may be called repeatedly.
 func (w *Watcher) Close() {
-	_ = w.file.Close() // its one error is that it was closed before
+	_ = w.file.Close() // it can only fail because it is already closed
 }
 
-// exited tells, without waiting, whether the process of a pidfd has exited.
+// exited reports, without waiting, whether the process of a pidfd has exited.
 func exited(fd uintptr) bool {
 	set := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {
@@ -96,7 +96,7 @@ func exited(fd uintptr) bool {
 	}
 }
 
-// open returns a pidfd of the process with this id and start time, [ErrGone] where it has exited, or
+// open returns a pidfd for the process with this ID and start time, [ErrGone] if it has exited, or
 // [errors.ErrUnsupported].
 func open(pid int, startTime uint64) (int, error) {
 	if pid <= 0 {
@@ -105,16 +105,16 @@ func open(pid int, startTime uint64) (int, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
 	case err == nil:
-	// The kernel answers EINVAL or ENOENT for an id that lives on as that of a session or of a thread.
+	// The kernel returns EINVAL or ENOENT for an ID that is still in use by a session or a thread.
 	case errors.Is(err, unix.ESRCH), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
 		return -1, fmt.Errorf("process %d: %w", pid, ErrGone)
-	// Container runtimes whose filter is older than the call refuse it with EPERM.
+	// Container runtimes with a seccomp filter older than the call reject it with EPERM.
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
 		return -1, fmt.Errorf("pidfd_open: %w (it needs Linux 5.3, and a container runtime that allows it)", errors.ErrUnsupported)
 	default:
 		return -1, fmt.Errorf("opening process %d: %w", pid, err)
 	}
-	// The descriptor holds on to the process, so a look after opening it is not too early.
+	// The descriptor pins the process, so checking after opening it is safe.
 	if err := verify(pid, startTime); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
@@ -122,7 +122,7 @@ func open(pid int, startTime uint64) (int, error) {
 	return fd, nil
 }
 
-// verify returns [ErrGone] unless the process with this id has this start time.
+// verify returns [ErrGone] unless the process with this ID has this start time.
 func verify(pid int, startTime uint64) error {
 	p, err := Lookup(pid)
 	if err != nil {

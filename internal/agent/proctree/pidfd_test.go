@@ -31,7 +31,7 @@ func TestWatchTellsOfTheExit(t *testing.T) {
 }
 
 func TestGone(t *testing.T) {
-	// The id of a reaped leader lives on as that of its session.
+	// The ID of a reaped leader stays in use as its session's ID.
 	cmd, pids := start(t, t.Name(), "sleep 1000 & echo child $!; read never", "child")
 	leader := lookup(t, pids["leader"])
 	kill(t, cmd)
@@ -85,7 +85,7 @@ func TestCloseEndsTheWatch(t *testing.T) {
 	}
 }
 
-// Two hundred waiting goroutines must not be two hundred threads.
+// TestWatchHoldsNoThread: two hundred waiting goroutines must not take two hundred threads.
 func TestWatchHoldsNoThread(t *testing.T) {
 	const processes = 200
 	threads := func() int {

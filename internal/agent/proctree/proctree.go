@@ -21,42 +21,41 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InstanceVariable is the environment variable that marks all processes of an instance; its value is the
-// instance's id.
+// InstanceVariable is the environment variable that marks all processes of an instance; its value is the instance's ID.
 const InstanceVariable = "TRAINYARD_INSTANCE"
 
-// ErrGone means that a process has exited, or that its id belongs to another process by now.
+// ErrGone means that a process has exited, even if another process has its ID now.
 var ErrGone = errors.New("the process has exited")
 
-// ClockTick is the unit of the times in the process table, the same on all of Go's Linux platforms.
+// ClockTick is the unit of times in the process table, the same on all Linux platforms that Go supports.
 const ClockTick = time.Second / 100
 
-// Process is one live process.
+// Process is a live process.
 type Process struct {
-	// PID is its id, which with StartTime, in clock ticks (1/100 s) since the boot, identifies it.
+	// PID identifies the process together with StartTime, which is in clock ticks (1/100 s) since boot.
 	PID       int
 	StartTime uint64
-	// Session is the id of the session's leader, and Parent that of the parent.
+	// Session is the ID of the session's leader, and Parent that of the parent process.
 	Session int
 	Parent  int
-	// CPU is the processor time of all its threads so far, and WaitedCPU that of the children that exited and
-	// for which it waited, with theirs.
+	// CPU is the CPU time of all its threads so far; WaitedCPU is that of children it has waited for, including their
+	// own.
 	CPU       time.Duration
 	WaitedCPU time.Duration
-	// ResidentBytes is its memory, with what it shares with others.
+	// ResidentBytes is its resident memory, including shared memory.
 	ResidentBytes int64
-	// Kernel is whether it is a thread of the kernel, which has no program, and Loading whether it is in the midst of
-	// an exec: it has a new program, and no environment yet.
+	// Kernel is true for a kernel thread, which has no program. Loading is true in the middle of an exec: the new
+	// program is in place, but has no environment yet.
 	Kernel  bool
 	Loading bool
 }
 
-// Scan reads the process table once and returns the live processes of each instance by its id, the oldest first.
+// Scan reads the process table once and returns the live processes of each instance by its ID, oldest first.
 //
-// A process belongs to the instance that its environment names; failing that, to the one of its session, or of its
-// parent. Zombies are left out, and so is what vanishes during the scan. The environment of another user's process
-// can't be read, except by root: it is taken for one that names no instance; where the system hides other users'
-// processes altogether (hidepid), they are left out.
+// A process belongs to the instance named by its environment; failing that, to the one of its session, or of its
+// parent. Zombies and processes that vanish during the scan are left out. Only root can read the environment of another
+// user's process; for others it names no instance. Processes that the system hides from other users (hidepid) are left
+// out.
 func Scan() (map[string][]Process, error) {
 	table, err := readTable()
 	if err != nil {
@@ -65,8 +64,8 @@ func Scan() (map[string][]Process, error) {
 	return byInstance(table), nil
 }
 
-// ScanBy reads the process table below a folder, such as /proc, and returns the live processes by their owners, as
-// owner tells them: those for which it is empty are left out.
+// ScanBy reads the process table below a directory, such as /proc, and returns the live processes grouped by owner.
+// Processes for which owner returns an empty string are left out.
 func ScanBy(folder string, owner func(p Process) string) (map[string][]Process, error) {
 	fs, err := procfs.NewFS(folder)
 	if err != nil {
@@ -89,7 +88,7 @@ func ScanBy(folder string, owner func(p Process) string) (map[string][]Process, 
 	return owned, nil
 }
 
-// Again returns those of some processes that still live, as they are by now in the process table below a folder.
+// Again returns the current state of those processes that are still alive, from the process table below a directory.
 func Again(folder string, instances map[string][]Process) map[string][]Process {
 	again := make(map[string][]Process, len(instances))
 	for id, processes := range instances {
@@ -102,7 +101,7 @@ func Again(folder string, instances map[string][]Process) map[string][]Process {
 	return again
 }
 
-// Lookup returns a live process, or [ErrGone] where there is none with this id.
+// Lookup returns a live process, or [ErrGone] if none has this ID.
 func Lookup(pid int) (Process, error) {
 	p, err := readStat(procfs.DefaultMountPoint, pid)
 	if err == nil {
@@ -114,7 +113,7 @@ func Lookup(pid int) (Process, error) {
 	return Process{}, fmt.Errorf("reading process %d: %w", pid, err)
 }
 
-// readTable returns the live processes by id.
+// readTable returns the live processes by ID.
 func readTable() (map[int]entry, error) {
 	procs, err := procfs.AllProcs()
 	if err != nil {
@@ -134,9 +133,9 @@ func readTable() (map[int]entry, error) {
 	return table, nil
 }
 
-// readEntry returns a live process with the instance that its environment names. While it loads a program it has no
-// environment: who started it may have ended by then, as [os.StartProcess] returns sooner, and nobody would know whose
-// it is.
+// readEntry returns a live process with the instance named by its environment. A process has no environment while it
+// loads a program; as [os.StartProcess] returns before the end of that, its parent may be gone by then, and nothing
+// else would tell its instance.
 func readEntry(proc procfs.Proc) (entry, error) {
 	environ, err := readEnviron(proc)
 	if err != nil {
@@ -149,24 +148,24 @@ func readEntry(proc procfs.Proc) (entry, error) {
 	return entry{Process: p, named: instanceIn(environ)}, err
 }
 
-// Loading a program takes less than a millisecond, unless the processor is given to others meanwhile.
+// Loading a program takes less than a millisecond, unless the CPU is busy with other processes.
 const (
 	loadingLooks = 1000
 	loadingPause = time.Millisecond
 )
 
-// loaded returns a live process once it has loaded its program.
+// loaded returns a live process once it has loaded its program, or after about a second.
 func loaded(pid int) (p Process, err error) {
 	for range loadingLooks {
 		if p, err = readStat(procfs.DefaultMountPoint, pid); err != nil || !p.Loading {
 			break
 		}
-		time.Sleep(loadingPause) //nolint:forbidigo // nobody is told of the end, and it is near
+		time.Sleep(loadingPause) //nolint:forbidigo // nothing reports the end, which is near
 	}
 	return p, err
 }
 
-// readEnviron returns the environment of a process; nothing for one that is gone or another user's.
+// readEnviron returns the environment of a process; empty for one that is gone or belongs to another user.
 func readEnviron(proc procfs.Proc) ([]string, error) {
 	environ, err := proc.Environ()
 	if err != nil && !vanished(err) && !errors.Is(err, fs.ErrPermission) {
@@ -175,12 +174,12 @@ func readEnviron(proc procfs.Proc) ([]string, error) {
 	return environ, nil
 }
 
-// vanished reports whether an error means that the process is no longer there.
+// vanished reports whether an error means that the process no longer exists.
 func vanished(err error) bool {
 	return errors.Is(err, ErrGone) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH)
 }
 
-// instanceIn returns the instance that an environment names, or an empty string.
+// instanceIn returns the instance named by an environment, or an empty string.
 func instanceIn(environ []string) string {
 	for _, variable := range environ {
 		if id, ok := strings.CutPrefix(variable, InstanceVariable+"="); ok {
@@ -190,12 +189,12 @@ func instanceIn(environ []string) string {
 	return ""
 }
 
-// OldestFirst orders processes by their start.
+// OldestFirst orders processes by start time.
 func OldestFirst(a, b Process) int {
 	return cmp.Or(cmp.Compare(a.StartTime, b.StartTime), cmp.Compare(a.PID, b.PID))
 }
 
-// byInstance sorts the processes of a table by the instance that they belong to; the rest is left out.
+// byInstance groups the processes of a table by instance; processes without one are left out.
 func byInstance(table map[int]entry) map[string][]Process {
 	owners := newOwners(table)
 	instances := map[string][]Process{}

@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// exitMainThread makes this test binary a process whose first thread ends while the others live on.
+// exitMainThread makes this test binary a process whose first thread exits while the others live on.
 const exitMainThread = "PROCTREE_TEST_EXIT_MAIN_THREAD"
 
 func init() {
@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }
 
-// start runs a script as the leader of a session of its own that belongs to an instance. The script prints lines
-// "<name> <pid>"; start returns the ids when it has all names, with that of the shell itself as "leader".
+// start runs a script as the leader of its own session, for an instance. The script prints lines "<name> <pid>"; start
+// returns once it has all names, with the shell itself as "leader".
 func start(t testing.TB, instance, script string, names ...string) (*exec.Cmd, map[string]int) {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)
@@ -62,7 +62,7 @@ func start(t testing.TB, instance, script string, names ...string) (*exec.Cmd, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nothing is ever written to it: a script that reads from it waits.
+	// Nothing is ever written to stdin: a script that reads from it waits.
 	if _, err := cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func start(t testing.TB, instance, script string, names ...string) (*exec.Cmd, m
 	return cmd, pids
 }
 
-// kill ends the leader that start returned, and reaps it.
+// kill kills the leader that start returned, and reaps it.
 func kill(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()
 	if err := cmd.Process.Kill(); err != nil {
@@ -123,7 +123,7 @@ func watch(t *testing.T, p Process) *Watcher {
 	return w
 }
 
-// found returns the names of the processes that Scan finds of an instance.
+// found returns the names of the processes that Scan finds for an instance.
 func found(t *testing.T, instance string, pids map[string]int) []string {
 	t.Helper()
 	instances, err := Scan()
@@ -147,8 +147,8 @@ func found(t *testing.T, instance string, pids map[string]int) []string {
 }
 
 func TestScanFindsTheProcessesOfAnInstance(t *testing.T) {
-	// Each tells its id when it has become what its name says. The subshell of the orphan has ended when the
-	// leader tells its own.
+	// Each process prints its ID once it is what its name says. The orphan's subshell has exited when the leader prints
+	// its own ID.
 	cmd, pids := start(t, t.Name(), `
 		sleep 1000 & echo child $!
 		setsid sh -c 'echo own-session $$; exec sleep 1000' &
@@ -166,7 +166,8 @@ func TestScanFindsTheProcessesOfAnInstance(t *testing.T) {
 	}
 
 	kill(t, cmd)
-	// Nothing ties one to the instance that cleared its environment, left the session and lost its parent.
+	// Nothing links a process to its instance once it has cleared its environment, left the session and lost its
+	// parent.
 	left := []string{"child", "cleared", "cleared-orphan", "own-session"}
 	if diff := cmp.Diff(left, found(t, t.Name(), pids)); diff != "" {
 		t.Errorf("processes of the instance without its leader (-want +got):\n%s", diff)
@@ -186,7 +187,7 @@ func TestScanKeepsInstancesApart(t *testing.T) {
 }
 
 func TestScanLeavesOutZombies(t *testing.T) {
-	// What replaces the shell never waits for the shell's child.
+	// The program that replaces the shell never waits for the shell's child.
 	_, pids := start(t, t.Name(), "sleep 1000 & echo zombie $!; exec tail -f /dev/null", "zombie")
 	zombie := lookup(t, pids["zombie"])
 	w := watch(t, zombie)
@@ -194,7 +195,7 @@ func TestScanLeavesOutZombies(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-w.Done()
-	// In the midst of its exec the leader has no environment by which it could be found.
+	// In the middle of its exec, the leader has no environment to be found by.
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
 	for range 5000 {
@@ -246,7 +247,7 @@ func TestLookup(t *testing.T) {
 }
 
 func TestCPU(t *testing.T) {
-	// Each shell computes until the process table says that it has used 30 ms.
+	// Each shell computes until the process table shows 30 ms of CPU time.
 	_, pids := start(t, t.Name(), `
 		compute='while read -r stat < /proc/$$/stat; set -- $stat; [ "${14}" -lt 3 ]; do :; done'
 		sh -c "$compute"
@@ -262,8 +263,8 @@ func TestCPU(t *testing.T) {
 	}
 }
 
-// TestLoading: a process is known for its instance's from the moment that its start returned, even though it may be
-// loading its program yet.
+// TestLoading: a process is assigned to its instance from the moment that Start returns, even while it still loads its
+// program.
 func TestLoading(t *testing.T) {
 	for range 500 {
 		cmd := exec.Command("/bin/sleep", "1000")

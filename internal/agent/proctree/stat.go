@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// statRoom is more than a process's stat ever takes: some fifty numbers, and a name of up to 64 bytes.
+// statRoom is more than a process's stat ever takes: about fifty numbers, and a name of up to 64 bytes.
 const statRoom = 2048
 
-// The fields of a process's stat behind its name that count, see proc_pid_stat(5); the state is the first.
+// The fields of a process's stat after its name that matter, see proc_pid_stat(5); the first is the state.
 const (
 	fieldState = iota
 	fieldParent
@@ -35,17 +35,17 @@ const (
 	fields              = 24
 )
 
-// The flags of a process that count, see the kernel's include/linux/sched.h.
+// The process flags that matter, see include/linux/sched.h in the kernel.
 const (
 	flagExiting = 0x00000004
 	flagKernel  = 0x00200000
 )
 
-// errStat is returned where a process's stat is not as the kernel writes it.
+// errStat is returned for a stat that is not in the kernel's format.
 var errStat = errors.New("a stat that is none")
 
-// readStat returns a live process of a process table, or [ErrGone]. An agent does this for each process of its members
-// each second: procfs scans all fields with fmt, which takes more than twice as long.
+// readStat returns a live process of a process table, or [ErrGone]. An agent does this every second for each process of
+// its members; procfs parses all fields with fmt, which takes more than twice as long.
 func readStat(folder string, pid int) (Process, error) {
 	name := filepath.Join(folder, strconv.Itoa(pid), "stat")
 	file, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -61,9 +61,9 @@ func readStat(folder string, pid int) (Process, error) {
 	return parseStat(pid, room[:n])
 }
 
-// parseStat reads the stat of a process, or returns [ErrGone] for one that has ended.
+// parseStat parses the stat of a process, or returns [ErrGone] for one that has ended.
 func parseStat(pid int, stat []byte) (Process, error) {
-	behind := bytes.LastIndex(stat, []byte(") ")) // the name may hold anything
+	behind := bytes.LastIndex(stat, []byte(") ")) // the name may contain anything
 	if behind < 0 {
 		return Process{}, fmt.Errorf("%w: %q", errStat, stat)
 	}
@@ -85,13 +85,13 @@ func parseStat(pid int, stat []byte) (Process, error) {
 	}
 	flags := number(fieldFlags)
 	p.Kernel = flags&flagKernel != 0
-	// Where a program's code begins is set last when it is loaded, and lost when the process ends.
+	// The start of a program's code is set last when it is loaded, and cleared when the process exits.
 	p.Loading = number(fieldStartCode) == 0 && flags&(flagKernel|flagExiting) == 0
 	threads := number(fieldThreads)
 	if wrong != nil {
 		return Process{}, fmt.Errorf("%w: %w", errStat, wrong)
 	}
-	// Where only the first of several threads has ended, the process shows as a zombie but lives on.
+	// If only the first of several threads has exited, the process shows as a zombie but lives on.
 	if bytes.ContainsAny(found[fieldState], "ZXx") && threads <= 1 {
 		return Process{}, ErrGone
 	}

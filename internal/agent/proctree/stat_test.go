@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// a stat of a bash whose name was chosen to be read wrong.
+// stat is that of a bash with a name chosen to confuse parsers.
 const stat = "4711 (a) Z (b) 1) S 4710 4711 4712 34816 4800 4194304 2209 5030 1 0 12 7 30 40 20 0 3 0 123456 8462336 1250 18446744073709551615 " +
 	"94 95 140 0 0 0 65536 3686404 1266761467 1 0 0 17 1 0 0 0 0 0 96 97 98 140 141 142 143 0\n"
 
@@ -59,10 +59,10 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// written is a stat as the kernel writes it: of others, procfs and we may make what they like.
+// written matches a stat in the kernel's format: procfs and parseStat may differ on anything else.
 var written = regexp.MustCompile(`(?s)^\d+ \(.*\) \w( -?(0|[1-9]\d*))+\n?$`)
 
-// FuzzStat: what procfs reads of a process's stat is read alike.
+// FuzzStat: parseStat reads a process's stat as procfs does.
 func FuzzStat(f *testing.F) {
 	f.Add([]byte(stat))
 	f.Add([]byte("1 (sh) Z 0 1 1 0 0 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 1"))
