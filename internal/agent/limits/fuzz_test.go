@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// FuzzReadCount shows that a count of a control group is read, or that the error names its file.
+// FuzzReadCount shows that readCount returns a cgroup's count, or an error that names the file.
 func FuzzReadCount(f *testing.F) {
 	for _, content := range []string{
 		"low 0\nhigh 0\nmax 3\noom 1\noom_kill 1\n", "oom_kill_disable 0\nunder_oom 0\noom_kill 2\n", "", "oom_kill ", "oom_kill x", "oom_kill 1 2", "oom_kill -1",
@@ -35,8 +35,8 @@ func FuzzReadCount(f *testing.F) {
 	})
 }
 
-// FuzzHierarchies shows that whatever a process's group is called, and whatever of the tree is mounted, groups are made
-// below the mount point only.
+// FuzzHierarchies shows that groups are only created below the mount point, whatever a process's cgroup is called and
+// whatever part of the tree is mounted.
 func FuzzHierarchies(f *testing.F) {
 	for _, group := range []string{"/", "/user.slice", "/../../system.slice", "..", "../x", "", "/a/../../b", "//a//b/", "/a\x00b", "/docker/4f1c"} {
 		f.Add("/", group, true)

@@ -15,26 +15,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The controllers that limits need.
+// The controllers that the limits need.
 const (
 	cpu    = "cpu"
 	memory = "memory"
 )
 
-// errNotMounted means that this machine, or this container, has no control groups.
+// errNotMounted means that this machine or container has no cgroups.
 var errNotMounted = errors.New("control groups are not mounted")
 
-// hierarchy is a tree of groups, and the controllers that are taken from it. Version 2 has one tree, which is
-// called unified; version 1 may have one for each controller.
+// hierarchy is a cgroup tree, and the controllers taken from it. Version 2 has a single, unified tree; version 1 may
+// have one per controller.
 type hierarchy struct {
 	unified     bool
 	mount       string
 	controllers []string
-	// own is this process's group, below the mount point.
+	// own is this process's group, relative to the mount point.
 	own string
 }
 
-// findHierarchies returns the hierarchies that hold the controllers for limits.
+// findHierarchies returns the hierarchies with the controllers for the limits.
 func findHierarchies() ([]hierarchy, error) {
 	mounts, err := procfs.GetMounts()
 	if err != nil {
@@ -51,8 +51,8 @@ func findHierarchies() ([]hierarchy, error) {
 	return hierarchiesIn(mounts, own)
 }
 
-// hierarchiesIn picks the hierarchies from what is mounted and from this process's own groups. A controller is
-// taken from version 1 where it is there, since version 2 then has it not.
+// hierarchiesIn selects the hierarchies from the mounts and this process's own groups. If version 1 has a controller,
+// it is taken from there, as version 2 then can't have it.
 func hierarchiesIn(mounts []*procfs.MountInfo, own []procfs.Cgroup) ([]hierarchy, error) {
 	var found []hierarchy
 	for _, controller := range []string{cpu, memory} {
@@ -82,18 +82,18 @@ func hierarchiesIn(mounts []*procfs.MountInfo, own []procfs.Cgroup) ([]hierarchy
 	return found, nil
 }
 
-// below returns the path of a group relative to the group that is mounted: "." where it is the same, or
-// where it lies outside, as in a container that shows another part of the tree.
+// below returns the path of a group relative to the mounted group: "." if it is the same or lies outside, as in a
+// container that sees another part of the tree.
 func below(root, group string) string {
 	rel, err := filepath.Rel(root, group)
-	// A group outside of this process's namespace is shown as "/../<path>".
+	// A group outside this process's cgroup namespace appears as "/../<path>".
 	if err != nil || !filepath.IsLocal(rel) || strings.HasPrefix(group, "/..") {
 		return "."
 	}
 	return rel
 }
 
-// ancestry returns the folders of the groups from the topmost to this process's own.
+// ancestry returns the directories of the groups from the topmost one to this process's own.
 func (h hierarchy) ancestry() []string {
 	dirs := []string{h.mount}
 	for part := range strings.SplitSeq(h.own, "/") {
@@ -104,7 +104,7 @@ func (h hierarchy) ancestry() []string {
 	return dirs
 }
 
-// parent returns the folder in which groups are created, below the topmost group that this process may manage.
+// parent returns the directory to create groups in, below the topmost group that this process may manage.
 func (h hierarchy) parent() (string, error) {
 	var problem error
 	for _, dir := range h.ancestry() {
@@ -112,7 +112,7 @@ func (h hierarchy) parent() (string, error) {
 		if err == nil {
 			return filepath.Join(dir, parentName), nil
 		}
-		// What is wrong with a group that this user may write to explains more than that others are root's.
+		// A problem with a group that this user may write to says more than that other groups belong to root.
 		if problem == nil || denied(problem) && !denied(err) {
 			problem = err
 		}
@@ -126,11 +126,11 @@ func (h hierarchy) parent() (string, error) {
 	return "", problem
 }
 
-// manage makes the parent of groups in dir ready, or tells why that can't be done.
+// manage prepares the parent of our groups in dir, or returns why it can't.
 func (h hierarchy) manage(dir string) error {
 	parent := filepath.Join(dir, parentName)
 	if h.unified {
-		// To move a process, one must be allowed to write to the nearest group that is above both places.
+		// Moving a process requires write access to the nearest common ancestor of both groups.
 		if err := unix.Access(filepath.Join(dir, procsFile), unix.W_OK); err != nil {
 			return fmt.Errorf("moving processes below the control group %s: %w", dir, err)
 		}
@@ -144,14 +144,14 @@ func (h hierarchy) manage(dir string) error {
 	if h.unified {
 		return h.enable(parent)
 	}
-	// It may be there because another user, such as root, made it.
+	// Another user, such as root, may have created it.
 	if err := unix.Access(parent, unix.W_OK); err != nil {
 		return fmt.Errorf("creating groups in the control group %s: %w", parent, err)
 	}
 	return nil
 }
 
-// enable lets the groups in a unified group dir use the controllers.
+// enable makes the controllers available to the children of a unified group dir.
 func (h hierarchy) enable(dir string) error {
 	offered, err := words(filepath.Join(dir, "cgroup.controllers"))
 	if err != nil {
@@ -184,12 +184,12 @@ func (h hierarchy) enable(dir string) error {
 	return nil
 }
 
-// denied reports whether something is not allowed to this user, rather than wrong.
+// denied reports whether an error is a lack of permission.
 func denied(err error) bool {
 	return errors.Is(err, fs.ErrPermission)
 }
 
-// words returns the words of a file.
+// words returns the words in a file.
 func words(file string) ([]string, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// mounted makes the entry of a mount as the kernel shows it.
+// mounted returns the entry of a mount as the kernel lists it.
 func mounted(fsType, point, root string, options ...string) *procfs.MountInfo {
 	m := &procfs.MountInfo{FSType: fsType, MountPoint: point, Root: root, SuperOptions: map[string]string{"rw": ""}}
 	for _, option := range options {
@@ -127,7 +127,7 @@ func TestAncestry(t *testing.T) {
 	}
 }
 
-// TestEnable runs on plain files: what the kernel makes of them is for the tests on real groups.
+// TestEnable uses plain files; the tests with real groups cover the kernel's side.
 func TestEnable(t *testing.T) {
 	for name, test := range map[string]struct {
 		offered, enabled string
@@ -155,7 +155,7 @@ func TestEnable(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A plain file keeps what was written over what it held.
+			// Writing to a plain file overwrites only as much as is written.
 			if !strings.HasPrefix(string(written), test.written) {
 				t.Errorf("subtree_control is %q, want %q", written, test.written)
 			}

@@ -28,18 +28,18 @@ import (
 )
 
 const (
-	// parentName is the group that holds all others. It stays when they are deleted.
+	// parentName is the group that contains all others. It is kept when they are deleted.
 	parentName = "trainyard"
-	// procsFile is where a process joins a group.
+	// procsFile is the file through which processes join a group.
 	procsFile = "cgroup.procs"
-	// deleteWithin is how long a group may still be busy with processes that were killed just before.
+	// deleteWithin is how long processes that were just killed may keep a group busy.
 	deleteWithin = 2 * time.Second
 )
 
-// validName keeps names apart from the files of a group, which have a dot or an underscore.
+// validName excludes the files of a cgroup, whose names contain a dot or an underscore.
 var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,127}$`)
 
-// Group holds the processes of one instance.
+// Group is the cgroup with the processes of one instance.
 type Group struct {
 	name string
 	dirs []directory
@@ -51,8 +51,8 @@ type directory struct {
 	path string
 }
 
-// Available reports whether limits can be enforced by this process, and if not, why, in words for a user. It creates
-// a group and removes it.
+// Available reports whether this process can enforce limits, and if not, why, in words for a user. It creates a group
+// and removes it again.
 func Available() (ok bool, reason string) {
 	if err := probe(); err != nil {
 		return false, err.Error()
@@ -68,9 +68,9 @@ func probe() error {
 	return g.Delete()
 }
 
-// Create makes a group whose processes together use at most cpus processors and memoryMiB MiB of memory without
-// swap; 0 leaves either unlimited. Processes may exceed the CPU limit for less than a tenth of a second, and
-// are killed beyond the memory limit. Where the group exists, its limits are set anew.
+// Create creates a group whose processes together use at most cpus CPUs, and memoryMiB MiB of memory without swap; 0
+// means unlimited. Processes may exceed the CPU limit for less than a tenth of a second, and are killed beyond the
+// memory limit. If the group exists, its limits are replaced.
 func Create(name string, cpus float64, memoryMiB int64) (*Group, error) {
 	if err := validate(name, cpus, memoryMiB); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func Create(name string, cpus float64, memoryMiB int64) (*Group, error) {
 	return group, nil
 }
 
-// Open returns a group that exists, or [fs.ErrNotExist].
+// Open returns an existing group, or [fs.ErrNotExist].
 func Open(name string) (*Group, error) {
 	if err := validate(name, 0, 0); err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func Open(name string) (*Group, error) {
 	return g, nil
 }
 
-// Raise changes the limits of a group whose processes run: that of its processors, and that of memory where it is
-// higher than the present one. What is 0 stays as it is.
+// Raise changes the limits of a group with running processes: the CPU limit, and the memory limit if the new one is
+// higher. 0 leaves a limit unchanged.
 func (g *Group) Raise(cpus float64, memoryMiB int64) error {
 	if err := validate(g.name, cpus, memoryMiB); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (g *Group) Raise(cpus float64, memoryMiB int64) error {
 	return nil
 }
 
-// below reports whether a directory limits memory to less than so much.
+// below reports whether a directory's memory limit is lower than memoryMiB.
 func (d directory) below(memoryMiB int64) bool {
 	file := "memory.limit_in_bytes"
 	if d.unified {
@@ -158,8 +158,7 @@ func (d directory) below(memoryMiB int64) bool {
 	return err == nil && failed == nil && bytes>>20 < memoryMiB
 }
 
-// JoinFiles returns the files into which a process writes its id, or 0 for itself, to join the group: one for
-// each hierarchy.
+// JoinFiles returns one file per hierarchy. A process joins the group by writing its ID to each, or 0 for itself.
 func (g *Group) JoinFiles() []string {
 	files := make([]string, len(g.dirs))
 	for i, dir := range g.dirs {
@@ -168,8 +167,7 @@ func (g *Group) JoinFiles() []string {
 	return files
 }
 
-// OOMKills returns how many processes of the group the kernel killed for lack of memory, be it the group's or
-// the host's.
+// OOMKills returns how many processes of the group the kernel killed for lack of memory, in the group or on the host.
 func (g *Group) OOMKills() (int, error) {
 	for _, dir := range g.dirs {
 		if !slices.Contains(dir.controllers, memory) {
@@ -184,8 +182,8 @@ func (g *Group) OOMKills() (int, error) {
 	return 0, fmt.Errorf("the control group %s has no memory controller: it was deleted in part", g.name)
 }
 
-// Delete removes the group and those that its processes made in it. A group that is gone already is no error. The
-// processes must have ended: where some have not within two seconds, Delete fails and names them.
+// Delete removes the group and any groups that its processes created in it; it is no error if the group is gone. The
+// processes must have ended: Delete waits two seconds for that, then fails and lists the remaining ones.
 func (g *Group) Delete() error {
 	return g.delete(deleteWithin)
 }
@@ -216,7 +214,7 @@ func (g *Group) delete(within time.Duration) error {
 	}
 }
 
-// limit writes the limits of the controllers of a directory.
+// limit writes the limits of a directory's controllers.
 func (d directory) limit(cpus float64, memoryMiB int64) error {
 	for _, s := range settings(d.unified, cpus, memoryMiB) {
 		if !slices.Contains(d.controllers, s.controller) {
@@ -230,9 +228,9 @@ func (d directory) limit(cpus float64, memoryMiB int64) error {
 	return nil
 }
 
-// validate returns an error for what can't be a name or a limit of a group.
+// validate returns an error for an invalid name or limit.
 func validate(name string, cpus float64, memoryMiB int64) error {
-	// Written so that what is not a number is out of range.
+	// Written so that NaN is out of range.
 	enforceable := cpus >= minCPUs && cpus <= maxCPUs
 	switch {
 	case !validName.MatchString(name):
@@ -245,7 +243,7 @@ func validate(name string, cpus float64, memoryMiB int64) error {
 	return nil
 }
 
-// removeAll removes a group and those in it, or returns [unix.EBUSY] while processes are left.
+// removeAll removes a group and its children, or returns [unix.EBUSY] while there are processes.
 func removeAll(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -267,7 +265,7 @@ func removeAll(dir string) error {
 	return nil
 }
 
-// members returns the processes of a group and of those in it, as far as they can be read.
+// members returns the processes of a group and its children, as far as they are readable.
 func members(dir string) []string {
 	var pids []string
 	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -280,7 +278,7 @@ func members(dir string) []string {
 	return pids
 }
 
-// readCount returns the number after a key in a file of lines "<key> <number>".
+// readCount returns the number after a key in a file of "<key> <number>" lines.
 func readCount(file, key string) (int, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -298,7 +296,7 @@ func readCount(file, key string) (int, error) {
 	return 0, fmt.Errorf("%s holds no %s: this needs Linux 4.13", file, key)
 }
 
-// write writes a setting to a file that the kernel made.
+// write writes a setting to one of the kernel's files.
 func write(file, value string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {

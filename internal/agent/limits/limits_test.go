@@ -22,11 +22,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// join lets a shell join the group whose files are its arguments.
+// join makes a shell join the group whose files are its arguments.
 const join = `for file in "$@"; do echo $$ > "$file" || exit 9; done; `
 
-// need skips a test where limits can't be enforced, and says why. Root in CI has no such excuse, unless there are
-// no control groups at all.
+// need skips a test, with the reason, if limits can't be enforced. As root in CI it fails the test instead, unless
+// there are no cgroups at all.
 func need(t *testing.T) {
 	t.Helper()
 	err := probe()
@@ -59,7 +59,7 @@ func shell(t *testing.T, g *Group, script string) *exec.Cmd {
 	return exec.CommandContext(t.Context(), "/bin/sh", append([]string{"-c", join + script, "sh"}, g.JoinFiles()...)...)
 }
 
-// file returns the one of a group's files that is there, with version 1 or with version 2.
+// file returns a group's file under its version 1 or version 2 name, whichever exists.
 func file(t *testing.T, g *Group, version1, version2 string) string {
 	t.Helper()
 	for _, dir := range g.dirs {
@@ -120,7 +120,7 @@ func TestMemoryLimitKills(t *testing.T) {
 	if kills, err := g.OOMKills(); kills != 0 || err != nil {
 		t.Fatalf("%d kills in a new group, %v", kills, err)
 	}
-	// tail keeps the last line, and this one has no end.
+	// tail keeps the last line in memory, and this one is endless.
 	err := shell(t, g, "exec tail /dev/zero").Run()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -148,7 +148,7 @@ func TestMemoryWithinLimit(t *testing.T) {
 func TestCPULimitThrottles(t *testing.T) {
 	need(t)
 	g := create(t, 0.5, 0)
-	// The shell computes until the kernel says that it has been throttled.
+	// The shell computes until the kernel reports that it was throttled.
 	stat := file(t, g, "cpu.stat", "cpu.stat")
 	busy := `
 		while :; do
@@ -189,7 +189,7 @@ func TestCreateSetsLimitsAnew(t *testing.T) {
 		}
 		memory := read(t, file(t, again, "memory.limit_in_bytes", "memory.max"))
 		if test.memoryMiB == 0 && memory != "max" {
-			// Version 1 shows the largest number of pages.
+			// Version 1 shows the maximum number of pages.
 			if n, err := strconv.ParseUint(memory, 10, 64); err != nil || n < 1<<60 {
 				t.Errorf("without a memory limit the kernel holds %q", memory)
 			}
@@ -199,8 +199,8 @@ func TestCreateSetsLimitsAnew(t *testing.T) {
 	}
 }
 
-// TestRaise: a limit of processors is set anew, and one of memory to more only; what is 0, and what has no limit, stays
-// as it is.
+// TestRaise: a CPU limit is replaced, a memory limit only ever raised. 0 leaves a limit unchanged, and so is a memory
+// limit that was never set.
 func TestRaise(t *testing.T) {
 	need(t)
 	for name, test := range map[string]struct {
@@ -239,7 +239,7 @@ func TestOpen(t *testing.T) {
 	if got, want := strings.Join(found.JoinFiles(), " "), strings.Join(g.JoinFiles(), " "); got != want {
 		t.Errorf("the group that was found is joined by %s, want %s", got, want)
 	}
-	// A deletion that died after the first hierarchy can be repeated.
+	// A deletion that was interrupted after the first hierarchy can be repeated.
 	if err := unix.Rmdir(g.dirs[0].path); err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestDelete(t *testing.T) {
 	if err := g.delete(0); err == nil || !strings.Contains(err.Error(), "still holds processes "+pid) {
 		t.Errorf("deleting a group that holds process %s: %v", pid, err)
 	}
-	// The deletion begins while the process is there, and outlasts it.
+	// The deletion starts while the process is there, and finishes after its end.
 	deleted := make(chan error)
 	go func() { deleted <- g.delete(patience.Limit) }()
 	_ = stdin.Close()

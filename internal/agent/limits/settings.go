@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// periodMicros is the stretch of time over which the kernel accounts for a CPU limit.
+	// periodMicros is the period over which the kernel enforces a CPU limit, in microseconds.
 	periodMicros = 100_000
-	// minCPUs is what the kernel takes at least: 1 ms a period.
+	// minCPUs is the kernel's minimum: 1 ms per period.
 	minCPUs = 0.01
 	maxCPUs = 100_000
 )
 
-// setting is a file of a group and what to write to it.
+// setting is a file of a group and the value for it.
 type setting struct {
 	controller string
 	file       string
 	value      string
-	// optional is true for a file that kernels without accounting of swap lack.
+	// optional is true for a file that is missing in kernels without swap accounting.
 	optional bool
 }
 
-// settings returns what to write for limits, in this order; 0 is none.
+// settings returns the settings for limits, in the order to write them; 0 means no limit.
 func settings(unified bool, cpus float64, memoryMiB int64) []setting {
 	none := "-1"
 	if unified {
@@ -48,7 +48,7 @@ func settings(unified bool, cpus float64, memoryMiB int64) []setting {
 	return []setting{
 		{controller: cpu, file: "cpu.cfs_period_us", value: strconv.Itoa(periodMicros)},
 		{controller: cpu, file: "cpu.cfs_quota_us", value: quota},
-		// Memory and swap together may at no time be limited to less than memory alone.
+		// The limit for memory and swap must never be lower than that for memory alone.
 		{controller: memory, file: "memory.memsw.limit_in_bytes", value: none, optional: true},
 		{controller: memory, file: "memory.limit_in_bytes", value: bytes},
 		{controller: memory, file: "memory.memsw.limit_in_bytes", value: bytes, optional: true},
