@@ -22,14 +22,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// stamp is what changes with the content of a file. Nobody can set the time of its last change but by the clock.
+// stamp changes whenever the content of a file may have changed. Changed is the ctime, which can only be forged by
+// setting the clock.
 type stamp struct {
 	Size    int64  `json:"size"`
 	Inode   uint64 `json:"inode"`
 	Changed int64  `json:"changed"`
 }
 
-// stampOf returns the stamp of a file; that of a link means nothing, as it is quick to read.
+// stampOf returns the stamp of a file. Links have none, as reading them is cheap.
 func stampOf(files string, file domain.TreeFile) (stamp, error) {
 	info, err := os.Lstat(filepath.Join(files, file.Path))
 	if err != nil || file.Link != "" {
@@ -46,8 +47,8 @@ func stampIn(info fs.FileInfo) stamp {
 	return s
 }
 
-// Check returns what is not as it should be in a version that is there. It reads only files that were touched since
-// they were last known to be right.
+// Check returns the files of an existing version that are missing or altered. It only reads those touched since they
+// were last verified.
 func (s Store) Check(ctx context.Context, digest string) ([]engine.Amiss, error) {
 	version := s.version(digest)
 	known, err := readManifest(version, digest)
@@ -60,12 +61,12 @@ func (s Store) Check(ctx context.Context, digest string) ([]engine.Amiss, error)
 	before := slices.Clone(known.Stamps)
 	amiss, err := check(ctx, version, known)
 	if err == nil && !slices.Equal(before, known.Stamps) {
-		_ = writeManifest(version, known) // or else they are read again the next time
+		_ = writeManifest(version, known) // if this fails, the next check reads them again
 	}
 	return amiss, err
 }
 
-// check compares the files of a version with its manifest, and notes the stamps of those that are right.
+// check compares the files of a version with its manifest, and updates the stamps of correct ones.
 func check(ctx context.Context, version string, known *manifest) (amiss []engine.Amiss, err error) {
 	files := filepath.Join(version, filesFolder)
 	absent := map[string]bool{}
@@ -97,7 +98,7 @@ func check(ctx context.Context, version string, known *manifest) (amiss []engine
 	return amiss, nil
 }
 
-// right reports whether a file is as it should be.
+// right reports whether a file matches the manifest.
 func (m *manifest) right(files string, i int) (bool, error) {
 	file, at := m.Files[i], filepath.Join(files, m.Files[i].Path)
 	info, err := os.Lstat(at)
@@ -139,7 +140,7 @@ func digestOf(path string) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// foldersOf returns the folders of a tree, those around others first.
+// foldersOf returns the directories of a tree, parents first.
 func foldersOf(tree domain.FileTree) []string {
 	seen := map[string]bool{".": true}
 	folders := []string{"."}

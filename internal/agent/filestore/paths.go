@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// Store is the folder that holds the versions. It need not be there.
+// Store is the directory that holds the versions. It need not exist.
 type Store struct{ Dir string }
 
 const (
@@ -21,10 +21,10 @@ const (
 	digestPrefix = "sha256:"
 )
 
-// Path returns the folder of the files of a version.
+// Path returns the directory with the files of a version.
 func (s Store) Path(digest string) string { return path.Join(s.version(digest), filesFolder) }
 
-// version returns the folder of a version. Its name has no colon, which lists of paths don't bear with.
+// version returns the directory of a version. Its name has no colon, so it can appear in path lists.
 func (s Store) version(digest string) string {
 	return path.Join(s.Dir, strings.TrimPrefix(digest, digestPrefix))
 }

@@ -31,7 +31,7 @@ const (
 
 var folderName = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Versions returns the digests of the versions that are there, whole or not.
+// Versions returns the digests of the existing versions, including damaged ones.
 func (s Store) Versions() (digests []string, err error) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -45,8 +45,8 @@ func (s Store) Versions() (digests []string, err error) {
 	return digests, nil
 }
 
-// Provide sees to it that a version is there and whole. Content reads its files as a tar archive, in any order; it is
-// not called where nothing is missing.
+// Provide makes sure that a version exists and is complete. content returns its files as a tar archive, in any order;
+// it is not called if nothing is missing.
 func (s Store) Provide(ctx context.Context, tree domain.FileTree, content func() (io.ReadCloser, error)) (err error) {
 	if err := tree.Check(); err != nil {
 		return err
@@ -75,7 +75,7 @@ func (s Store) Provide(ctx context.Context, tree domain.FileTree, content func()
 	return syncFolder(s.Dir)
 }
 
-// mend writes those files of a version anew that are not as they should be.
+// mend rewrites the files of a version that are missing or altered.
 func (s Store) mend(ctx context.Context, version string, tree domain.FileTree, content func() (io.ReadCloser, error)) error {
 	if info, err := os.Lstat(version); err != nil || !info.IsDir() {
 		return errors.Join(err, fmt.Errorf("%s is in the way: it is no folder", version))
@@ -111,7 +111,7 @@ func (s Store) mend(ctx context.Context, version string, tree domain.FileTree, c
 	return s.write(ctx, version, tree, wanted, content)
 }
 
-// write writes the wanted ones among the files of a version, and its manifest.
+// write writes the wanted files of a version, and its manifest.
 func (s Store) write(ctx context.Context, version string, tree, wanted domain.FileTree, content func() (io.ReadCloser, error)) (err error) {
 	files := filepath.Join(version, filesFolder)
 	if err := clearWay(files, files); err != nil {
@@ -160,7 +160,7 @@ func (s Store) write(ctx context.Context, version string, tree, wanted domain.Fi
 	return s.seal(version, whole)
 }
 
-// clearWay makes a folder in the place of whatever is there, and has it be written to.
+// clearWay creates a writable directory, replacing whatever else is there.
 func clearWay(files, folder string) error {
 	info, err := os.Lstat(folder)
 	if err == nil && !info.IsDir() {
@@ -178,10 +178,10 @@ func clearWay(files, folder string) error {
 	return os.Chmod(folder, 0o700)
 }
 
-// temporaryName is that of a file that is about to take its place among the others.
+// temporaryName is the name of a file before it is moved into place.
 const temporaryName = temporaryStart + "file"
 
-// replace writes a file, and then puts it in the place of what is there.
+// replace writes a file, and then moves it into place, over what is there.
 func replace(version *os.Root, name string, write func(at string) error) error {
 	if err := version.RemoveAll(temporaryName); err != nil {
 		return err
@@ -198,7 +198,7 @@ func replace(version *os.Root, name string, write func(at string) error) error {
 	return version.Rename(temporaryName, name)
 }
 
-// unpack writes the missing files from an archive, each of which has to have its digest.
+// unpack writes the missing files from an archive, verifying their digests.
 func unpack(ctx context.Context, root *os.Root, missing map[string]domain.TreeFile, content func() (io.ReadCloser, error)) error {
 	from, err := content()
 	if err != nil {
@@ -223,7 +223,7 @@ func unpack(ctx context.Context, root *os.Root, missing map[string]domain.TreeFi
 		}
 		err = replace(root, file.Path, func(at string) error { return writeFile(root, at, file, archive) })
 		if errors.Is(err, errOther) {
-			continue // of several of one name, as archives may have them, the last one is meant
+			continue // an archive may have several files of one name, and a later one may match
 		}
 		if err != nil {
 			return err
@@ -258,7 +258,8 @@ func writeFile(root *os.Root, at string, file domain.TreeFile, content io.Reader
 	return errors.Join(err, to.Close())
 }
 
-// modeOf returns the permissions of a file. Anybody may read it who gets there: members that run as other users.
+// modeOf returns the permissions of a file. It is readable by everyone who can reach it, as members may run as other
+// users.
 func modeOf(file domain.TreeFile) fs.FileMode {
 	if file.Executable {
 		return 0o555
@@ -266,10 +267,10 @@ func modeOf(file domain.TreeFile) fs.FileMode {
 	return 0o444
 }
 
-// passage lets others pass through the folder of a version; what else is there is not for them.
+// passage lets other users traverse the directory of a version, but not list it.
 const passage = 0o711
 
-// Open lets others than the owner get to the files of versions whose digest they know.
+// Open lets other users reach the files of versions whose digest they know.
 func (s Store) Open() error {
 	err := os.Chmod(s.Dir, passage) //nolint:gosec // see passage
 	if errors.Is(err, fs.ErrNotExist) {
@@ -278,8 +279,8 @@ func (s Store) Open() error {
 	return err
 }
 
-// seal writes the manifest of a version whose files are there, all of them flushed to the disk: what starts members
-// after a loss of power finds them whole.
+// seal writes the manifest of a complete version, and flushes everything to disk: members started after a power loss
+// find it complete.
 func (s Store) seal(version string, whole *manifest) error {
 	folder, err := os.Open(version)
 	if err != nil {
@@ -292,7 +293,7 @@ func (s Store) seal(version string, whole *manifest) error {
 	return unix.Syncfs(int(folder.Fd()))
 }
 
-// Remove removes versions, and what writers that died left behind. Those that are not there are left alone.
+// Remove removes versions and the leftovers of crashed writers. Versions that don't exist are ignored.
 func (s Store) Remove(ctx context.Context, digests []string) (err error) {
 	if _, err := os.Lstat(s.Dir); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -320,7 +321,7 @@ func (s Store) Remove(ctx context.Context, digests []string) (err error) {
 // Clear removes all versions.
 func (s Store) Clear() error { return removeTree(s.Dir) }
 
-// sweep removes what is not finished. Who calls it has the lock: nobody is at work on it.
+// sweep removes unfinished versions. The caller holds the lock, so nobody is working on them.
 func (s Store) sweep() error {
 	left, err := filepath.Glob(filepath.Join(s.Dir, temporaryStart+"*"))
 	if err != nil {
@@ -334,7 +335,7 @@ func (s Store) sweep() error {
 	return nil
 }
 
-// removeTree removes a folder, those among it that their owner may not write to.
+// removeTree removes a directory, including subdirectories without write permission.
 func removeTree(path string) error {
 	err := filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.IsDir() {
@@ -350,7 +351,7 @@ func removeTree(path string) error {
 
 const lockRetry = 20 * time.Millisecond
 
-// lock waits until nobody else writes, and removes what writers that died left behind.
+// lock waits until there is no other writer, and removes the leftovers of crashed ones.
 func (s Store) lock(ctx context.Context) (unlock func() error, err error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
@@ -390,13 +391,13 @@ func syncFolder(path string) error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// manifest is what is known of a version: its files, and the stamps that they had when they were as they should be.
+// manifest records the files of a version, and their stamps when they were last verified.
 type manifest struct {
 	Files  domain.FileTree `json:"files"`
 	Stamps []stamp         `json:"stamps"`
 }
 
-// readManifest returns the manifest of a version, nil where there is none that tells of it.
+// readManifest returns the manifest of a version, or nil if there is no valid one.
 func readManifest(version, digest string) (*manifest, error) {
 	content, err := os.ReadFile(filepath.Join(version, manifestFile))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -29,7 +29,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// lab is a store, and a version that comes to it.
+// lab is a store, and a version to put into it.
 type lab struct {
 	*testing.T
 	Store
@@ -60,7 +60,7 @@ func versionOf(t *testing.T, says string) filesource.Content {
 
 func (l lab) digest() string { return l.version.Tree.Digest() }
 
-// at is the path of a file of the version.
+// at returns the path of a file of the version.
 func (l lab) at(name string) string { return filepath.Join(l.Path(l.digest()), name) }
 
 func (l lab) provide() {
@@ -68,7 +68,7 @@ func (l lab) provide() {
 	must(l, l.Provide(l.Context(), l.version.Tree, l.version.Tar))
 }
 
-// expect fails unless the version has these things amiss, such as "train.py altered".
+// expect fails the test unless exactly these files of the version are wrong, such as "train.py altered".
 func (l lab) expect(when string, want ...string) {
 	l.Helper()
 	amiss, err := l.Check(l.Context(), l.digest())
@@ -86,7 +86,7 @@ func (l lab) expect(when string, want ...string) {
 	}
 }
 
-// expectNothingElse fails unless there are the versions, and nothing else.
+// expectNothingElse fails the test unless the store contains this many versions, and nothing else.
 func (l lab) expectNothingElse(when string, versions int) {
 	l.Helper()
 	entries, err := os.ReadDir(l.Dir)
@@ -98,7 +98,7 @@ func (l lab) expectNothingElse(when string, versions int) {
 	}
 }
 
-// mode returns what of a file is for whom.
+// mode returns the mode of a file.
 func (l lab) mode(name string) string {
 	l.Helper()
 	info, err := os.Lstat(l.at(name))
@@ -126,7 +126,7 @@ func TestProvide(t *testing.T) {
 	must(t, l.Provide(t.Context(), l.version.Tree, func() (io.ReadCloser, error) { return nil, errors.New("asked for what is there") }))
 }
 
-// TestMend: whatever is done to files is noticed, and mended in place; the rest is left as it is.
+// TestMend: any damage to files is detected and repaired in place; the rest stays untouched.
 func TestMend(t *testing.T) {
 	write := func(name, content string) func(lab) error {
 		return func(l lab) error {
@@ -195,7 +195,7 @@ func TestMend(t *testing.T) {
 	}
 }
 
-// writeOver writes to a file as a program would that had it open, with its times as before.
+// writeOver writes to a file like a program that had it open, and restores its times.
 func writeOver(path, content string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -204,7 +204,7 @@ func writeOver(path, content string) error {
 	return errors.Join(os.Chmod(path, 0o600), os.WriteFile(path, []byte(content), 0o600), os.Chmod(path, info.Mode()), os.Chtimes(path, info.ModTime(), info.ModTime()))
 }
 
-// forge has a manifest tell of another content.
+// forge changes a digest in a manifest.
 func forge(path string) error {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -213,7 +213,7 @@ func forge(path string) error {
 	return os.WriteFile(path, bytes.Replace(content, []byte(`"sha256":"`), []byte(`"sha256":"0`), 1), 0o600)
 }
 
-// What does not arrive as it was announced leaves nothing in its place.
+// TestProvideFails: content other than announced leaves nothing behind.
 func TestProvideFails(t *testing.T) {
 	other := versionOf(t, "two")
 	broken := errors.New("connection lost")
@@ -252,7 +252,7 @@ func cutOff(version filesource.Content, bytes int64) func() (io.ReadCloser, erro
 	}
 }
 
-// Of several files of one name, the one counts that was announced; and what was not announced is not written.
+// TestUnannounced: of several files of one name, the announced one is taken; unannounced files are not written.
 func TestUnannounced(t *testing.T) {
 	l := newLab(t)
 	content := func() (io.ReadCloser, error) {
@@ -289,7 +289,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// Writers at once, and readers meanwhile, find whole versions.
+// TestAtOnce: concurrent writers, and readers meanwhile, find complete versions.
 func TestAtOnce(t *testing.T) {
 	l := newLab(t)
 	versions := []filesource.Content{l.version, versionOf(t, "two"), versionOf(t, "three")}
@@ -323,7 +323,7 @@ func TestAtOnce(t *testing.T) {
 	must(t, unlock())
 }
 
-// Contents are read of those files alone that were touched.
+// TestStamps: only the contents of files that were touched are read.
 func TestStamps(t *testing.T) {
 	l := newLab(t)
 	l.provide()
