@@ -14,7 +14,7 @@ const (
 	percent  = 0.01
 )
 
-// quantity is one that is told, as a gauge or as a counter.
+// quantity is an exported metric: a gauge or a counter.
 type quantity struct {
 	description *prometheus.Desc
 	kind        prometheus.ValueType
@@ -28,8 +28,8 @@ func counter(name, help string, labels ...string) quantity {
 	return quantity{prometheus.NewDesc("trainyard_"+name, help, labels, nil), prometheus.CounterValue}
 }
 
-// The labels of a host, of a GPU and of an instance; the controller tells whose that is. Prometheus itself has a label
-// "instance".
+// The labels of a host, a GPU and an instance; the controller's metrics map instances to members. The label is not
+// called "instance", which Prometheus uses itself.
 var (
 	ofHost     = []string{"node"}
 	ofGPU      = []string{"node", "uuid", "model"}
@@ -69,16 +69,16 @@ var (
 	memberSent      = counter("member_network_sent_bytes_total", "Bytes that the member sent since it started. Absent where that is not counted apart from its host's.", ofInstance...)
 )
 
-// collector tells what is in a report on a node. What is not known is left out, as 0 would be a lie.
+// collector exports a node's report. Unknown values are left out, as 0 would be wrong.
 type collector struct {
 	node   string
 	report func() telemetry.Report
 }
 
-// Describe describes nothing: what there is depends on the report.
+// Describe describes nothing, as the metrics depend on the report.
 func (c collector) Describe(chan<- *prometheus.Desc) {}
 
-// Collect tells of a report.
+// Collect exports a report.
 func (c collector) Collect(to chan<- prometheus.Metric) {
 	report := c.report()
 	if report.Samples == 0 {
@@ -93,13 +93,14 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// teller tells of what has these values of its labels.
+// teller exports metrics with these label values.
 type teller struct {
 	to     chan<- prometheus.Metric
 	labels []string
 }
 
-// newTeller returns a teller. What a driver calls a GPU, or a policy a metric, may be no text, which a label has to be.
+// newTeller returns a teller. Labels have to be valid UTF-8, which a driver's GPU names and a policy's metric names may
+// not be.
 func newTeller(to chan<- prometheus.Metric, labels ...string) teller {
 	for i, label := range labels {
 		labels[i] = strings.ToValidUTF8(label, "\uFFFD")
@@ -107,14 +108,14 @@ func newTeller(to chan<- prometheus.Metric, labels ...string) teller {
 	return teller{to, labels}
 }
 
-// value tells a value in a unit, unless it is not known.
+// value exports a value, multiplied by its unit, unless it is nil.
 func (t teller) value(of quantity, unit float64, value *float64) {
 	if value != nil {
 		t.to <- prometheus.MustNewConstMetric(of.description, of.kind, *value*unit, t.labels...)
 	}
 }
 
-// whole is [teller.value] for what is counted.
+// whole is [teller.value] for integers.
 func whole[T int | int64](t teller, of quantity, unit float64, value *T) {
 	if value != nil {
 		t.value(of, unit, new(float64(*value)))

@@ -16,7 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestOfThisHost: a real resident tells of its host, and of an instance that runs on it, whosever that is.
+// TestOfThisHost: a real resident exports metrics of its host and of an instance running there, whichever member that
+// belongs to.
 func TestOfThisHost(t *testing.T) {
 	member := exec.Command("sh", "-c", "echo ready; read end")
 	member.Env = []string{proctree.InstanceVariable + "=" + t.Name() + ".1"}
@@ -24,7 +25,7 @@ func TestOfThisHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := member.StdinPipe() // what is never written lets it live
+	in, err := member.StdinPipe() // the member lives until this is closed
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +33,7 @@ func TestOfThisHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _, _ = in.Close(), member.Process.Kill(), member.Wait() })
-	// In the midst of its exec a process has no environment yet.
+	// In the middle of its exec, a process has no environment yet.
 	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}

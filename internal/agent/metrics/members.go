@@ -2,23 +2,23 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// MemberInfo is a member that runs.
+// MemberInfo is a running member.
 type MemberInfo struct {
 	Cluster, Group, Role, Member string
-	// ID is what agents know it by.
+	// ID is what agents call it.
 	ID string
 }
 
 var memberInfo = gauge("member_info", "1 for each member that runs, which agents tell of by this id.",
 	"cluster", "group", "role", "member", "id")
 
-// members tells which members run. Agents, which read no environment, don't know that.
+// members returns the running members. Agents can't, as they read no environment variables.
 type members func() []MemberInfo
 
-// Describe describes nothing: what there is depends on the members.
+// Describe describes nothing, as the metrics depend on the members.
 func (m members) Describe(chan<- *prometheus.Desc) {}
 
-// Collect tells of all members.
+// Collect exports all members.
 func (m members) Collect(to chan<- prometheus.Metric) {
 	for _, of := range m() {
 		whole(newTeller(to, of.Cluster, of.Group, of.Role, of.Member, of.ID), memberInfo, 1, new(1))

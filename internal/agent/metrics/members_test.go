@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// fullMembers are members that run.
+// fullMembers returns running members.
 func fullMembers() []MemberInfo {
 	return []MemberInfo{
 		{Cluster: "lab", Group: "mnist", Role: "ps", Member: "mnist-ps-0", ID: "f00d"},
@@ -19,7 +19,7 @@ trainyard_member_info{cluster="lab",group="mnist",id="c0ffee",member="mnist-work
 trainyard_member_info{cluster="lab",group="mnist",id="f00d",member="mnist-ps-0",role="ps"} 1
 `
 
-// TestControllerHandler: a controller tells of its policies and its members at once.
+// TestControllerHandler: a controller exports its policies and its members together.
 func TestControllerHandler(t *testing.T) {
 	for name, test := range map[string]struct {
 		policies func() []PolicyStatus
@@ -38,7 +38,7 @@ func TestControllerHandler(t *testing.T) {
 	}
 }
 
-// TestNamesOfMembers: they are as Prometheus' own linter wants them.
+// TestNamesOfMembers: the names satisfy Prometheus' own linter.
 func TestNamesOfMembers(t *testing.T) {
 	problems, err := testutil.CollectAndLint(members(fullMembers))
 	if err != nil {

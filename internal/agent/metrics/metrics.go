@@ -12,16 +12,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// path is where Prometheus looks unless it is told otherwise.
+// path is Prometheus' default path.
 const path = "/metrics"
 
-// Handler answers GET /metrics with the last sample of a host of this name, as its resident reports it. Nothing is
-// measured for it.
+// Handler answers GET /metrics with the latest sample in a resident's report, under the given host name. It measures
+// nothing itself.
 func Handler(report func(window time.Duration) telemetry.Report, host string) http.Handler {
 	return handler(collector{host, func() telemetry.Report { return report(0) }})
 }
 
-// ControllerHandler answers GET /metrics with what policies have done so far, and with the members that run.
+// ControllerHandler answers GET /metrics with the status of policies, and with the running members.
 func ControllerHandler(statuses func() []PolicyStatus, running func() []MemberInfo) http.Handler {
 	return handler(policies(statuses), members(running))
 }

@@ -21,7 +21,7 @@ import (
 
 func last(value float64) domain.Measure { return domain.Measure{Last: &value} }
 
-// full is a report in which all is known.
+// full returns a report without unknown values.
 func full() telemetry.Report {
 	return telemetry.Report{
 		Samples: 1, SampledAt: time.UnixMilli(1_700_000_000_250),
@@ -70,7 +70,7 @@ trainyard_member_network_sent_bytes_total{id="c0ffee",node="node1"} 0
 trainyard_sample_timestamp_seconds{node="node1"} 1.70000000025e+09
 `
 
-// answer returns the lines that a report is told in, without comments.
+// answer returns the lines of a handler's answer, without comments.
 func answer(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	recorder := httptest.NewRecorder()
@@ -91,7 +91,7 @@ func answer(t *testing.T, handler http.Handler) string {
 func TestMetrics(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *telemetry.Report)
-		// without are the metrics that are not told then, and instead what is told otherwise.
+		// without are the metrics that are left out in this case, and instead those with other values.
 		without []string
 		instead map[string]string
 	}{
@@ -150,7 +150,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestNames: they are as Prometheus' own linter wants them.
+// TestNames: the names satisfy Prometheus' own linter.
 func TestNames(t *testing.T) {
 	problems, err := testutil.CollectAndLint(collector{"node1", full})
 	if err != nil {
@@ -161,7 +161,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// metricName is a metric of ours where a text speaks of one.
+// metricName matches our metrics in a text.
 var metricName = regexp.MustCompile(`\btrainyard_(sample|host|gpu|member|autoscaling)_[a-z0-9_]+`)
 
 // alertName is the first line of an alert rule.

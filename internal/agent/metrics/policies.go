@@ -7,35 +7,34 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// PolicyStatus is what an autoscaling policy has done so far, as its controller knows it.
+// PolicyStatus is the status of an autoscaling policy, as its controller knows it.
 type PolicyStatus struct {
 	Cluster, Group, Role string
-	// Current is the count that the role has, and Desired the one that was decided on last.
+	// Current is the role's current count, and Desired the latest decision.
 	Current, Desired int
 	// Min and Max are the policy's bounds.
 	Min, Max int
-	// Metrics are those that the policy looked at last, and its schedules, by name.
+	// Metrics are the values of the latest evaluation, by name of the metric or schedule.
 	Metrics map[string]PolicyMetric
-	// Guards are what the sources of the policy's guards told last, by the guards' names; nil where one told nothing
-	// that is of use.
+	// Guards are the latest values of the guards' sources, by name of the guard; nil if a source had no usable value.
 	Guards map[string]*float64
-	// Recommended is what members should request, by the resource, as far as that is known.
+	// Recommended is how much members should request, by resource, as far as that is known.
 	Recommended map[string]float64
-	// Decisions are how many decisions there were since the controller runs, by what came of them.
+	// Decisions counts the decisions since the controller started, by outcome.
 	Decisions map[string]int
-	// DecidedAt is when the last one was made; zero before the first.
+	// DecidedAt is the time of the latest decision; zero before the first.
 	DecidedAt time.Time
 }
 
-// PolicyMetric is what a metric or a schedule of a policy showed and asked for.
+// PolicyMetric is the value of a policy's metric or schedule, and the count that it proposes.
 type PolicyMetric struct {
-	// Value is nil where there was none that was of use.
+	// Value is nil if there was no usable one.
 	Value *float64
-	// Count is what was asked for; nil where nothing was.
+	// Count is nil if none was proposed.
 	Count *int
 }
 
-// The labels of a policy, of a metric of it, and of what came of its decisions.
+// The labels of a policy and of its metrics, guards, resources and decisions.
 var (
 	ofPolicy       = []string{"cluster", "group", "role"}
 	ofPolicyMetric = slices.Concat(ofPolicy, []string{"metric"})
@@ -58,13 +57,13 @@ var (
 	policyDecided     = gauge("autoscaling_last_decision_timestamp_seconds", "When the policy decided last.", ofPolicy...)
 )
 
-// policies tells of autoscaling policies.
+// policies exports autoscaling policies.
 type policies func() []PolicyStatus
 
-// Describe describes nothing: what there is depends on the policies.
+// Describe describes nothing, as the metrics depend on the policies.
 func (p policies) Describe(chan<- *prometheus.Desc) {}
 
-// Collect tells of all policies.
+// Collect exports all policies.
 func (p policies) Collect(to chan<- prometheus.Metric) {
 	for _, status := range p() {
 		status.tell(to)

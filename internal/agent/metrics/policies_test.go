@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
-// fullPolicies are a policy of which all is known, and one that has not decided yet.
+// fullPolicies returns a policy without unknown values, and one that has not decided yet.
 func fullPolicies() []PolicyStatus {
 	return []PolicyStatus{
 		{
@@ -54,7 +54,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// TestNamesOfPolicies: they are as Prometheus' own linter wants them.
+// TestNamesOfPolicies: the names satisfy Prometheus' own linter.
 func TestNamesOfPolicies(t *testing.T) {
 	problems, err := testutil.CollectAndLint(policies(fullPolicies))
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// serveAgain is how soon an address is tried again that can't be had.
+// serveAgain is the interval between attempts to listen on an unavailable address.
 const serveAgain = 2 * time.Second
 
-// Serve answers at an address, see [telemetry.ListenWithin], until ctx is done. One that can't be had is tried again:
-// whoever serves has more to do, and goes on with it. Each reason is logged once in a row.
+// Serve serves at an address, see [telemetry.ListenWithin], until ctx is done. If the address is unavailable it retries
+// rather than fails, as the process has other work to do. Consecutive identical errors are logged once.
 func Serve(ctx context.Context, address string, answer http.Handler, log *slog.Logger) {
 	told := ""
 	for ctx.Err() == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// TestServe: a port that somebody else has is told of once, and had as soon as it is free.
+// TestServe: a port in use by somebody else is logged once, and taken as soon as it is free.
 func TestServe(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -52,10 +52,10 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// said is a log, a line an element.
+// said is a log with one line per element.
 type said chan string
 
-// Write takes a line.
+// Write appends a line.
 func (s said) Write(line []byte) (int, error) {
 	s <- string(line)
 	return len(line), nil
