@@ -10,25 +10,25 @@ import (
 	"strings"
 )
 
-// Need is what a program needs of a machine; the zero value is a program that is linked statically, which needs
+// Need is what a program requires of a machine; the zero value is for a statically linked program, which requires
 // nothing.
 type Need struct {
-	// Loader is the file of the dynamic loader that starts the program, such as /lib64/ld-linux-x86-64.so.2.
+	// Loader is the path of the dynamic loader that starts the program, such as /lib64/ld-linux-x86-64.so.2.
 	Loader string
-	// Glibc is the oldest version of glibc that has all that the program calls; "" for one of another C library.
+	// Glibc is the oldest version of glibc with everything that the program calls; "" for one with another C library.
 	Glibc string
 }
 
-// prefix begins the names by which programs ask for versions of glibc.
+// prefix is the prefix of glibc's symbol versions.
 const prefix = "GLIBC_"
 
-// since are the versions of glibc that came with what is asked for by another name.
+// since maps symbol versions without a number to the glibc versions that introduced them.
 var since = map[string]string{"GLIBC_ABI_DT_RELR": "2.36", "GLIBC_ABI_GNU_TLS": "2.42", "GLIBC_ABI_GNU2_TLS": "2.42"}
 
-// ErrNoProgram is for files that are no programs for Linux: of a script, say, it isn't known what it needs.
+// ErrNoProgram is returned for a file that is no Linux executable, such as a script, whose requirements are unknown.
 var ErrNoProgram = errors.New("is no program for Linux")
 
-// Of returns what a program for Linux needs, by the head of its file.
+// Of returns the requirements of a Linux program, from its ELF header and sections.
 func Of(file string) (Need, error) {
 	program, err := elf.Open(file)
 	if err != nil {
@@ -80,7 +80,7 @@ func of(program *elf.File) (need Need, err error) {
 	return need, nil
 }
 
-// Older reports whether a version comes before another one; "" comes before all.
+// Older reports whether a version precedes another one; "" precedes all others.
 func Older(version, than string) bool {
 	a, _ := parts(version)
 	b, _ := parts(than)

@@ -37,7 +37,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-// TestOfStatic: a program that is linked statically needs nothing, and a text is no program.
+// TestOfStatic: a statically linked program requires nothing, and a text file is no program.
 func TestOfStatic(t *testing.T) {
 	source, program := filepath.Join(t.TempDir(), "main.go"), filepath.Join(t.TempDir(), "program")
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() {}\n"), 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/libc"
 )
 
-// loadedLater begins the names of NVIDIA's functions, which are looked for when they are called.
+// loadedLater is the prefix of NVIDIA's functions, which are looked up when they are called.
 const loadedLater = "nvml"
 
 func main() {
@@ -39,7 +39,7 @@ func newer(file, allowed string) error {
 	return err
 }
 
-// unversioned finds functions that were linked with no library, and may be anywhere or nowhere.
+// unversioned returns an error for functions that no library was linked for; they may be missing at run time.
 func unversioned(file string) error {
 	program, err := elf.Open(file)
 	if err != nil {
@@ -48,7 +48,7 @@ func unversioned(file string) error {
 	defer program.Close()
 	functions, err := program.ImportedSymbols()
 	if errors.Is(err, elf.ErrNoSymbols) {
-		return nil // it is linked statically
+		return nil // statically linked
 	}
 	for _, f := range functions {
 		if f.Version == "" && !strings.HasPrefix(f.Name, loadedLater) {

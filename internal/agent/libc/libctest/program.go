@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Program makes a file a program for this machine's architecture, which needs a loader, and these versions of the C
-// library, such as GLIBC_2.31. It is made with gcc, and can't be run.
+// Program writes a program for this machine's architecture to a file, which needs a loader and these versions of the C
+// library, such as GLIBC_2.31. It is built with gcc, and can't be run.
 func Program(t testing.TB, file, loader string, versions ...string) string {
 	t.Helper()
 	dir := t.TempDir()
