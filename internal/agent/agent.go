@@ -25,24 +25,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// options are those of the command line.
+// options are the command-line options.
 type options struct {
-	// socket is where the resident of this host answers, and disk a folder on the file system that it measures.
+	// socket is the socket of this host's resident, and disk a directory on the file system that it measures.
 	socket, disk string
-	// keys is the folder with the keys of the cluster's agents, and peers are the agents to ask.
+	// keys is the directory with the keys of the cluster's agents, and peers are the agents to ask.
 	keys  string
 	peers []telemetry.Peer
-	// history is the file in which an agent leaves what it measured to its successor.
+	// history is the file in which an agent leaves its measurements to its successor.
 	history string
-	// units tells that instances may be units of systemd.
+	// units is true if instances may be systemd units.
 	units bool
-	// metrics is the address where Prometheus is answered.
+	// metrics is the address for Prometheus.
 	metrics string
 	query   telemetry.Query
 }
 
-// Run is "agent", which stays and measures, and "agent sample", which writes a report as JSON: of the resident behind a
-// socket, of peers, or, without either, of a moment of its own.
+// Run runs "agent", the resident that measures continuously, or "agent sample", which writes a report as JSON: from the
+// resident behind a socket, from peers, or, without either, from a brief measurement of its own.
 func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) error {
 	sample := len(args) > 0 && args[0] == "sample"
 	if sample {
@@ -103,14 +103,13 @@ func (o options) settings(gpus telemetry.GPUSource) telemetry.Settings {
 
 func nvmlSettings() nvml.Settings { return nvml.Settings{Proc: telemetry.HostProc()} }
 
-// host is what people call this host.
+// host returns the host's name for people.
 func host() string {
-	name, _ := os.Hostname() // of an agent in a container it is that of the container
+	name, _ := os.Hostname() // in a container, this is the container's name
 	return cmp.Or(os.Getenv(telemetry.HostVariable), name)
 }
 
-// stay measures until ctx is done, and answers at the socket, where there are keys its peers, and where there is an
-// address Prometheus.
+// stay measures until ctx is done. It serves the socket; with keys, also peers, and with an address, Prometheus.
 func (o options) stay(ctx context.Context, log *slog.Logger) error {
 	resident, err := telemetry.NewResident(ctx, o.settings(nvml.Keep(ctx, nvmlSettings(), log)), os.Getenv(telemetry.NodeVariable), log)
 	if err != nil {

@@ -20,10 +20,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// agentVariable marks a process of this test that is an agent, as [TestMain] sees to.
+// agentVariable makes [TestMain] run this test binary as an agent.
 const agentVariable = "TRAINYARD_TEST_AGENT"
 
-// TestWhileDriverHangs: a driver that does not start holds up neither the agent's start nor what it tells of its host.
+// TestWhileDriverHangs: a driver that hangs during initialization delays neither the agent's start nor the metrics of
+// its host.
 func TestWhileDriverHangs(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -76,7 +77,7 @@ func TestWhileDriverHangs(t *testing.T) {
 	})
 }
 
-// TestWithoutAddress: an agent that has no address to tell Prometheus at answers its cluster all the same.
+// TestWithoutAddress: an agent without an address for Prometheus still answers its cluster.
 func TestWithoutAddress(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "agent.sock")
 	ctx, cancel := context.WithCancel(t.Context())
