@@ -13,11 +13,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Registries are the credentials of a configuration, by the host of a registry.
+// Registries maps registry hosts to the credentials in a configuration.
 type Registries map[string]engine.RegistryCredentials
 
-// Host returns the host of an image's registry, as configurations name it; empty for an image that has none, as it is
-// known by its ID.
+// Host returns the host of an image's registry, as configurations name it; empty for an image that is given by its ID,
+// or for an invalid reference.
 func Host(image string) string {
 	parsed, err := reference.ParseAnyReference(image)
 	named, is := parsed.(reference.Named)
@@ -27,8 +27,8 @@ func Host(image string) string {
 	return reference.Domain(named)
 }
 
-// Auth returns what is shown to the registry of an image, as an Engine takes it: these credentials, else what docker
-// login left, with its credential helpers. It is "" where there is nothing to show.
+// Auth returns the credentials for an image's registry, encoded as the Engine takes them: those in r, else those of
+// docker login, including its credential helpers. It is "" if there are none.
 func (r Registries) Auth(image string) (string, error) {
 	if _, err := reference.ParseAnyReference(image); err != nil {
 		return "", fmt.Errorf("image %q: %w", image, err)
@@ -45,7 +45,7 @@ func (r Registries) Auth(image string) (string, error) {
 	return ownAuth(host)
 }
 
-// ownAuth returns what docker login left for a registry.
+// ownAuth returns the credentials of docker login for a registry.
 func ownAuth(host string) (string, error) {
 	at, err := name.NewRegistry(host)
 	if err != nil {
