@@ -10,20 +10,20 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Client reaches one host over one SSH connection at a time: made for the first use, shared by all, and closed with the
-// last. Where a method's errors are about the host, they are a [Failure] that names it.
+// Client reaches one host over a single SSH connection, made on first use, shared by all users, and closed by the last.
+// Errors about the host are a [Failure] that names it.
 type Client struct {
 	host    Host
 	limit   time.Duration
 	connect func(context.Context, *steps) (*ssh.Client, error)
 
 	mu   sync.Mutex
-	link *link // the one for the next use; nil if it has to be made
+	link *link // the one for the next use; nil if it has yet to be made
 }
 
-// New returns a client of a host, without connecting to it: an error is about the credentials. stepTimeout bounds each
-// step: that a server shows its key, lets us in, opens a stream, starts a command; 30 s where it is 0. A wait for the
-// logins of others does not count.
+// New returns a client of a host without connecting to it; an error is about the credentials. stepTimeout bounds each
+// step of connecting: receiving the server's key, logging in, opening a stream, starting a command. 0 means 30 s, and
+// waiting for other logins of this process does not count.
 func New(host Host, credentials Credentials, stepTimeout time.Duration) (*Client, error) {
 	hops, err := route(host, credentials)
 	if err != nil {
@@ -37,14 +37,14 @@ func New(host Host, credentials Credentials, stepTimeout time.Duration) (*Client
 // Host returns the host that the client reaches.
 func (c *Client) Host() Host { return c.host }
 
-// Hold connects, and keeps the connection for further calls until it is released, or breaks.
+// Hold connects, and keeps the connection open for further calls until it is released or breaks.
 func (c *Client) Hold(ctx context.Context) (release func(), err error) {
 	release, err = c.use(ctx, func(context.Context, *ssh.Client) error { return nil })
 	return release, At(c.host.String(), err)
 }
 
-// Dial connects to a socket of the host, network "unix", or from there to a host and port, network "tcp". The
-// connection can CloseWrite; if the host refuses it, the error wraps its [ssh.OpenChannelError].
+// Dial connects to a socket on the host (network "unix"), or from the host to a host and port (network "tcp"). The
+// connection has CloseWrite. If the SSH server refuses it, the error wraps its [ssh.OpenChannelError].
 func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var conn net.Conn
 	release, err := c.use(ctx, func(ctx context.Context, client *ssh.Client) (err error) {
@@ -62,7 +62,7 @@ func (c *Client) Dial(ctx context.Context, network, address string) (net.Conn, e
 	return &forwarded{Conn: conn, release: release}, nil
 }
 
-// refusal says why a server opens no stream to an address.
+// refusal explains why a server opens no stream to an address.
 func refusal(server, network, address string, err *ssh.OpenChannelError) *Failure {
 	option := "AllowTcpForwarding"
 	if network == "unix" {
@@ -74,8 +74,8 @@ func refusal(server, network, address string, err *ssh.OpenChannelError) *Failur
 	return Failed(nil, "%s can't reach %s; check the address as seen from there, and that sshd_config doesn't forbid %s: %s", server, address, option, err.Message)
 }
 
-// use opens something over the connection, which is kept until it is released. An error is what the server answered, a
-// [ssh.OpenChannelError], a [Failure] or the context's.
+// use opens something over the connection, and keeps that until it is released. An error is the server's
+// [ssh.OpenChannelError], a [Failure] or that of the context.
 func (c *Client) use(ctx context.Context, open func(context.Context, *ssh.Client) error) (release func(), err error) {
 	for fresh := false; ; fresh = true {
 		l, err := c.acquire(ctx)
@@ -103,11 +103,11 @@ func (c *Client) use(ctx context.Context, open func(context.Context, *ssh.Client
 		case fresh:
 			return nil, Failed(nil, "the SSH connection broke: %s", err)
 		}
-		// The connection broke since its last use: a new one it is.
+		// The connection broke since its last use: try a new one.
 	}
 }
 
-// forwarded is a connection through a link, which it releases when closed.
+// forwarded is a connection through a link, which it releases when it is closed.
 type forwarded struct {
 	net.Conn
 	release func()
@@ -119,7 +119,7 @@ func (s *forwarded) Close() error {
 	return s.Conn.Close()
 }
 
-// CloseWrite says that nothing more will be written: what is at the other end sees the end of its input.
+// CloseWrite ends the output: the other end sees the end of its input.
 func (s *forwarded) CloseWrite() error {
 	if half, ok := s.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -18,7 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestClient: all streams and commands share one connection, which ends with the last of them, and is made anew then.
+// TestClient: all streams and commands share one connection; it is closed with the last of them, and the next use makes
+// a new one.
 func TestClient(t *testing.T) {
 	sshd.Isolate(t)
 	socket, port := startEcho(t), listen(t, "tcp", "127.0.0.1:0")
@@ -68,7 +69,7 @@ func TestUserOfTheAddress(t *testing.T) {
 	}
 }
 
-// A connection may break without anybody having noticed yet: opening a channel is then what fails.
+// TestBrokenBeforeUse: if a connection broke unnoticed, opening a channel fails.
 func TestBrokenBeforeUse(t *testing.T) {
 	sshd.Isolate(t)
 	socket := startEcho(t)
@@ -109,7 +110,7 @@ func TestFailures(t *testing.T) {
 	serve(closing, func(net.Conn) {})
 
 	tests := map[string]struct {
-		addr, network, address string // server, "unix" and socket where empty
+		addr, network, address string // server, "unix" and socket if empty
 		change                 func(*Credentials)
 		limit                  time.Duration
 		refused                bool // by the host
@@ -177,7 +178,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// One caller that gives up takes nothing from the others who wait for the same connection.
+// TestCancelledByOneOfTwo: one caller that gives up does not affect others waiting for the same connection.
 func TestCancelledByOneOfTwo(t *testing.T) {
 	sshd.Isolate(t)
 	server := sshd.Start(t, sshd.Options{})
@@ -205,7 +206,7 @@ func TestCancelledByOneOfTwo(t *testing.T) {
 	}
 }
 
-// dialing starts to dial, and returns what waits for the outcome. It returns when the link has one user more.
+// dialing starts dialing, and returns a function that waits for the result. It returns once the link has one more user.
 func (c *Client) dialing(ctx context.Context, socket string) func() (net.Conn, error) {
 	users := func() int {
 		c.mu.Lock()

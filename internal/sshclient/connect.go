@@ -19,7 +19,7 @@ type hop struct {
 	jump bool // not the last
 }
 
-// name returns how messages call the server.
+// name returns the server's name in messages.
 func (h hop) name() string {
 	name := h.User + "@" + h.HostPort()
 	if h.jump {
@@ -28,7 +28,7 @@ func (h hop) name() string {
 	return name
 }
 
-// route returns the servers from here to a host, which is the last.
+// route returns the servers on the way to a host, ending with the host.
 func route(to Host, credentials Credentials) ([]hop, error) {
 	fallback := credentials.User
 	if fallback == "" {
@@ -54,7 +54,7 @@ func route(to Host, credentials Credentials) ([]hop, error) {
 	return hops, nil
 }
 
-// loginName returns what hosts know a user of this machine by: on Windows, the domain goes before the name.
+// loginName returns the login name of a user of this machine, without the domain that Windows puts before it.
 func loginName(goos, user string) string {
 	if goos == "windows" {
 		return user[strings.LastIndex(user, `\`)+1:]
@@ -62,8 +62,8 @@ func loginName(goos, user string) string {
 	return user
 }
 
-// connect logs in to each server through the one before, and returns the connection to the last. Its end is the
-// end of all.
+// connect logs in to each server through the previous one, and returns the connection to the last. Closing it closes
+// all of them.
 func connect(ctx context.Context, steps *steps, hops []hop, credentials Credentials) (*ssh.Client, error) {
 	known, err := loadKnownHosts(credentials)
 	if err != nil {
@@ -103,7 +103,7 @@ func dial(ctx context.Context, h hop) (net.Conn, error) {
 	return NetDial(ctx, "tcp", h.HostPort())
 }
 
-// dialThrough connects to a server from the one before it, whose connection ends with this one.
+// dialThrough connects to a server through the previous one, whose connection is closed with this one.
 func dialThrough(ctx context.Context, client *ssh.Client, through, to hop) (net.Conn, error) {
 	conn, err := client.DialContext(ctx, "tcp", to.HostPort())
 	if err == nil {
@@ -118,8 +118,8 @@ func dialThrough(ctx context.Context, client *ssh.Client, through, to hop) (net.
 	})
 }
 
-// inner is a connection through that to another server. It is closed together with that: on its own, its reader would
-// wait for the other server to agree, which may have vanished.
+// inner is a connection through outer to another server. Closing it closes outer: on its own, its reader would wait for
+// a confirmation by the other server, which may be gone.
 type inner struct {
 	net.Conn
 	outer *ssh.Client
@@ -128,8 +128,8 @@ type inner struct {
 // Close closes both connections.
 func (c inner) Close() error { return c.outer.Close() }
 
-// login verifies a server and logs in to it over a connection, which it closes on failure. To show its key is one step,
-// and to let us in another: under load, a server is slow, but there.
+// login verifies a server and logs in to it over a connection, which it closes on failure. The host key and the login
+// are separate steps, to tell a slow server from an unreachable one.
 func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *keyring, steps *steps) (*ssh.Client, error) {
 	var verified bool
 	var untrusted error
@@ -139,7 +139,7 @@ func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *k
 		HostKeyAlgorithms: verifier.algorithms(),
 		HostKeyCallback: func(addr string, remote net.Addr, key ssh.PublicKey) error {
 			untrusted = verifier.check(addr, remote, key)
-			if untrusted == nil && !verified { // keys are exchanged again later
+			if untrusted == nil && !verified { // not when keys are exchanged again later
 				verified = true
 				steps.next("it answers, but lets nobody in within %s; see on it what holds its SSH server up: " +
 					"load, a full disk, a lookup of names (UseDNS in sshd_config), PAM")
@@ -147,7 +147,7 @@ func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *k
 			return untrusted
 		},
 	}
-	// The handshake itself knows no context, and a connection through another has no deadlines.
+	// The handshake takes no context, and a connection through another one has no deadlines.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	c, channels, requests, err := ssh.NewClientConn(conn, h.HostPort(), config)
 	if !stop() {

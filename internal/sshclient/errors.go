@@ -10,36 +10,36 @@ import (
 	"time"
 )
 
-// Why a host can't be reached. Errors of calls wrap these.
+// Reasons why a host can't be reached, wrapped by the errors of calls.
 var (
-	// ErrHostKeyUnknown is for a host that no known_hosts file mentions.
+	// ErrHostKeyUnknown is for a host that is in no known_hosts file.
 	ErrHostKeyUnknown = errors.New("host key unknown")
-	// ErrHostKeyChanged is for a host that presents another key than the known_hosts files have for it.
+	// ErrHostKeyChanged is for a host whose key differs from the one in the known_hosts files.
 	ErrHostKeyChanged = errors.New("host key changed")
 	// ErrHostKeyRevoked is for a host whose key is marked @revoked in a known_hosts file.
 	ErrHostKeyRevoked = errors.New("host key revoked")
-	// ErrPermissionDenied is for a host that accepts none of our keys, and for what we may not open.
+	// ErrPermissionDenied is for a host that accepts none of our keys, and for something that we may not open.
 	ErrPermissionDenied = errors.New("permission denied")
-	// ErrTimeout is for a host that doesn't answer within the time that there is to connect.
+	// ErrTimeout is for a host that doesn't answer within the time limit for connecting.
 	ErrTimeout = errors.New("no answer in time")
 )
 
-// Failure is why a host, or what is there, can't be reached. The Docker client replaces errors that say "connection
-// refused" or "dial unix", and timeouts: so the text is all ours, and Failure has no method Timeout.
+// Failure is why a host, or something on it, can't be reached. The Docker client replaces timeouts, and errors with the
+// text "connection refused" or "dial unix"; so the text is always ours, and there is no method Timeout.
 type Failure struct {
 	Text  string
-	Kind  error // one of the exported errors, of this package or of what builds on it; nil for none
-	Cause error // nil where the text has all of it
+	Kind  error // an exported error of this package or of one that builds on it; nil for none
+	Cause error // nil if the text covers it
 
 	address string // set by At
 }
 
-// Failed returns a failure of a kind, nil for none.
+// Failed returns a failure of a kind, which may be nil.
 func Failed(kind error, format string, args ...any) *Failure {
 	return &Failure{Text: fmt.Sprintf(format, args...), Kind: kind}
 }
 
-// Error names the address, what is wrong and what to do.
+// Error returns the address, what is wrong and what to do.
 func (f *Failure) Error() string {
 	if f.address == "" {
 		return f.Text
@@ -47,13 +47,13 @@ func (f *Failure) Error() string {
 	return f.address + ": " + f.Text
 }
 
-// Unwrap returns the kind and the cause, as far as there are such.
+// Unwrap returns the kind and the cause, if there are any.
 func (f *Failure) Unwrap() []error {
 	return slices.DeleteFunc([]error{f.Kind, f.Cause}, func(err error) bool { return err == nil })
 }
 
-// At returns a failure that names this address, in the place of one that it may name. Other errors stay as they are:
-// those of a context say nothing of the address.
+// At returns a failure with its address replaced by this one. Other errors are returned unchanged: those of a context
+// have nothing to do with the address.
 func At(address string, err error) error {
 	f, ok := errors.AsType[*Failure](err)
 	if !ok {
@@ -64,8 +64,8 @@ func At(address string, err error) error {
 	return &named
 }
 
-// Outcome returns what a step that failed under a context means: the context's end where it has ended, else what
-// otherwise returns.
+// Outcome returns the cause of the context's end if it has ended, else what otherwise returns, to explain why a step
+// failed.
 func Outcome(ctx context.Context, otherwise func() error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -73,11 +73,11 @@ func Outcome(ctx context.Context, otherwise func() error) error {
 	return otherwise()
 }
 
-// UsualLimit is how long a step of connecting may take where nothing else is said: as for Docker's own client.
+// UsualLimit is the default limit for a step of connecting, the same as in Docker's own client.
 const UsualLimit = 30 * time.Second
 
-// Within returns a context that ends with a failure of its own after a time for one step of connecting, 30 s where that
-// is 0.
+// Within returns a context for one step of connecting, which ends with a timeout [Failure] after the limit; 0 means 30
+// s.
 func Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	limit = limitOr(limit)
 	return context.WithTimeoutCause(ctx, limit, Failed(ErrTimeout, noAnswer, limit))
@@ -86,8 +86,8 @@ func Within(ctx context.Context, limit time.Duration) (context.Context, context.
 // Pipe is the network of Windows' named pipes, for [NetDial].
 const Pipe = "npipe"
 
-// NetDial connects to an address of this machine's network or file system, or to a [Pipe]. Its errors are a [Failure],
-// or the context's.
+// NetDial connects to an address on this machine's network or in its file system, or to a [Pipe]. An error is a
+// [Failure], or that of the context.
 func NetDial(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := new(net.Dialer).DialContext
 	if network == Pipe {
@@ -100,8 +100,7 @@ func NetDial(ctx context.Context, network, address string) (net.Conn, error) {
 	return conn, nil
 }
 
-// connectFailure says why there is no connection to an address, which is a host and port or the path of a socket or
-// pipe.
+// connectFailure explains why there is no connection to an address: a host and port, or the path of a socket or pipe.
 func connectFailure(address string, err error) *Failure {
 	var errno syscall.Errno
 	var unresolved *net.DNSError

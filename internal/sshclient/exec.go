@@ -12,8 +12,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Exec starts a command in the user's shell on the host, and returns the connection to it. The context bounds the start
-// alone.
+// Exec starts a command in the user's shell on the host, and returns a connection to it. The context applies to the
+// start only.
 func (c *Client) Exec(ctx context.Context, command string) (*Stream, error) {
 	s, err := c.exec(ctx, command)
 	return s, At(c.host.String(), err)
@@ -28,7 +28,7 @@ func (c *Client) exec(ctx context.Context, command string) (*Stream, error) {
 	defer cancel()
 	running, err := promptly(limited, func() (*started, error) { return start(session, command) }, func(*started) {})
 	if err != nil {
-		go func() { // it waits for a connection that may be stuck
+		go func() { // this waits for a connection that may be stuck
 			_ = session.Close()
 			release()
 		}()
@@ -37,13 +37,13 @@ func (c *Client) exec(ctx context.Context, command string) (*Stream, error) {
 	return newStream(running, c.host.String(), release), nil
 }
 
-// Stream is a command that runs on a host, as a connection: what is written is its standard input, what is read its
-// standard output. After the last of that, Read fails with [io.EOF] if the command ended well, else with an error that
-// tells its exit status, wrapping a [ssh.ExitError], and the last line of its standard error.
+// Stream is a command running on a host, as a connection: writes go to its standard input, reads come from its standard
+// output. At the end of the output, Read fails with [io.EOF] if the command succeeded. Otherwise the error wraps a
+// [ssh.ExitError], and has the exit status and the last line of standard error.
 //
-// Deadlines work as those of any connection. What was written may still be on its way here when Write returns.
+// Deadlines work as for any connection. Data may still be buffered here when Write returns.
 type Stream struct {
-	// Our ends of two pipes, which have the deadlines that an SSH session lacks.
+	// Our ends of two pipes; they provide the deadlines that an SSH session lacks.
 	stdin, stdout net.Conn
 
 	address string // of the host
@@ -51,14 +51,14 @@ type Stream struct {
 	release func()
 
 	fed    chan struct{} // closed when no more input is passed on
-	ended  chan struct{} // closed when err tells how the command ended
+	ended  chan struct{} // closed when err is set
 	err    error
 	closed atomic.Bool
 	close  func()
 }
 
-// settling is how long an end waits for what usually comes along with it: the exit status with the end of the output,
-// and with Close that the host takes what was written.
+// settling is how long an end waits for what usually follows shortly: the exit status after the end of the output, and
+// on Close the host's receipt of the written data.
 const settling = time.Second
 
 func newStream(running *started, address string, release func()) *Stream {
@@ -86,7 +86,7 @@ func newStream(running *started, address string, release func()) *Stream {
 	}()
 	go func() {
 		_, _ = io.Copy(stdout, running.stdout)
-		// A command may close its output and go on: so the wait has a bound.
+		// The wait is bounded, as a command may close its output and keep running.
 		settle(s.ended)
 		_ = stdout.Close()
 	}()
@@ -120,7 +120,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return n, s.explain(err)
 }
 
-// explain returns what an error of a pipe means.
+// explain translates an error of a pipe.
 func (s *Stream) explain(err error) error {
 	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrClosedPipe) {
 		return err
@@ -138,7 +138,7 @@ func (s *Stream) explain(err error) error {
 	return err
 }
 
-// CloseWrite says that nothing more will be written: the command sees the end of its input.
+// CloseWrite ends the input: the command sees its end.
 func (s *Stream) CloseWrite() error {
 	if s.closed.Load() {
 		return net.ErrClosed
@@ -146,8 +146,8 @@ func (s *Stream) CloseWrite() error {
 	return s.stdin.Close()
 }
 
-// Close ends the session: the command sees the end of its input, and can write no more. One that goes on all the same
-// is left to the host.
+// Close ends the session: the command sees the end of its input, and can write no more. If it keeps running all the
+// same, it is left alone.
 func (s *Stream) Close() error {
 	s.close()
 	return nil
@@ -155,15 +155,15 @@ func (s *Stream) Close() error {
 
 func (s *Stream) end() {
 	s.closed.Store(true)
-	// Pipes close without an error.
+	// Closing a pipe never fails.
 	_ = s.stdin.Close()
 	_ = s.stdout.Close()
 	over := make(chan struct{})
-	go func() { // it waits for a connection that may be stuck
+	go func() { // this waits for a connection that may be stuck
 		defer close(over)
 		settle(s.fed)
 		_ = s.session.Close()
-		settle(s.ended) // what was written is lost if the connection breaks before the host has it
+		settle(s.ended) // written data is lost if the connection breaks before the host has it
 		s.release()
 	}()
 	settle(over)
@@ -193,13 +193,13 @@ func (s *Stream) deadline(set func(time.Time) error, at time.Time) error {
 	return nil
 }
 
-// LocalAddr returns an address that tells no more than how this end is connected.
+// LocalAddr returns a placeholder, as this end has no address.
 func (s *Stream) LocalAddr() net.Addr { return execAddr("local") }
 
 // RemoteAddr returns the address of the host.
 func (s *Stream) RemoteAddr() net.Addr { return execAddr(s.address) }
 
-// execAddr is an end of the connection to a command.
+// execAddr is the address of one end of a command's connection.
 type execAddr string
 
 // Network returns "ssh".

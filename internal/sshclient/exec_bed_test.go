@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// TestExecOnHost runs commands as connections by OpenSSH's server.
+// TestExecOnHost runs commands as connections with OpenSSH's server.
 func TestExecOnHost(t *testing.T) {
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 1})
 	host := bed.Hosts[0]
@@ -48,7 +48,7 @@ func TestExecOnHost(t *testing.T) {
 	_, err = io.ReadAll(exec("kill -9 $$"))
 	expect(t, err, nil, "the command ended with status 137")
 
-	// All that was written before Close arrives, and the command ends.
+	// Everything written before Close arrives, and the command ends.
 	stream = exec("cat >received; echo done >>received")
 	_, err = stream.Write(content)
 	must(t, err)

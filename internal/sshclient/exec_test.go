@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
 )
 
-// execute starts a command of a server that does only this.
+// execute starts a command on a server that does only this.
 func execute(t *testing.T, does func(ssh.Channel) uint32) (*Stream, *sshd.Server) {
 	t.Helper()
 	server := sshd.Start(t, sshd.Options{Commands: map[string]sshd.Command{"relay": {Does: does}}})
@@ -72,7 +72,7 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// TestExecIsConn: the connection does what any has to, deadlines above all.
+// TestExecIsConn: the connection satisfies the tests for any net.Conn, above all for deadlines.
 func TestExecIsConn(t *testing.T) {
 	sshd.Isolate(t)
 	nettest.TestConn(t, func() (ours, theirs net.Conn, stop func(), err error) {
@@ -93,7 +93,7 @@ func TestExecIsConn(t *testing.T) {
 	})
 }
 
-// TestExecEnds: what was read last tells how the command ended.
+// TestExecEnds: the error at the end of the output says how the command ended.
 func TestExecEnds(t *testing.T) {
 	sshd.Isolate(t)
 	for name, test := range map[string]struct {
@@ -147,7 +147,7 @@ func TestExecEnds(t *testing.T) {
 	}
 }
 
-// TestExecHalf: a command may close its output and go on with its input.
+// TestExecHalf: a command may close its output and keep reading its input.
 func TestExecHalf(t *testing.T) {
 	sshd.Isolate(t)
 	rest := make(chan string, 1)
@@ -169,7 +169,7 @@ func TestExecHalf(t *testing.T) {
 	}
 }
 
-// TestExecFull: a command that reads nothing holds up neither a deadline nor the end.
+// TestExecFull: a command that reads nothing blocks neither deadlines nor Close.
 func TestExecFull(t *testing.T) {
 	sshd.Isolate(t)
 	done := make(chan struct{})
@@ -198,7 +198,7 @@ func TestExecFull(t *testing.T) {
 	waiting.Wait()
 }
 
-// TestExecFails: what a server doesn't let happen is told without the command.
+// TestExecFails: an error about something that a server refuses doesn't quote the command.
 func TestExecFails(t *testing.T) {
 	sshd.Isolate(t)
 	for part, options := range map[string]sshd.Options{
@@ -221,7 +221,7 @@ func TestExecFails(t *testing.T) {
 	}
 }
 
-// TestExecOutlivesItsContext: the context is for the start alone.
+// TestExecOutlivesItsContext: the context applies to the start only.
 func TestExecOutlivesItsContext(t *testing.T) {
 	sshd.Isolate(t)
 	server := sshd.Start(t, sshd.Options{Commands: map[string]sshd.Command{"relay": {Does: copies}}})
@@ -239,7 +239,7 @@ func TestExecOutlivesItsContext(t *testing.T) {
 	<-server.Ended
 }
 
-// TestCutOff: closing a connection whose other side has vanished, as the keepalive does, ends all that it carries.
+// TestCutOff: closing a connection whose other side is gone, as the keepalive does, ends everything that it carries.
 func TestCutOff(t *testing.T) {
 	sshd.Isolate(t)
 	for name, through := range map[string]bool{"directly": false, "through a jump host": true} {

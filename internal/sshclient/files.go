@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// expand returns a path with ~/ replaced by the home directory.
+// expand replaces a leading ~/ in a path by the home directory.
 func expand(path string) (string, error) {
 	rest, ok := strings.CutPrefix(path, "~/")
 	if !ok {

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
 )
 
-// FuzzParseHost shows that what is taken for a host prints as itself, and is no more than names to a shell or to ssh.
+// FuzzParseHost shows that an accepted host round-trips, and contains nothing that is special to a shell or ssh.
 func FuzzParseHost(f *testing.F) {
 	for _, address := range []string{"gpu1", "ops@gpu1:2222", "[fd00::1]:22", "[fe80::1%25eth0]", "ops:secret@gpu1", "ann%40corp@gpu1/%2f", "gpu1/"} {
 		f.Add(address)
@@ -34,8 +34,8 @@ func FuzzParseHost(f *testing.F) {
 	})
 }
 
-// FuzzKnownHosts shows that whatever a known_hosts text says, a key that is not in it is not trusted, one that is added
-// to it is, and a text that can't be read is told of by its line.
+// FuzzKnownHosts shows that for any known_hosts text, a key that is not in it is not trusted, a key added to it is, and
+// an error about invalid text names its line.
 func FuzzKnownHosts(f *testing.F) {
 	key := func(private crypto.Signer) ssh.PublicKey { return sshd.Signer(f, private).PublicKey() }
 	known, stranger := key(sshd.Ed25519()), key(sshd.NewEd25519())

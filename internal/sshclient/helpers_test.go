@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
 )
 
-// startEcho returns a socket that writes back what it reads.
+// startEcho returns a socket that echoes what it receives.
 func startEcho(t testing.TB) (socket string) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "echo.sock")
@@ -29,7 +29,7 @@ func listen(t testing.TB, network, address string) net.Listener {
 	return listener
 }
 
-// serve hands each connection over, and closes it after that.
+// serve passes each connection to handle, and closes it afterwards.
 func serve(listener net.Listener, handle func(net.Conn)) {
 	go func() {
 		for {
@@ -55,13 +55,13 @@ func clientOf(t testing.TB, address string, credentials Credentials) *Client {
 	return client
 }
 
-// openTo returns a client of a server that all is right with.
+// openTo returns a client of a server with valid credentials.
 func openTo(t testing.TB, server *sshd.Server) *Client {
 	t.Helper()
 	return clientOf(t, server.Addr, server.Credentials(t))
 }
 
-// echo sends something to a socket, and the end of it, and checks what comes back. It returns the error of Dial.
+// echo sends something to a socket, followed by the end of input, and checks the reply. It returns the error of Dial.
 func echo(t testing.TB, client *Client, network, address string) error {
 	t.Helper()
 	conn, err := client.Dial(t.Context(), network, address)
@@ -81,7 +81,7 @@ func echo(t testing.TB, client *Client, network, address string) error {
 	return nil
 }
 
-// write writes a file and the folders to it.
+// write writes a file with its parent directories, and returns its path.
 func write(t testing.TB, content string, path ...string) string {
 	t.Helper()
 	file := filepath.Join(path...)
@@ -90,7 +90,7 @@ func write(t testing.TB, content string, path ...string) string {
 	return file
 }
 
-// expect checks the kind of an error, and that its text holds each of the parts.
+// expect checks the kind of an error, and that its text contains each of the parts.
 func expect(t *testing.T, err, kind error, parts ...string) {
 	t.Helper()
 	if err == nil {

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// DefaultPort is where an SSH server listens unless told otherwise.
+// DefaultPort is the default port of SSH servers.
 const DefaultPort = 22
 
-// Host is the address of an SSH server. Hosts are made by [ParseHost], and compare with ==.
+// Host is the address of an SSH server. Hosts are made by [ParseHost], and comparable.
 type Host struct {
-	// User logs in; empty for the one of the credentials.
+	// User is the user to log in as; if empty, that of the credentials.
 	User string
 	// Name is a name or an IP address, without brackets.
 	Name string
@@ -25,12 +25,12 @@ type Host struct {
 	Port uint16
 }
 
-// ParseHost returns the host at an address, [user@]host[:port].
+// ParseHost parses an address, [user@]host[:port].
 func ParseHost(address string) (Host, error) {
 	return ParseAddress("SSH host", address, allowed, parseHost)
 }
 
-// allowed is the end of every error about the address of a host.
+// allowed is the end of every error about a host's address.
 const allowed = "write [user@]host[:port]"
 
 func parseHost(address string) (Host, error) {
@@ -41,8 +41,8 @@ func parseHost(address string) (Host, error) {
 	return host, err
 }
 
-// ParseAddress returns what a function makes of an address. Its errors say what the address is of, name it, without a
-// password that may be in it, and end with what is allowed.
+// ParseAddress parses an address with parse. Its errors say what it is the address of, quote it with any password
+// redacted, and end with what is allowed.
 func ParseAddress[A any](what, address, allowed string, parse func(string) (A, error)) (A, error) {
 	parsed, err := parse(address)
 	if err == nil {
@@ -56,22 +56,22 @@ func ParseAddress[A any](what, address, allowed string, parse func(string) (A, e
 	return *new(A), fmt.Errorf("%s %q: %w; %s", what, shown, err, allowed)
 }
 
-// errPassword is why an address with a password is none.
+// errPassword is the error for an address with a password.
 var errPassword = errors.New("a password can't be part of an address; keys and certificates belong into the provider's configuration")
 
-// These leave out nothing in use, and nothing that a shell or ssh would understand as more than a name.
+// These exclude nothing in use, and allow nothing that a shell or ssh would interpret.
 var (
 	hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,252}[A-Za-z0-9_.])?$`)
 	zoneName = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 	userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.@+-]*$`)
 )
 
-// ParseURL takes scheme://[user@]host[:port][/path] apart, with this port where it has none; a path / is none, too. Its
-// errors are for [ParseAddress] to complete.
+// ParseURL splits scheme://[user@]host[:port][/path], with a default port; a path of "/" counts as none. Its errors are
+// meant to be completed by [ParseAddress].
 func ParseURL(address string, port uint16) (host Host, path string, err error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		// The error of package url repeats the address.
+		// The error of package url quotes the address.
 		return Host{}, "", errors.Unwrap(err)
 	}
 	host = Host{User: u.User.Username(), Name: u.Hostname(), Port: port}
@@ -107,7 +107,7 @@ func ParseURL(address string, port uint16) (host Host, path string, err error) {
 	return host, u.Path, nil
 }
 
-// withoutPassword returns an address without the password that may be in it, however broken the rest is.
+// withoutPassword returns an address with any password redacted, however malformed the rest is.
 func withoutPassword(address string) string {
 	user := 0 // where it begins
 	if scheme, _, ok := strings.Cut(address, "://"); ok && !strings.ContainsAny(scheme, ":@") {
@@ -120,7 +120,7 @@ func withoutPassword(address string) string {
 	return address[:colon] + ":(redacted)" + address[at:]
 }
 
-// String returns the address, without the default port. [ParseHost] returns the same host for it.
+// String returns the address, without the default port. [ParseHost] parses it to the same host.
 func (h Host) String() string {
 	u := url.URL{Host: h.Name}
 	if strings.Contains(h.Name, ":") {
@@ -135,7 +135,7 @@ func (h Host) String() string {
 	return strings.TrimPrefix(u.String(), "//")
 }
 
-// HostPort returns the host and port as package net dials them.
+// HostPort returns the host and port in the form that package net dials.
 func (h Host) HostPort() string {
 	return net.JoinHostPort(h.Name, strconv.Itoa(int(h.Port)))
 }

@@ -8,7 +8,7 @@ import (
 func TestParseHost(t *testing.T) {
 	tests := map[string]struct {
 		want   Host
-		string string // where it differs from the address
+		string string // if it differs from the address
 		err    string
 	}{
 		"gpu1":                        {want: Host{Name: "gpu1", Port: 22}},

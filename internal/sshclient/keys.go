@@ -17,24 +17,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// keyring are the keys that we log in with, in the order in which they are offered.
+// keyring holds the keys to log in with, in the order in which they are offered.
 type keyring struct {
 	keys  []key
-	notes []string // why others are not among them
-	agent net.Conn // has to stay open for its keys to sign; nil without
+	notes []string // why other keys are missing
+	agent net.Conn // has to stay open for its keys to sign; nil without an agent
 }
 
-// key is a private key, maybe in an agent, and where it comes from.
+// key is a private key, possibly held by an agent, and its origin.
 type key struct {
 	ssh.Signer
 	origin string
 }
 
-// defaultKeys are the files that ssh offers, too, but for kinds that need a device.
+// defaultKeys are the files that ssh offers by default, except for kinds that need a device.
 var defaultKeys = []string{"~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa"}
 
-// loadKeys collects the keys. What is given must be there; what is tried by default may be missing. The keyring has
-// to be closed.
+// loadKeys collects the keys. Given keys must exist; those tried by default may be missing. The keyring has to be
+// closed.
 func loadKeys(ctx context.Context, credentials Credentials) (*keyring, error) {
 	ring := &keyring{}
 	given := credentials.PrivateKey != "" || len(credentials.IdentityFiles) > 0
@@ -78,7 +78,7 @@ func (r *keyring) addFile(path string, passphrase engine.Secret) error {
 	return r.add(path, text, passphrase)
 }
 
-// add adds a key given as PEM. Errors name its origin and nothing of its content.
+// add adds a key in PEM format. Errors name its origin, and nothing of its content.
 func (r *keyring) add(origin string, text []byte, passphrase engine.Secret) error {
 	signer, err := ssh.ParsePrivateKey(text)
 	if _, encrypted := errors.AsType[*ssh.PassphraseMissingError](err); encrypted {
@@ -97,7 +97,7 @@ func (r *keyring) add(origin string, text []byte, passphrase engine.Secret) erro
 	return nil
 }
 
-// addAgent adds the keys of the agent.
+// addAgent adds the agent's keys.
 func (r *keyring) addAgent(ctx context.Context) error {
 	network, address, err := agentAddress(runtime.GOOS, os.Getenv("SSH_AUTH_SOCK"))
 	if err != nil {
@@ -127,13 +127,13 @@ func (r *keyring) addAgent(ctx context.Context) error {
 }
 
 const (
-	// pipes is how the paths of Windows' named pipes begin.
+	// pipes is the prefix of the paths of Windows' named pipes.
 	pipes = `\\.\pipe\`
-	// windowsAgent is where the service ssh-agent of Windows listens.
+	// windowsAgent is the pipe of Windows' ssh-agent service.
 	windowsAgent = pipes + "openssh-ssh-agent"
 )
 
-// agentAddress returns where the SSH agent listens on an operating system, by the value of SSH_AUTH_SOCK.
+// agentAddress returns the address of the SSH agent on an operating system, for a value of SSH_AUTH_SOCK.
 func agentAddress(goos, socket string) (network, address string, err error) {
 	switch {
 	case goos == "windows" && socket == "":
@@ -155,7 +155,7 @@ func (r *keyring) signers() ([]ssh.Signer, error) {
 	return signers, nil
 }
 
-// offered says which keys these are, and why there are no others.
+// offered lists these keys, and why there are no others.
 func (r *keyring) offered() string {
 	parts := make([]string, 0, len(r.keys)+len(r.notes))
 	for _, k := range r.keys {
@@ -168,7 +168,7 @@ func (r *keyring) offered() string {
 // close ends the connection to the agent.
 func (r *keyring) close() {
 	if r.agent != nil {
-		// Nothing was written that could be lost.
+		// No written data could be lost.
 		_ = r.agent.Close()
 	}
 }

@@ -39,16 +39,16 @@ func TestKeys(t *testing.T) {
 		return engine.Secret(sshd.PEM(t, key, passphrase))
 	}
 	own, foreign := secret(sshd.User(), ""), secret(other, "")
-	encrypted := secret(sshd.User(), "hunter2") // once: it is meant to take long
+	encrypted := secret(sshd.User(), "hunter2") // only once, as it is slow by design
 	right, wrong := fingerprint(sshd.User()), fingerprint(other)
 
 	tests := map[string]struct {
 		ssh     Credentials
 		files   map[string]engine.Secret // below ~/.ssh
 		agent   []any
-		offered []string // nil where it isn't of interest
+		offered []string // nil to skip the check
 		kind    error
-		parts   []string // of the error; nil where the login works
+		parts   []string // of the error; nil if the login succeeds
 	}{
 		"text":                      {ssh: Credentials{PrivateKey: own}},
 		"text, encrypted":           {ssh: Credentials{PrivateKey: encrypted, Passphrase: "hunter2"}},

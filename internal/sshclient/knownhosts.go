@@ -18,17 +18,17 @@ import (
 // defaultKnownHosts are the files that ssh reads.
 var defaultKnownHosts = []string{"~/.ssh/known_hosts", "/etc/ssh/ssh_known_hosts"}
 
-// knownHostsText is how messages call the given text.
+// knownHostsText is the name of the given text in messages.
 const knownHostsText = "the given known_hosts text"
 
-// knownHosts are the host keys that we trust.
+// knownHosts are the trusted host keys.
 type knownHosts struct {
 	db    *knownhosts.HostKeyDB
-	names map[string]string // of the files, to how messages call them
-	add   string            // the file that a user would add a key to; empty for the text
+	names map[string]string // names in messages, by file
+	add   string            // the file to which a user would add a key; empty for the text
 }
 
-// loadKnownHosts reads the known_hosts files anew, so that a key that was just added counts.
+// loadKnownHosts reads the known_hosts files each time, so that a key that was just added counts.
 func loadKnownHosts(credentials Credentials) (*knownHosts, error) {
 	k := &knownHosts{names: map[string]string{}}
 	paths := credentials.KnownHosts
@@ -51,12 +51,12 @@ func loadKnownHosts(credentials Credentials) (*knownHosts, error) {
 		files, k.names[file] = append(files, file), path
 	}
 	if credentials.KnownHostsText != "" {
-		// The parser reads files only.
+		// The parser only reads files.
 		file, err := temporary(credentials.KnownHostsText)
 		if err != nil {
 			return nil, Failed(nil, "%s: %s", knownHostsText, err)
 		}
-		// A file left behind holds nothing secret, and is in the folder for that.
+		// A leftover file contains no secrets, and is in the directory for temporary files.
 		defer func() { _ = os.Remove(file) }()
 		files, k.names[file] = append(files, file), knownHostsText
 	}
@@ -67,7 +67,7 @@ func loadKnownHosts(credentials Credentials) (*knownHosts, error) {
 			named = named || strings.Contains(text, file)
 			text = strings.ReplaceAll(text, file, name)
 		}
-		if !named { // as where a line is too long
+		if !named { // as for a line that is too long
 			text = strings.Join(k.sorted(), " or ") + ": " + text
 		}
 		return nil, Failed(nil, "known_hosts can't be read, so no host can be verified; mend or remove the line, or give another file: %s", text)
@@ -89,7 +89,7 @@ func temporary(content string) (path string, err error) {
 	return f.Name(), nil
 }
 
-// sources says where host keys were looked for.
+// sources says where host keys were looked up.
 func (k *knownHosts) sources() string {
 	if len(k.names) == 0 {
 		return "neither of " + strings.Join(defaultKnownHosts, " and ") + " exists"
@@ -97,18 +97,18 @@ func (k *knownHosts) sources() string {
 	return "it is not in " + strings.Join(k.sorted(), ", ")
 }
 
-// sorted returns how messages call the files.
+// sorted returns the files' names in messages.
 func (k *knownHosts) sorted() []string { return slices.Sorted(maps.Values(k.names)) }
 
 // hostKeys verifies the key of one server.
 type hostKeys struct {
 	known   *knownHosts
 	hop     hop
-	through hop // the server before it, where there is one
+	through hop // the previous server, if any
 }
 
-// algorithms returns the kinds of keys that are known for the server: it has several, and would otherwise present one
-// that is not in the file. Empty for a server that isn't known, which then may present any.
+// algorithms returns the algorithms of the server's known keys; without this, a server with several keys could present
+// one that is not in the file. It is empty for an unknown server, which may present any.
 func (v hostKeys) algorithms() []string {
 	var all []string
 	for _, key := range v.known.db.HostKeys(v.hop.HostPort()) {
@@ -128,14 +128,14 @@ func (v hostKeys) algorithms() []string {
 	return all
 }
 
-// certificates are the kinds of host certificates, but for those of SHA-1 and DSA.
+// certificates are the host certificate algorithms, except those with SHA-1 and DSA.
 var certificates = []string{
 	ssh.CertAlgoED25519v01,
 	ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01,
 	ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01,
 }
 
-// check returns nil for the known key of the server, or for one signed by a known authority.
+// check returns nil for a known key of the server, or one signed by a known authority.
 func (v hostKeys) check(addr string, remote net.Addr, key ssh.PublicKey) error {
 	err := v.known.db.HostKeyCallback()(addr, remote, key)
 	if err == nil {
@@ -160,7 +160,7 @@ func (v hostKeys) check(addr string, remote net.Addr, key ssh.PublicKey) error {
 		v.hop.HostPort(), v.known.sources(), presents, v.scan())
 }
 
-// otherType is for a server that has no key of any known kind.
+// otherType returns the error for a server without a key of any known kind.
 func (v hostKeys) otherType(has []string) error {
 	return v.changed("it has keys for "+strings.Join(has, ", "), "known are keys for "+strings.Join(v.algorithms(), ", "))
 }
@@ -174,7 +174,7 @@ func (v hostKeys) changed(presents, known string) error {
 		"Only if you know that it did, forget the old one (%s) and add the new one: %s", v.hop.HostPort(), presents, known, forget, v.scan())
 }
 
-// scan returns the command that adds the server's keys, run from where the server can be reached.
+// scan returns the command that adds the server's keys, for a machine that can reach the server.
 func (v hostKeys) scan() string {
 	command := fmt.Sprintf("ssh-keyscan -p %d %s", v.hop.Port, v.hop.Name)
 	if t := v.through; t != (hop{}) {
@@ -186,7 +186,7 @@ func (v hostKeys) scan() string {
 	return command + " >> " + v.known.add
 }
 
-// line says where a key is.
+// line returns the location of a key.
 func (v hostKeys) line(key xknownhosts.KnownKey) string {
 	return fmt.Sprintf("%s line %d", v.known.names[key.Filename], key.Line)
 }

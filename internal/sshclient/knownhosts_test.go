@@ -39,7 +39,7 @@ func TestKnownHosts(t *testing.T) {
 
 	tests := map[string]struct {
 		server []ssh.Signer
-		text   func(addr string) string // where %s is the server's name in the file
+		text   func(addr string) string // with %s for the server's name in the file
 		kind   error                    // nil for a host that is trusted
 		parts  []string
 	}{

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// link is one SSH connection: in the making, up or broken.
+// link is one SSH connection: being made, up or broken.
 type link struct {
 	made   chan struct{} // closed when client or err is set
 	client *ssh.Client
 	err    error
 	users  int                // guarded by the Client's mu
-	close  context.CancelFunc // ends the link, in the making or up
+	close  context.CancelFunc // ends the link, even while it is being made
 }
 
 // acquire returns a link that is up. It has to be released.
@@ -41,7 +41,7 @@ func (c *Client) acquire(ctx context.Context) (*link, error) {
 	}
 }
 
-// release gives a link back. The last one closes it.
+// release gives a link back. The last user's release closes it.
 func (c *Client) release(l *link) {
 	c.mu.Lock()
 	l.users--
@@ -55,7 +55,7 @@ func (c *Client) release(l *link) {
 	}
 }
 
-// forget makes no more use of a link.
+// forget makes sure that a link is not used again.
 func (c *Client) forget(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +64,7 @@ func (c *Client) forget(l *link) {
 	}
 }
 
-// start makes a new link. What is made belongs to all who wait for it: it ends with the last, not the first.
+// start makes a new link. It is shared by all who wait for it, so it is closed with the last of them, not the first.
 func (c *Client) start() *link {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &link{made: make(chan struct{}), close: cancel}
@@ -72,12 +72,12 @@ func (c *Client) start() *link {
 		defer cancel()
 		defer c.forget(l)
 		if l.client, l.err = c.logIn(ctx); l.err != nil {
-			c.forget(l) // before anybody learns of it, and tries again
+			c.forget(l) // before any waiter sees the error, and tries again
 			close(l.made)
 			return
 		}
 		close(l.made)
-		// Of a connection that ends, how it was closed is of no interest.
+		// How a connection was closed doesn't matter at its end.
 		defer context.AfterFunc(ctx, func() { _ = l.client.Close() })()
 		go keepAlive(ctx, l.client)
 		_ = l.client.Wait()
@@ -85,11 +85,11 @@ func (c *Client) start() *link {
 	return l
 }
 
-// logins has room for the logins of this process that are under way. A server turns some away while ten others have not
-// completed (MaxStartups in sshd_config), and hosts may share a jump host.
+// logins bounds this process's concurrent logins. A server turns connections away while ten others are not logged in
+// yet (MaxStartups in sshd_config), and hosts may share a jump host.
 var logins = make(chan struct{}, 8)
 
-// logIn connects as soon as it is its turn.
+// logIn connects as soon as its turn comes.
 func (c *Client) logIn(ctx context.Context) (*ssh.Client, error) {
 	select {
 	case logins <- struct{}{}:
@@ -112,12 +112,12 @@ func (c *Client) logIn(ctx context.Context) (*ssh.Client, error) {
 	}
 }
 
-// errTurnedAway is for a server that closes the connection before it says who it is, as one does to which many log in
-// at the moment: not all of them may be of this process.
+// errTurnedAway is for a server that closes the connection during the handshake, as a server does under many concurrent
+// logins, which need not all be of this process.
 var errTurnedAway = errors.New("turned away")
 
-// firstPause is how long after it was turned away somebody tries again; each further pause is twice as long, up to the
-// longest.
+// firstPause is the pause before the first retry after being turned away; it doubles for each further one, up to
+// longestPause.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = 800 * time.Millisecond
@@ -128,8 +128,8 @@ const (
 	keepAlivePatience = 15 * time.Second
 )
 
-// keepAlive closes a connection whose other side has gone silent: without it, calls in flight would wait for as long
-// as TCP tries. It returns when the context ends.
+// keepAlive closes a connection whose other side has gone silent; without it, calls in flight would wait for TCP's
+// timeout. It returns when the context ends.
 func keepAlive(ctx context.Context, conn interface {
 	SendRequest(name string, wantReply bool, payload []byte) (bool, []byte, error)
 	Close() error
@@ -142,7 +142,7 @@ func keepAlive(ctx context.Context, conn interface {
 			return
 		case <-tick.C:
 		}
-		// Any reply will do, a failure as well. An error means that the connection is over anyway.
+		// Any reply will do, even a failure. An error means that the connection is over anyway.
 		silent := time.AfterFunc(keepAlivePatience, func() { _ = conn.Close() })
 		_, _, err := conn.SendRequest("keepalive@openssh.com", true, nil)
 		silent.Stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// silentConn answers some requests, and then no more.
+// silentConn answers some requests, and no more after that.
 type silentConn struct {
 	answers int
 	asked   int
@@ -62,7 +62,7 @@ func TestKeepAliveEnds(t *testing.T) {
 	})
 }
 
-// TestLogins: no more than so many log in at once, and the others' time to connect begins with their turn.
+// TestLogins: the number of concurrent logins is bounded, and the time limit of the others starts with their turn.
 func TestLogins(t *testing.T) {
 	const clients = 3 * 8
 	noHost := errors.New("no host")
@@ -98,7 +98,7 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestGivenUpInLine: who gives up while others log in leaves no trace.
+// TestGivenUpInLine: a caller that gives up while waiting for other logins leaves no trace.
 func TestGivenUpInLine(t *testing.T) {
 	for range cap(logins) {
 		logins <- struct{}{}
@@ -115,8 +115,7 @@ func TestGivenUpInLine(t *testing.T) {
 	}
 }
 
-// TestTurnedAway: a server to which many log in at the moment turns some away, who try again; one that always does is
-// an error after a while.
+// TestTurnedAway: a client that an overloaded server turns away tries again; if it always is, that becomes an error.
 func TestTurnedAway(t *testing.T) {
 	for turnedAway, ok := range map[int]bool{3: true, 1000: false} {
 		tries := 0

@@ -8,7 +8,7 @@ import (
 	"net"
 )
 
-// errNoPipes is why there is no way to a named pipe.
+// errNoPipes is the error for named pipes on other systems than Windows.
 var errNoPipes = errors.New("named pipes are Windows' alone; reach this machine's engine by unix://, others by tcp:// or ssh://")
 
 func dialPipe(context.Context, string, string) (net.Conn, error) { return nil, errNoPipes }

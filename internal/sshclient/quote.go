@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// plain are the words that mean themselves in any shell.
+// plain matches words without characters that are special to a shell.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@+-]+$`)
 
-// Quote returns a command line for the user's shell on a host, of which each argument is one word. A POSIX shell takes
-// any text so; fish and csh take what has no backslash, no newline and no exclamation mark.
+// Quote returns a command line for the user's shell on a host, in which each argument is one word. It works for any
+// text in a POSIX shell, and in fish and csh for text without backslashes, newlines and exclamation marks.
 func Quote(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

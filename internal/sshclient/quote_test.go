@@ -22,7 +22,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// FuzzQuote: a shell sees the very words.
+// FuzzQuote: a shell sees exactly these words.
 func FuzzQuote(f *testing.F) {
 	for _, word := range []string{"", "plain", "two words", "it's", `"$(id)"`, "`id`", "a\nb", `\`, "!!", "-n", "~root", "é\xff", "{a,b}", "$'x'"} {
 		f.Add(word, "second")

@@ -13,17 +13,17 @@ import (
 )
 
 // Run runs a command in the user's shell on the host, once and without input, and returns its standard output. More
-// than [bounded.Answer] of it is an error, and so is an exit status but 0, which wraps a [ssh.ExitError].
+// than [bounded.Answer] of output is an error, and so is a non-zero exit status, which wraps a [ssh.ExitError].
 //
-// Errors quote the last line of standard error, and not the command, which may hold secrets. A command that goes on
-// when the context ends is left to the host.
+// Errors quote the last line of standard error, but not the command, which may contain secrets. A command that is still
+// running when the context ends is left alone.
 func (c *Client) Run(ctx context.Context, command string) (stdout []byte, err error) {
 	return c.RunInput(ctx, command, strings.NewReader(""))
 }
 
-// RunInput is [Client.Run] with standard input for the command, which need not read all of it. A command can't tell the
-// end of its input from the end of the context, of the connection, or of what can be read here: it has to know by the
-// content whether that is complete. Where reading fails, the error wraps that of the reader.
+// RunInput is [Client.Run] with standard input, which the command need not read to the end. To the command, the end of
+// stdin looks like the end of the context or the connection, or a failed read: the content has to show whether it is
+// complete. If reading stdin fails, the error wraps that of the reader.
 func (c *Client) RunInput(ctx context.Context, command string, stdin io.Reader) (stdout []byte, err error) {
 	stdout, err = c.run(ctx, command, stdin)
 	return stdout, At(c.host.String(), err)
@@ -39,7 +39,7 @@ func (c *Client) run(ctx context.Context, command string, stdin io.Reader) ([]by
 	return promptly(ctx, func() ([]byte, error) { return output(session, command, stdin) }, func([]byte) {})
 }
 
-// session opens a session for a command. It is to be closed, and its connection released.
+// session opens a session for a command. The caller closes it and releases its connection.
 func (c *Client) session(ctx context.Context) (session *ssh.Session, release func(), err error) {
 	release, err = c.use(ctx, func(ctx context.Context, client *ssh.Client) (err error) {
 		session, err = promptly(ctx, client.NewSession, func(late *ssh.Session) { _ = late.Close() })
@@ -51,7 +51,8 @@ func (c *Client) session(ctx context.Context) (session *ssh.Session, release fun
 	return session, release, err
 }
 
-// promptly returns what do returns or, as soon as the context ends, its cause. What do returns after that is tooLate's.
+// promptly returns the result of do or, as soon as the context ends, its cause. A later result of do is passed to
+// tooLate.
 func promptly[T any](ctx context.Context, do func() (T, error), tooLate func(T)) (T, error) {
 	type result struct {
 		value T
@@ -76,9 +77,10 @@ func promptly[T any](ctx context.Context, do func() (T, error), tooLate func(T))
 	}
 }
 
-// output runs a command in a session, which it closes, and returns what the command writes to standard output.
+// output runs a command in a session, which it closes, and returns its standard output.
 func output(session *ssh.Session, command string, stdin io.Reader) ([]byte, error) {
-	// A command that goes on after too much output would wait for a reader forever. One that has ended has closed it.
+	// Closing ends a command with too much output, which would wait for a reader forever. If the command has ended, the
+	// session is closed already.
 	defer func() { _ = session.Close() }()
 	running, err := start(session, command)
 	if err != nil {
@@ -87,7 +89,7 @@ func output(session *ssh.Session, command string, stdin io.Reader) ([]byte, erro
 	unread := make(chan error, 1)
 	go func() {
 		source := &input{from: stdin}
-		_, _ = io.Copy(running.stdin, source) // a command that has ended, or a broken connection, tells more below
+		_, _ = io.Copy(running.stdin, source) // if a command has ended or a connection is broken, the errors below say more
 		if source.err != nil {
 			unread <- source.err
 			_ = session.Close()
@@ -111,7 +113,7 @@ func output(session *ssh.Session, command string, stdin io.Reader) ([]byte, erro
 	return stdout, nil
 }
 
-// input is a reader that keeps what it failed with.
+// input is a reader that records its error.
 type input struct {
 	from io.Reader
 	err  error
@@ -125,7 +127,7 @@ func (i *input) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// started is a command that runs in a session.
+// started is a command running in a session.
 type started struct {
 	session   *ssh.Session
 	stdin     io.WriteCloser
@@ -148,7 +150,7 @@ func start(session *ssh.Session, command string) (*started, error) {
 	return s, nil
 }
 
-// wait returns how the command ended, nil for well.
+// wait returns how the command ended; nil for success.
 func (s *started) wait() error {
 	err := s.session.Wait()
 	ended, ok := errors.AsType[*ssh.ExitError](err)

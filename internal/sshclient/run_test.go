@@ -24,7 +24,7 @@ func TestRun(t *testing.T) {
 		absent bool
 		want   string
 		status int
-		parts  []string // of the error; nil where there is none
+		parts  []string // of the error; nil for none
 		lacks  string
 	}{
 		"its output":        {does: sshd.Command{Stdout: "16\n", Stderr: "a warning\n"}, want: "16\n"},
@@ -68,7 +68,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunRefused: what a server doesn't let happen is told without the command.
+// TestRunRefused: an error about something that a server refuses doesn't quote the command.
 func TestRunRefused(t *testing.T) {
 	sshd.Isolate(t)
 	for part, options := range map[string]sshd.Options{
@@ -85,8 +85,7 @@ func TestRunRefused(t *testing.T) {
 	}
 }
 
-// TestRunInput: a command reads what it likes of its input, and one that ends too early doesn't pass for one that was
-// complete.
+// TestRunInput: a command need not read all its input, and truncated input doesn't pass for complete input.
 func TestRunInput(t *testing.T) {
 	sshd.Isolate(t)
 	long := strings.Repeat("0123456789", 1<<20)
@@ -130,12 +129,12 @@ func TestRunInput(t *testing.T) {
 	}
 }
 
-// endless has no end and no bytes.
+// endless is a reader without an end that returns no bytes.
 type endless struct{}
 
 func (endless) Read([]byte) (int, error) { select {} }
 
-// TestRunEnds: a command that hangs is left when its context ends, or its connection.
+// TestRunEnds: a hanging command is abandoned when its context or its connection ends.
 func TestRunEnds(t *testing.T) {
 	sshd.Isolate(t)
 	given := errors.New("given up")
@@ -164,7 +163,7 @@ func TestRunEnds(t *testing.T) {
 	}
 }
 
-// TestPromptly: what does not heed a context is not waited for, and what comes of it is not lost.
+// TestPromptly: a function that ignores the context is not waited for, and its late result is not lost.
 func TestPromptly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		given := errors.New("given up")

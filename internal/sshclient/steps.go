@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// networkLimit is how long a machine may take to accept a TCP connection, which its kernel does: load is no excuse.
+// networkLimit is how long a machine may take to accept a TCP connection. That is up to its kernel, so load is no
+// excuse.
 const networkLimit = 15 * time.Second
 
-// noAnswer is what a step says that nothing came of.
+// noAnswer is the error text for a step without an answer.
 const noAnswer = "no answer within %s; check the address, the network and firewalls in between"
 
-// steps bounds each of some steps.
+// steps applies a time limit to each of several steps.
 type steps struct {
 	limit time.Duration
 	fail  context.CancelCauseFunc
 	timer *time.Timer
 }
 
-// inSteps returns a context that ends with a failure of its own where a step takes longer than a limit, 30 s where that
-// is
-// 0. The first one begins, and says [noAnswer]. They have to end.
+// inSteps returns a context that ends with a timeout [Failure] if a step takes longer than the limit; 0 means 30 s. It
+// begins the first step, which fails with [noAnswer]. The steps have to be ended.
 func inSteps(ctx context.Context, limit time.Duration) (context.Context, *steps) {
 	ctx, fail := context.WithCancelCause(ctx)
 	s := &steps{limit: limitOr(limit), fail: fail}
@@ -28,7 +28,7 @@ func inSteps(ctx context.Context, limit time.Duration) (context.Context, *steps)
 	return ctx, s
 }
 
-// next begins a step. Of a failure, it says this, with the limit.
+// next begins a step. failure is the error text if that times out, with a verb for the limit.
 func (s *steps) next(failure string) {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -36,7 +36,7 @@ func (s *steps) next(failure string) {
 	s.timer = time.AfterFunc(s.limit, func() { s.fail(Failed(ErrTimeout, failure, s.limit)) })
 }
 
-// end ends the context, too.
+// end ends the steps and their context.
 func (s *steps) end() {
 	s.timer.Stop()
 	s.fail(nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
 )
 
-// TestSteps: each step has its time, and what takes longer says which one it was.
+// TestSteps: each step has its own limit, and the error says which one took too long.
 func TestSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, steps := inSteps(t.Context(), time.Minute)
@@ -30,7 +30,8 @@ func TestSteps(t *testing.T) {
 	})
 }
 
-// TestStuckServer: of a server that shows its key and then lets nobody in, that is said: its address is right.
+// TestStuckServer: if a server presents its key and then doesn't complete the login, the error says so, as its address
+// is right.
 func TestStuckServer(t *testing.T) {
 	sshd.Isolate(t)
 	offered := make(chan struct{})
