@@ -9,8 +9,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Store keeps what was decided about a cluster, and what is remembered of it. It does not interpret the items; typed
-// access to those that are documents is by [Get], [List], [Put] and [Delete].
+// Store stores a cluster's specifications and state. It does not interpret the items; [Get], [List], [Put] and [Delete]
+// are typed access to those that are documents.
 type Store interface {
 	// Get returns an item, or [ErrNotFound].
 	Get(ctx context.Context, key Key) (Item, error)
@@ -39,7 +39,7 @@ func (k Key) String() string {
 	return fmt.Sprintf("%s %q", k.Kind.Noun, k.Name)
 }
 
-// Item is what is stored under a key.
+// Item is the value of a key.
 type Item struct {
 	Key
 	// Revision counts the writes.

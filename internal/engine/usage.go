@@ -29,7 +29,7 @@ type Usage struct {
 	Roles map[string][]string
 }
 
-// HostUsage is what is used of a host; unknown measures have no values, and Reason says why.
+// HostUsage is the usage of a host; unknown measures have no values, and Reason says why.
 type HostUsage struct {
 	CPUs           domain.Measure // busy processors, 0 to the host's number of them
 	MemoryMiB      domain.Measure // memory in use
@@ -46,7 +46,7 @@ type HostUsage struct {
 	GPUsReason string
 }
 
-// GPUUsage is what is used of a GPU; unknown measures have no values, and Reason says why.
+// GPUUsage is the usage of a GPU; unknown measures have no values, and Reason says why.
 type GPUUsage struct {
 	// Host is the host that has it; if several hosts share a machine, the first of them.
 	Host           string

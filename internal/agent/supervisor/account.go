@@ -93,7 +93,7 @@ func (a *account) enter(dir string) error {
 	})
 }
 
-// execute returns an error if a program can't be executed, as far as that shows in advance.
+// execute returns an error if a program can't be executed, as far as can be checked in advance.
 func (a *account) execute(program string) error {
 	if a != nil {
 		err := a.do(func() error { return unix.Faccessat(unix.AT_FDCWD, program, unix.X_OK, unix.AT_EACCESS) })

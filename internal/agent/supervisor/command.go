@@ -62,8 +62,7 @@ func writeFiles(dir string, files []domain.File) error {
 	return nil
 }
 
-// keepFiles creates a folder that outlives its member, with the files that the member was given beside what it will
-// leave there.
+// keepFiles creates the folder that outlives its member, and writes the member's files into it.
 func keepFiles(dir string, files []domain.File) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -90,7 +90,7 @@ type result struct {
 	// asked is set if the instance is known to have been asked to end. settled is set if it ended by itself, so that a
 	// reboot of the machine has nothing to do with the end.
 	asked, settled bool
-	// interrupted is what ended an instance that nobody asked to end; empty if nothing is known to have.
+	// interrupted is why an instance ended that nobody asked to end; empty if unknown.
 	interrupted string
 }
 

@@ -351,7 +351,7 @@ func (s *supervisor) releaseStart(request string) error {
 	return statedir.Delete(s.dir.Document(statedir.Starts, request))
 }
 
-// step brings every member as far as possible, and returns when to call it again if there is no event.
+// step moves every member as far as possible, and returns when to call it again if there is no event.
 func (s *supervisor) step(now time.Time) (next time.Time) {
 	s.launcher.turn()
 	next = now.Add(time.Hour)

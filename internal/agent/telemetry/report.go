@@ -14,7 +14,7 @@ type Report struct {
 	// Node is the engine's name for the agent's host; empty if the agent doesn't know it.
 	Node string     `json:"node,omitempty"`
 	Host HostReport `json:"host"`
-	// GPUs are as they were last read, and Devices what was measured of them, by UUID.
+	// GPUs are the GPUs as last read, and Devices their measures, by UUID.
 	GPUs    domain.HostGPUs         `json:"gpus"`
 	Devices map[string]DeviceReport `json:"devices,omitempty"`
 	// Starting means that the agent was just started, and has not found the GPUs yet, which are unknown then.
@@ -27,7 +27,7 @@ type Report struct {
 	Samples   int       `json:"samples"`
 }
 
-// HostReport is what is used of a host, by everything that runs on it.
+// HostReport is the usage of a host by everything that runs on it.
 type HostReport struct {
 	// CPUs is the number of busy processors, from 0 to TotalCPUs, which counts all that are online.
 	CPUs      domain.Measure `json:"cpus"`
@@ -50,7 +50,7 @@ type HostReport struct {
 	SentBytes     *float64 `json:"sent_bytes,omitempty"`
 }
 
-// DeviceReport is what is used of a GPU.
+// DeviceReport is the usage of a GPU.
 type DeviceReport struct {
 	Utilisation  domain.Measure `json:"utilisation"` // in percent of the time
 	MemoryMiB    domain.Measure `json:"memory_mib"`

@@ -41,7 +41,7 @@ type Harness struct {
 
 // Change is a change of a store.
 type Change struct {
-	// Item is what is put, or deleted.
+	// Item is the item to put or delete.
 	Item   engine.Item
 	Delete bool
 }

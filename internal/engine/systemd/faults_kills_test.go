@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// victims are what is killed, each by a command on each host that has it.
+// victims are the processes to kill, with the command for it, which runs on each host that has them.
 var victims = map[string]string{
 	"supervisor":                 `kill -9 $(systemctl show --property MainPID --value trainyard@lab.service)`,
 	"agent":                      `pkill -9 -f '/[^ ]* agent --socket .*/clusters/lab/'`,

@@ -218,7 +218,7 @@ func (f faulty) processes(group string) map[string][]string {
 	return found
 }
 
-// running is processes, once there are those of this number of members.
+// running returns the processes of a group once this number of members have any.
 func (f faulty) running(group string, members int) (found map[string][]string) {
 	f.Helper()
 	acctest.AtLeast(f.T, members, "members with processes", func() int {

@@ -16,7 +16,7 @@ import (
 // localAddress stands for the host that the controller runs on.
 const localAddress = "local"
 
-// peers is what the controller was told about the hosts of its cluster.
+// peers is the controller's knowledge of its cluster's hosts.
 type peers struct {
 	// dir is the cluster's state directory.
 	dir string

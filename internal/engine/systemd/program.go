@@ -175,7 +175,7 @@ func (p Program) agents() (map[string]string, error) {
 	return agents, nil
 }
 
-// install installs on a host what it runs.
+// install installs the programs that a host runs.
 func (p Program) install(ctx context.Context, client *sshclient.Client, f facts.Facts) error {
 	files, err := p.filesFor(f)
 	if err != nil {

@@ -82,7 +82,7 @@ func (l groupLogins) of(specs []domain.MemberSpec) (own []relay.RegistryLogin) {
 	return own
 }
 
-// keep removes the logins to registries of which a group declares no image.
+// keep removes the logins to registries from which a group declares no image.
 func (l logins) keep(declared *domain.Group) {
 	kept := map[string]bool{}
 	if declared != nil {

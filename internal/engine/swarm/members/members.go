@@ -25,7 +25,7 @@ type Members struct {
 	memory *Memory
 }
 
-// Memory is what is kept of members between calls.
+// Memory is the state of members kept between calls.
 type Memory struct {
 	staged  *staged
 	watcher *watcher

@@ -20,8 +20,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/spec"
 )
 
-// Observe returns the members of a group, or of all groups, from one list each of services, tasks and nodes and, if
-// somebody else changed a service, of config objects.
+// Observe returns the members of a group, or of all groups. It lists services, tasks and nodes once each and, if
+// somebody else changed a service, config objects too.
 func (e Members) Observe(ctx context.Context, group string) ([]domain.Observed, error) {
 	tasks, err := e.Reads.Tasks(ctx)
 	if err != nil {

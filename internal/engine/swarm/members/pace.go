@@ -98,8 +98,8 @@ func (e Members) startInTurns(ctx context.Context, run int, changes []change, st
 	return nil
 }
 
-// awaitArrival returns when one of those on the way has arrived, or after startPatience, from when on nobody waits any
-// more. It tolerates unreachable managers for [engine.OutagePatience].
+// awaitArrival returns when one of those on the way has arrived, or after startPatience, which ends the wait for good.
+// It tolerates unreachable managers for [engine.OutagePatience].
 func (e Members) awaitArrival(ctx context.Context, p *pacing) error {
 	patience, outage := time.Now().Add(startPatience), time.Now().Add(engine.OutagePatience)
 	for {

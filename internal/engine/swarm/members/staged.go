@@ -80,7 +80,7 @@ func (s *staged) specs() []swarm.ServiceSpec {
 	return specs
 }
 
-// drop removes what is staged for a service.
+// drop removes the staged change of a service.
 func (s *staged) drop(service string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

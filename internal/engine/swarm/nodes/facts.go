@@ -129,7 +129,7 @@ func (e Hosts) askEngines(ctx context.Context, addresses map[string]string) map[
 	return answers
 }
 
-// askPatience bounds the request to an Engine of which nothing is known yet.
+// askPatience bounds the request to an Engine that nothing is known about yet.
 const askPatience = 30 * time.Second
 
 // askEngine asks the Engine at an address about itself and its networks.

@@ -28,7 +28,7 @@ const (
 	takeOut
 )
 
-// step is one change on the way from what was found to the cluster.
+// step is one change on the way from the current state to the cluster.
 type step struct {
 	do action
 	// host and spec are the name and specification of the host: the zero one, except for the address, if it is no

@@ -76,7 +76,7 @@ func (l *Leases) unsure(object string, current lease) bool {
 	return (l.Self.Machine == "" || current.Owner.Machine != l.Self.Machine) && !l.seen[object].renewed
 }
 
-// forget drops what was seen of a lock.
+// forget drops what is known about a lock.
 func (l *Leases) forget(object string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

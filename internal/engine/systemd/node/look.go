@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/relay"
 )
 
-// planned are the kinds of which plans read all items, except the cluster's, which is returned with the ledger. If
-// there are sweeps, plans read more of them.
+// planned lists the kinds whose items plans read in full; the cluster's item comes with the ledger. If there are
+// sweeps, plans also read those of plannedSweeps.
 var (
 	planned       = []domain.Kind{domain.GroupKind, domain.GPUPoolKind, domain.PolicyKind, domain.UntoldGuardsKind, domain.SweepKind, domain.FilesKind}
 	plannedSweeps = []domain.Kind{domain.SweepRunsKind, domain.SweepRecordKind, domain.SweepParallelismKind}
