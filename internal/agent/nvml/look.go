@@ -20,6 +20,8 @@ type look struct {
 	gpu   domain.GPU
 	// notes are what could not be read, and why.
 	notes []string
+	// lacking are the functions that the library doesn't have: one cause, and so one note.
+	lacking []string
 	// ended is why nothing more is read.
 	ended error
 	// rowsFailed means that rows of its memory are broken and could not be replaced by spare ones.
@@ -37,6 +39,9 @@ func (l *look) take() {
 	}
 	l.gpu.Device, l.gpu.Index, l.gpu.PCIBusID = l.known.Device, l.slot.index, l.known.pciBusID
 	l.gpu.Trouble = trouble(l.ended, l.reader.judge(&l.gpu, l.ended, time.Now()), l.action, l.rowsFailed)
+	if len(l.lacking) > 0 {
+		l.notes = append(l.notes, fmt.Sprintf("the driver's library lacks %s: update the driver", domain.Enumerate(l.lacking)))
+	}
 	l.gpu.Unknown = strings.Join(l.notes, "; ")
 }
 
@@ -80,7 +85,7 @@ func (l *look) identify(d device) {
 	}
 	l.known.NUMANode = l.numaNode(d)
 	l.known.remotes = l.remotes(d)
-	l.known.complete = l.ended == nil && len(l.notes) == 0
+	l.known.complete = l.ended == nil && len(l.notes)+len(l.lacking) == 0
 }
 
 // measure reads the changing properties.
@@ -158,7 +163,11 @@ var errLacking = errors.New("the driver's library lacks it")
 
 // note records why something could not be read, if that is worth knowing.
 func (l *look) note(function string, err error) {
-	if l.ended == nil && !errors.Is(err, notSupported) {
+	switch {
+	case l.ended != nil || errors.Is(err, notSupported):
+	case errors.Is(err, errLacking):
+		l.lacking = append(l.lacking, function)
+	default:
 		l.notes = append(l.notes, fmt.Sprintf("%s: %v", function, err))
 	}
 }

@@ -108,7 +108,7 @@ func asTold(d fakenvml.Device, index int) domain.GPU {
 		Index:  index, PCIBusID: d.PCIBusID,
 		MemoryUsedMiB: new(d.UsedMiB), MemoryFreeMiB: new(d.MemoryMiB - d.ReservedMiB - d.UsedMiB),
 		Utilisation: new(0.0), MemoryUtilisation: new(0.0), PowerW: new(42.5), PowerLimitW: new(300.0),
-		ECCErrors: new(int64(0)), MIG: new(false), Processes: []domain.GPUProcess{}, Unknown: Lacking + ": the driver's library lacks it",
+		ECCErrors: new(int64(0)), MIG: new(false), Processes: []domain.GPUProcess{}, Unknown: "the driver's library lacks " + Lacking + ": update the driver",
 	}
 }
 
