@@ -8,8 +8,8 @@
 // The other commands are for people: "top" shows what a cluster does; "autoscale" shows what policies decided, and
 // trains their models; "promote" moves a cluster's store to another host; "forget" makes a cluster forget a host that
 // is gone for good; "logs" prints the logs of a group's members and exits with the group's exit code; "report"
-// writes a cluster to an HTML file; "results" downloads a folder of a member; "sweep" shows, pauses, resumes and cancels the runs of sweeps, and downloads their
-// results.
+// writes a cluster to an HTML file; "results" downloads a folder of a member; "sweep" shows, pauses, resumes and cancels
+// the runs of sweeps, and downloads their results.
 package main
 
 import (
@@ -83,7 +83,7 @@ func run(args []string) error {
 // serve answers Terraform until it is done, or gone.
 func serve(args []string) error {
 	flags := flag.NewFlagSet("terraform-provider-trainyard", flag.ContinueOnError)
-	debug := flags.Bool("debug", false, "keep running, to be reached from a debugger")
+	debug := flags.Bool("debug", false, "run with support for debuggers such as delve")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

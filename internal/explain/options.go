@@ -27,11 +27,12 @@ type options struct {
 	json    bool
 }
 
-const usage = `Shows what an autoscaling policy decided, and why: the newest decision last.
+const usage = `Shows what an autoscaling policy decided, and why. The newest decision comes last.
 
-  terraform-provider-trainyard autoscale explain [--engine ENGINE] [--endpoint WHERE] [--cluster NAME] GROUP/ROLE
+  terraform-provider-trainyard autoscale explain [--engine ENGINE] [--endpoint ENDPOINT] [--cluster NAME] GROUP/ROLE
 
-With --json, GROUP/ROLE may be left out, for all policies. Models of the algorithm learned are trained by another command: autoscale train --help.
+With --json, GROUP/ROLE may be omitted to print the decisions of all policies. To train a model for the algorithm
+"learned", see terraform-provider-trainyard autoscale train --help.
 
 `
 
@@ -44,9 +45,9 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	}
 	flags := flag.NewFlagSet("autoscale explain", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
-	flags.IntVar(&o.entries, "n", defaultEntries, "`number` of entries, the newest; 0 for all, as with --json unless it is given")
-	flags.DurationVar(&o.since, "since", 0, "leave out what was decided before so much `time` ago, such as 2h")
-	flags.BoolVar(&o.json, "json", false, "print lines of JSON, one an entry")
+	flags.IntVar(&o.entries, "n", defaultEntries, "`number` of entries to show, the newest ones; 0 for all, which is the default with --json")
+	flags.DurationVar(&o.since, "since", 0, "omit decisions older than this `time`, such as 2h")
+	flags.BoolVar(&o.json, "json", false, "print entries as JSON, one per line")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()

@@ -18,7 +18,7 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	var cluster command.Cluster
 	flags := flag.NewFlagSet("forget", flag.ContinueOnError)
 	cluster.AddFlags(flags, engines)
-	host := flags.String("host", "", "`name` of the host in the cluster")
+	host := flags.String("host", "", "`name` of the host to forget")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -11,15 +11,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-const usage = `Writes the log of a group's present run: that of its chief, or of all members that it completes with.
+const usage = `Prints the logs of a group's current run: those of the members that decide its completion, such as the chief, or of all
+members if none does.
 
   terraform-provider-trainyard logs GROUP [--follow] [--member NAME]...
   terraform show -json PLAN | terraform-provider-trainyard logs --plan - --follow [GROUP]
 
-With --follow, the log is written as it grows, until the group has ended. The exit code is 0 where it completed, and
-that of the member that failed otherwise. With --plan, cluster and group are those of a plan, and the log is that of the
-run which its apply starts; GROUP chooses between several. Without --follow, that group is named, and nothing else is
-done.
+With --follow, prints new lines until the group has ended. The exit code is 0 if the group completed, otherwise that of
+the member that failed.
+
+With --plan, takes cluster and group from a plan, and prints the log of the run that applying it starts; GROUP is needed
+only if the plan has several. Without --follow, prints the names of the group and its cluster instead.
 
 `
 
@@ -43,10 +45,10 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		o.members = append(o.members, name)
 		return nil
 	}
-	flags.Func("member", "`name` of a member whose log is written, such as mnist-worker-1; may be repeated", member)
-	flags.BoolVar(&o.all, "all", false, "write the logs of all members, each line after the name of its member")
-	flags.BoolVar(&o.follow, "follow", false, "go on until the group has ended, and exit as it did")
-	flags.StringVar(&o.plan, "plan", "", "`file` with a plan as terraform show -json prints it, - for the standard input")
+	flags.Func("member", "`name` of a member, such as mnist-worker-1; can be repeated", member)
+	flags.BoolVar(&o.all, "all", false, "print the logs of all members, each line prefixed with the name of its member")
+	flags.BoolVar(&o.follow, "follow", false, "continue until the group has ended, and exit with its exit code")
+	flags.StringVar(&o.plan, "plan", "", "`file` with a plan as printed by terraform show -json, or - for standard input")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()

@@ -18,11 +18,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-const usage = `Writes a cluster as it is now to an HTML file: hosts and GPUs, groups, autoscaling policies and sweeps, and what is wrong.
+const usage = `Writes the current state of a cluster to an HTML file: hosts and GPUs, groups, autoscaling policies, sweeps, and what
+needs attention.
 
-  terraform-provider-trainyard report [--engine ENGINE] [--endpoint WHERE] [--cluster NAME] [-o FILE]
+  terraform-provider-trainyard report [--engine ENGINE] [--endpoint ENDPOINT] [--cluster NAME] [-o FILE]
 
-The file needs no server and no other file. It has the last log lines of members that failed: mind who may read them.
+The file is self-contained. It includes the last log lines of failed members: look at it before you publish it.
 
 `
 
@@ -64,7 +65,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
-	const output = "`file` to write; by default the cluster's name with .html, - for standard output"
+	const output = "`file` to write, or - for standard output; defaults to the cluster's name with .html"
 	flags.StringVar(&o.output, "output", "", output)
 	flags.StringVar(&o.output, "o", "", output)
 	flags.Usage = func() {

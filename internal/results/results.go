@@ -20,12 +20,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-const usage = `Fetches a folder of a member from its host, as a tar archive.
+const usage = `Downloads a folder of a member from its host, as a tar archive.
 
   terraform-provider-trainyard results MEMBER [--path FOLDER] [--output FILE]
 
-Without --path, all of the member's own folder is fetched, where its engine gives it one. The archive is MEMBER.tar, with a folder
-of the member's name; --output - writes it to the standard output. For the runs of a sweep, see terraform-provider-trainyard sweep.
+Without --path, downloads the whole of the member's own folder, if the engine gives it one. The archive, MEMBER.tar,
+contains one folder with the member's name. For the runs of a sweep, use terraform-provider-trainyard sweep results.
 
 `
 
@@ -70,8 +70,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("results", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
-	flags.StringVar(&o.path, "path", "", "`folder` to fetch, as the member sees it: absolute, or below its own folder")
-	flags.StringVar(&o.output, "output", "", "`file` that the archive is written to, - for the standard output")
+	flags.StringVar(&o.path, "path", "", "`folder` to download, as the member sees it: absolute, or relative to its own folder")
+	flags.StringVar(&o.output, "output", "", "`file` to write the archive to, or - for standard output; defaults to MEMBER.tar")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()

@@ -21,15 +21,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-const usage = `Shows the runs of sweeps, pauses, resumes and cancels them, and fetches their results.
+const usage = `Shows, pauses, resumes and cancels the runs of sweeps, and downloads their results.
 
   terraform-provider-trainyard sweep ls [SWEEP]
   terraform-provider-trainyard sweep pause|resume|cancel SWEEP[/RUN]...
   terraform-provider-trainyard sweep results SWEEP[/RUN] [--output FILE]
 
-Without RUN, all runs of the sweep are meant that have not ended; resume takes back cancellations, too. Where the engine can't
-halt members, pause leaves those alone that run. Results are written as a tar archive, with a folder for each run that has left
-some, to SWEEP.tar or SWEEP-RUN.tar; --output - writes them to the standard output.
+Without RUN, pause, resume and cancel apply to all runs of the sweep that have not ended; resume also takes back
+cancellations. If the engine can't halt members, pause leaves running ones alone. Results are a tar archive with a folder
+for each run that left some.
 
 `
 
@@ -78,9 +78,9 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("sweep", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
-	flags.BoolVar(&o.force, "force", false, "also for a sweep that somebody else created")
-	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "how much `time` the controller has to see to it")
-	flags.StringVar(&o.output, "output", "", "`file` that results are written to, - for the standard output")
+	flags.BoolVar(&o.force, "force", false, "allow changes to a sweep that another user created")
+	flags.DurationVar(&o.timeout, "timeout", defaultTimeout, "`time` to wait for the controller to handle the request")
+	flags.StringVar(&o.output, "output", "", "`file` to write results to, or - for standard output; defaults to SWEEP.tar or SWEEP-RUN.tar")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()

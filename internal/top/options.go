@@ -22,9 +22,9 @@ type options struct {
 	once     bool
 }
 
-const usage = `Shows what the hosts, GPUs and members of a cluster do.
+const usage = `Shows the hosts, GPUs and members of a cluster with their current usage, and refreshes until you quit.
 
-  terraform-provider-trainyard top [--engine ENGINE] [--endpoint WHERE] [--cluster NAME]
+  terraform-provider-trainyard top [--engine ENGINE] [--endpoint ENDPOINT] [--cluster NAME]
 
 `
 
@@ -32,8 +32,8 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("top", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
-	flags.DurationVar(&o.interval, "interval", defaultInterval, "`time` from one look to the next")
-	flags.BoolVar(&o.once, "once", false, "print one frame as plain text, as is done where standard output is no terminal")
+	flags.DurationVar(&o.interval, "interval", defaultInterval, "`time` between refreshes")
+	flags.BoolVar(&o.once, "once", false, "print one frame as plain text and exit, as if standard output were not a terminal")
 	flags.Usage = func() {
 		_, _ = fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()

@@ -188,7 +188,7 @@ func (v *view) draw(s state) {
 // keys shows which keys to press, and which of the lines are visible if not all are; or the filter while it is typed.
 func (v *view) keys(lines int) line {
 	if v.typing {
-		return line{{"/", strong}, {printable.Line(v.filter), plain}, {"█", good}, {"  Enter keeps this filter, Esc ends it", faint}}
+		return line{{"/", strong}, {printable.Line(v.filter), plain}, {"█", good}, {"  Enter keeps this filter, Esc clears it", faint}}
 	}
 	l := line{{"q", strong}, {" quit  sort by ", faint}}
 	for _, k := range []struct {

@@ -25,12 +25,12 @@ type options struct {
 	problem train.Problem
 }
 
-const usage = `Trains a model for the scaling algorithm "learned" with a recorded load, in a simulator.
+const usage = `Trains a model for the scaling algorithm "learned" on a recorded load, in a simulator.
 
   terraform-provider-trainyard autoscale train --trace load.csv --capacity 100 --algorithm double-dqn --seed 7 -o dqn.json
 
-The trace has two columns, time and load. Costs are in a unit of your choice: the price of a member-hour, of an hour with more load than the members carry,
-and of a change of the count. The same arguments make the same file.
+The trace is a CSV file with two columns, time and load. Prices are in a unit of your choice: of a member-hour, of an hour
+with more load than the members can carry, and of a change of the count. The same arguments give the same file.
 
 `
 
@@ -44,22 +44,22 @@ func parse(args []string) (options, error) {
 	p, lost, algorithm := &o.problem, 15.0, string(o.settings.Algorithm)
 	observe := ""
 	flags := flag.NewFlagSet("autoscale train", flag.ContinueOnError)
-	flags.StringVar(&o.trace, "trace", "", "`file` with the load to learn, as CSV; needed")
+	flags.StringVar(&o.trace, "trace", "", "CSV `file` with the load to learn from; required")
 	flags.StringVar(&o.output, "o", "dqn.json", "`file` to write the model to")
-	flags.StringVar(&o.curve, "curve", "", "`file` to draw the learning curve to, as SVG")
-	flags.StringVar(&algorithm, "algorithm", algorithm, "`name` of the algorithm: "+allowedAlgorithms())
-	flags.Uint64Var(&o.settings.Seed, "seed", 1, "`number` that all that is random comes from")
-	flags.IntVar(&o.settings.Updates, "updates", o.settings.Updates, "`number` of updates of the network")
-	flags.Float64Var(&p.Capacity, "capacity", 0, "`load` that one member carries, in the unit of the trace; needed")
-	flags.Float64Var(&p.Bound, "bound", p.Bound, "`share` of the capacity above which there are too few members, such as that up to which latency holds its bound")
-	flags.StringVar(&observe, "observe", "", "`features` of other metrics that the model takes, separated by commas: "+strings.Join(observable(), ", "))
-	flags.DurationVar(&p.LatencyBound, "latency-bound", 0, "`time` that the feature p99 is a share of, as the policy's latency_bound; needed for it")
-	flags.IntVar(&p.Min, "min", p.Min, "minimum `number` of members, as the policy's")
-	flags.IntVar(&p.Max, "max", p.Max, "maximum `number` of members, as the policy's")
-	flags.DurationVar(&p.Interval, "interval", p.Interval, "`time` between two decisions, as the policy's")
+	flags.StringVar(&o.curve, "curve", "", "`file` to write the learning curve to, as SVG")
+	flags.StringVar(&algorithm, "algorithm", algorithm, "learning `algorithm`: "+allowedAlgorithms())
+	flags.Uint64Var(&o.settings.Seed, "seed", 1, "`seed` of the random numbers")
+	flags.IntVar(&o.settings.Updates, "updates", o.settings.Updates, "`number` of updates of the network's weights")
+	flags.Float64Var(&p.Capacity, "capacity", 0, "`load` that one member can carry, in the unit of the trace; required")
+	flags.Float64Var(&p.Bound, "bound", p.Bound, "`share` of the capacity above which there are too few members, such as the one at which latency exceeds its bound")
+	flags.StringVar(&observe, "observe", "", "`features` from other metrics that the model takes, separated by commas: "+strings.Join(observable(), ", "))
+	flags.DurationVar(&p.LatencyBound, "latency-bound", 0, "latency_bound of the policy, a `time`: the feature p99 is a share of it; required with p99")
+	flags.IntVar(&p.Min, "min", p.Min, "minimum `number` of members, as in the policy")
+	flags.IntVar(&p.Max, "max", p.Max, "maximum `number` of members, as in the policy")
+	flags.DurationVar(&p.Interval, "interval", p.Interval, "`time` between two decisions, as in the policy")
 	flags.DurationVar(&p.Startup, "startup", p.Startup, "`time` that a member takes to start")
-	flags.DurationVar(&p.Change.Takes, "change-time", p.Change.Takes, "`time` for which data moves between members after a change; 0s where none does")
-	flags.Float64Var(&lost, "change-loss", lost, "`percent` of the capacity that is lost meanwhile")
+	flags.DurationVar(&p.Change.Takes, "change-time", p.Change.Takes, "`time` for which data moves between members after a change; 0s if none does")
+	flags.Float64Var(&lost, "change-loss", lost, "`percentage` of the capacity that is lost while data moves")
 	flags.Float64Var(&p.Prices.Member, "member-price", p.Prices.Member, "`price` of a member-hour")
 	flags.Float64Var(&p.Prices.Under, "under-price", p.Prices.Under, "`price` of an hour with too few members")
 	flags.Float64Var(&p.Prices.Change, "change-price", p.Prices.Change, "`price` of a change of the count")
