@@ -50,19 +50,19 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 	}
 	var o options
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
-	flags.StringVar(&o.socket, "socket", "", "Unix socket of the agent that stays on this host")
+	flags.StringVar(&o.socket, "socket", "", "Unix socket of this host's resident agent")
 	flags.StringVar(&o.keys, "keys", "", "folder with the keys of the cluster's agents (*.pem)")
-	flags.StringVar(&o.disk, "disk", "/", "folder on the file system that is measured")
-	flags.BoolVar(&o.units, "units", false, "ask systemd what instances receive and send that are its units")
-	flags.StringVar(&o.metrics, "metrics", "", "address at which Prometheus is answered over HTTP, such as 127.0.0.1:9465, or that of this host in a range, as 10.0.0.0/24:9465; empty for none")
-	flags.StringVar(&o.history, "history", "", "file in which the agent leaves what it measured to its successor")
-	flags.Func("peer", "with sample: an agent to ask, as node=address; may be repeated", func(text string) error {
+	flags.StringVar(&o.disk, "disk", "/", "folder on the file system to measure")
+	flags.BoolVar(&o.units, "units", false, "ask systemd for the network traffic of instances that are systemd units")
+	flags.StringVar(&o.metrics, "metrics", "", "address to serve Prometheus metrics at, such as 127.0.0.1:9465, or a range such as 10.0.0.0/24:9465 for this host's own address in it; empty for none")
+	flags.StringVar(&o.history, "history", "", "file in which the agent leaves its measurements to its successor")
+	flags.Func("peer", "with sample: agent to ask, as node=address; can be repeated", func(text string) error {
 		peer, err := telemetry.ParsePeer(text)
 		o.peers = append(o.peers, peer)
 		return err
 	})
-	flags.DurationVar(&o.query.Window, "window", 0, "with sample: the window of time to tell of")
-	flags.BoolVar(&o.query.New, "new", false, "with sample: look for what has just been started, too")
+	flags.DurationVar(&o.query.Window, "window", 0, "with sample: time window to report on")
+	flags.BoolVar(&o.query.New, "new", false, "with sample: also look for instances that were just started")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

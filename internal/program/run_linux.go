@@ -30,8 +30,8 @@ func Run(ctx context.Context, version string, args []string) error {
 	case "relay":
 		return node.Serve(ctx)
 	case "supervise":
-		asUnits := flags.Bool("units", false, "run the members as transient units of systemd, which only root may")
-		as := flags.String("version", version, "what tells this supervisor from those that take its place")
+		asUnits := flags.Bool("units", false, "run members as transient systemd units; requires root")
+		as := flags.String("version", version, "version that distinguishes this supervisor from its successors")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
@@ -44,7 +44,7 @@ func Run(ctx context.Context, version string, args []string) error {
 		engines := Engines(version)
 		name := flags.String("engine", engines.Default(), "engine of the cluster")
 		var options controller.Options
-		flags.StringVar(&options.Metrics, "metrics", "", "address at which Prometheus finds what the controller does, such as 127.0.0.1:9466, or that of this host in a range, as 10.0.0.0/24:9466; empty for none")
+		flags.StringVar(&options.Metrics, "metrics", "", "address to serve Prometheus metrics at, such as 127.0.0.1:9466, or a range such as 10.0.0.0/24:9466 for this host's own address in it; empty for none")
 		if err := flags.Parse(args); err != nil {
 			return err
 		}
