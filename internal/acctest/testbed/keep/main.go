@@ -21,8 +21,8 @@ func main() {
 	var options testbed.Options
 	var hosts testbed.HostOptions
 	flag.IntVar(&options.Nodes, "nodes", 3, "number of nodes")
-	flag.IntVar(&options.Managers, "managers", 1, "number of them that are managers of the Swarm; 0 forms none")
-	flag.BoolVar(&options.TLS, "tls", false, "listen for TLS, too")
+	flag.IntVar(&options.Managers, "managers", 1, "number of nodes that are managers of the Swarm; 0 forms no Swarm")
+	flag.BoolVar(&options.TLS, "tls", false, "also listen with TLS")
 	flag.BoolVar(&options.Mixed, "mixed", false, "run different Engines and image stores on the nodes")
 	flag.IntVar(&hosts.Hosts, "hosts", 0, "number of bare hosts, with systemd and an SSH server, instead of nodes")
 	flag.BoolVar(&hosts.Docker, "docker", false, "run a Docker Engine on each host")
