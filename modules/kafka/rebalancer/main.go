@@ -34,10 +34,10 @@ const mostThrottle = 1 << 20
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("rebalancer", flag.ContinueOnError)
-	bootstrap := flags.String("bootstrap", "", "brokers to begin with, `host:port`, with commas between them")
-	listen := flags.String("listen", serve.Listen(), "`address` at which the hooks are answered")
-	throttle := flags.Int64("throttle-mib", 10, "most `MiB` a second that a broker sends and receives for moves; 0 for no bound")
-	role := flags.String("role", "broker", "`role` of the brokers, whose names end with their IDs")
+	bootstrap := flags.String("bootstrap", "", "bootstrap brokers, `host:port`, separated by commas")
+	listen := flags.String("listen", serve.Listen(), "`address` to serve the hooks at")
+	throttle := flags.Int64("throttle-mib", 10, "maximum `MiB` per second that each broker sends, and receives, for moves; 0 sets no limit")
+	role := flags.String("role", "broker", "`role` of the brokers; the number at the end of a member's name is its node.id")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
