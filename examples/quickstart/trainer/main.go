@@ -106,15 +106,15 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("trainer", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.BoolVar(&opts.alone, "alone", false, "train in this process alone, without TF_CONFIG")
-	flags.IntVar(&opts.steps, "steps", 1500, "mini-batches each worker trains on; 0 trains until asked to end")
-	flags.IntVar(&opts.batchSize, "batch-size", 32, "images in a mini-batch")
+	flags.IntVar(&opts.steps, "steps", 1500, "mini-batches that each worker trains on; 0 trains until stopped")
+	flags.IntVar(&opts.batchSize, "batch-size", 32, "images per mini-batch")
 	flags.Float64Var(&opts.learningRate, "learning-rate", 0.1, "factor by which a parameter server applies a gradient")
-	flags.Uint64Var(&opts.seed, "seed", 1, "seed of the first parameters and of the order of the images")
+	flags.Uint64Var(&opts.seed, "seed", 1, "seed of the initial parameters and of the order of the images")
 	flags.StringVar(&opts.data, "data", "", "gzip-compressed CSV file of digits (default: the data set in the binary)")
 	flags.StringVar(&opts.modelDir, "model-dir", "", "folder in which the chief saves the trained model (default: not saved)")
-	flags.IntVar(&opts.logEvery, "log-every", 100, "steps from one progress line to the next")
-	flags.DurationVar(&opts.stepInterval, "step-interval", 0, "pause after each step, to train at leisure")
-	flags.DurationVar(&opts.patience, "connect-timeout", time.Minute, "how long a parameter server may be out of reach")
+	flags.IntVar(&opts.logEvery, "log-every", 100, "steps between progress lines")
+	flags.DurationVar(&opts.stepInterval, "step-interval", 0, "pause after each step, to slow training down")
+	flags.DurationVar(&opts.patience, "connect-timeout", time.Minute, "how long a parameter server may be unreachable")
 	if err := flags.Parse(args); err != nil {
 		return options{}, err
 	}
