@@ -9,7 +9,7 @@ type MemberInfo struct {
 	ID string
 }
 
-var memberInfo = gauge("member_info", "1 for each member that runs, which agents tell of by this id.",
+var memberInfo = gauge("member_info", "1 for each running member. Agents report its usage under the same id.",
 	"cluster", "group", "role", "member", "id")
 
 // members returns the running members. Agents can't, as they read no environment variables.
