@@ -10,11 +10,11 @@ output "phase" {
 }
 
 output "starts" {
-  description = "How many epochs were done each time that the training was started."
+  description = "Number of epochs already done at each start of the training."
   value       = [for line in local.lines : line.epoch if contains(["began", "resumed"], line.event)]
 }
 
 output "trained" {
-  description = "What the program said in the end: the accuracy, and a checksum of the weights, which no death changes."
+  description = "Last line of the program's log: the accuracy, and a checksum of the weights, which is the same even after a crash."
   value       = try(local.last.event == "trained" ? local.last : null, null)
 }

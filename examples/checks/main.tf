@@ -12,13 +12,13 @@ terraform {
 }
 
 variable "idle_below_percent" {
-  description = "A GPU that a member has counts as idle where it worked less than this over the window, on average."
+  description = "Mean utilisation over the window below which a member's GPU counts as idle."
   type        = number
   default     = 5
 }
 
 variable "window" {
-  description = "For how long a GPU has to be idle. Agents remember ten minutes."
+  description = "How long a GPU has to be idle. Agents keep ten minutes of measurements."
   type        = string
   default     = "10m"
 }

@@ -15,7 +15,7 @@ provider "trainyard" {
   ssh = var.ssh
 
   docker = {
-    # If omitted, the login of docker login on this machine is used.
+    # If omitted, the credentials of docker login on this machine are used.
     registries = var.registry_login == null ? null : { (split("/", var.image)[0]) = var.registry_login }
   }
 }
@@ -33,7 +33,7 @@ resource "trainyard_group" "digits" {
   image     = var.image
   args      = ["-steps", tostring(var.steps)]
 
-  # Containers share their host's network. Members of a role on the same host listen on port and the following ones.
+  # Containers share their host's network. Members of a role on the same host listen on port, port + 1 and so on.
   roles = {
     ps     = { replicas = 2, port = 8000 }
     worker = { replicas = 4, port = 9000 }
@@ -51,11 +51,11 @@ data "trainyard_logs" "chief" {
 }
 
 output "placements" {
-  description = "Name of the host on which each member is."
+  description = "Host of each member."
   value       = trainyard_group.digits.placements
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that the trained model reads rightly."
+  description = "Accuracy of the trained model on held-out digits, from 0 to 1."
   value       = one([for line in data.trainyard_logs.chief.lines : jsondecode(line).accuracy if can(jsondecode(line).examples)])
 }

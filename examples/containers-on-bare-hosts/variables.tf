@@ -1,10 +1,10 @@
 variable "hosts" {
-  description = "The hosts by their host names, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }."
+  description = "Hosts by host name, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }."
   type        = map(object({ address = string, role = optional(string), advertise_address = optional(string) }))
 }
 
 variable "image" {
-  description = "Image of the trainer with its registry, such as registry.example.com/digits-trainer:1."
+  description = "Image of the trainer, including its registry, such as registry.example.com/digits-trainer:1."
   type        = string
 
   validation {
@@ -14,7 +14,7 @@ variable "image" {
 }
 
 variable "registry_login" {
-  description = "User and password, or token, that may pull from the image's registry. Defaults to what docker login left on this machine."
+  description = "User name and password, or token, for pulling from the image's registry. Defaults to the credentials that docker login stored on this machine."
   type        = object({ username = optional(string), password = optional(string), token = optional(string) })
   sensitive   = true
   default     = null

@@ -11,16 +11,16 @@ output "phase" {
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that the trained model reads rightly."
+  description = "Accuracy of the trained model on held-out digits, from 0 to 1."
   value       = try(local.trained.accuracy, null)
 }
 
 output "trained" {
-  description = "What the program said in the end: the accuracy, and a checksum of the weights, which is the same whoever learnt."
+  description = "Last line of the program's log: the accuracy, and a checksum of the weights, which is the same whichever workers trained."
   value       = local.trained
 }
 
 output "placements" {
-  description = "The host of each member."
+  description = "Host of each member."
   value       = trainyard_group.digits.placements
 }

@@ -49,7 +49,7 @@ def learn(weights, turn, part):
 
 
 def evaluate(weights):
-    """Returns the fraction of the held-out images that the model reads rightly."""
+    """Returns the model's accuracy on the held-out images."""
     images, labels = load()[1]
     return float(np.mean(probabilities(weights, images).argmax(axis=1) == labels))
 

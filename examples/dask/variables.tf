@@ -1,29 +1,29 @@
 variable "engine" {
-  description = "What runs the members: `process`, this machine, which then needs Dask itself, or `swarm`."
+  description = "Engine of the cluster: `process` (this machine, which then needs Dask) or `swarm`."
   type        = string
   default     = "process"
 }
 
 variable "hosts" {
-  description = "For swarm: the hosts by their host names, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. They form a Swarm, or are one already."
+  description = "For swarm: hosts by host name, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. They form a Swarm, or are already one."
   type        = map(object({ address = string, role = optional(string) }))
   default     = null
 }
 
 variable "archive" {
-  description = "For swarm: archive of an image with Dask (docker save), for hosts that cannot reach a registry. Without one, the Dockerfile is built on one of the hosts."
+  description = "For swarm: archive of an image with Dask (docker save), for hosts that cannot reach a registry. If omitted, one of the hosts builds the Dockerfile."
   type        = string
   default     = null
 }
 
 variable "dask" {
-  description = "The program dask (pip install distributed)."
+  description = "Path of the program dask (pip install distributed)."
   type        = string
   default     = "dask"
 }
 
 variable "python" {
-  description = "Python that has Dask and scikit-learn (pip install distributed scikit-learn)."
+  description = "Python interpreter with Dask and scikit-learn (pip install distributed scikit-learn)."
   type        = string
   default     = "python3"
 }
@@ -35,13 +35,13 @@ variable "port" {
 }
 
 variable "workers" {
-  description = "Number of workers. Another number restarts nobody."
+  description = "Number of workers. A change restarts no other member."
   type        = number
   default     = 2
 }
 
 variable "rounds" {
-  description = "Number of rounds: in each, workers learn from all images, and the average of what they have learnt is taken."
+  description = "Number of rounds. In each, the workers train on all images, and their weights are averaged."
   type        = number
   default     = 20
 }

@@ -70,7 +70,7 @@ resource "trainyard_gpu_pool" "sweep" {
   on_foreign_process = "ignore"
 }
 
-# The runs take turns. One starts if the driver reports 1,199 MiB and the reserve as free, 20 seconds after the previous
+# Each run starts once the driver reports 1,199 MiB plus the reserve as free, and at least 20 seconds after the previous
 # one. A failed run stops no other; one that runs out of GPU memory is queued again.
 resource "trainyard_sweep" "shards" {
   cluster = trainyard_cluster.lab
@@ -88,7 +88,7 @@ resource "trainyard_sweep" "shards" {
 }
 
 output "placements" {
-  description = "Host and GPUs of each member of the training. Those of runs change by themselves: see the data source trainyard_sweep."
+  description = "Host and GPUs of each training member. Those of runs change over time: see the data source trainyard_sweep."
   value       = trainyard_group.training.placements
 }
 

@@ -6,21 +6,21 @@ locals {
 }
 
 output "phase" {
-  description = "Phase of the group: `completed` once the processes have trained."
+  description = "Phase of the group: `completed` once all processes have finished."
   value       = data.trainyard_group.spmd.phase
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that the trained model reads rightly."
+  description = "Accuracy of the trained model on held-out digits, from 0 to 1."
   value       = try(local.trained[0].accuracy, null)
 }
 
 output "ranks" {
-  description = "What each process said in the end: the number of processes, how many images it has learnt from, and the last loss and a checksum of the parameters, which are the same for all."
+  description = "Last evaluation of each process: the number of processes, the number of images that it trained on, and the last loss and a checksum of the parameters, which are the same for all processes."
   value       = local.trained
 }
 
 output "placements" {
-  description = "The host of each process."
+  description = "Host of each process."
   value       = trainyard_group.spmd.placements
 }

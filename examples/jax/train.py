@@ -82,7 +82,7 @@ def train(dataset, epochs, log):
 
 
 def evaluate(parameters, dataset):
-    """Returns the fraction of the images that the model reads rightly."""
+    """Returns the model's accuracy on the images."""
     images, labels = dataset
     return float(np.mean(np.argmax(logits(parameters, images), axis=1) == labels))
 

@@ -14,19 +14,19 @@ terraform {
 }
 
 variable "model" {
-  description = "File that autoscale train has written."
+  description = "Model file written by autoscale train."
   type        = string
   default     = "dqn.json"
 }
 
 variable "target" {
-  description = "What a member is to carry by the policy that the model is to replace."
+  description = "Target load per member of the policy that the model is to replace."
   type        = number
   default     = 70
 }
 
 variable "prices" {
-  description = "What a member-hour costs, an hour with too few members, and a change of the count; as in the training."
+  description = "Prices of a member-hour, of an hour with too few members, and of a change of the count, as in training."
   type        = object({ member = number, under = number, change = number })
   default     = { member = 1, under = 100, change = 0.01 }
 }
@@ -87,9 +87,9 @@ check "learned" {
   }
 }
 
-# A failed precondition is an error. The policy that uses the model would have the same.
+# A failed precondition is an error. The policy that uses the model should have the same one.
 output "costs" {
-  description = "What the day costs by the model, and by each target."
+  description = "Cost of the day with the model, and with each target."
   value       = { for name, cost in local.costs : name => floor(cost * 10) / 10 }
 
   precondition {

@@ -8,21 +8,21 @@ locals {
 }
 
 output "phase" {
-  description = "Phase of the group: `completed` once the ranks have trained."
+  description = "Phase of the group: `completed` once all ranks have finished."
   value       = data.trainyard_group.digits.phase
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that the trained model reads rightly."
+  description = "Accuracy of the trained model on held-out digits, from 0 to 1."
   value       = try(local.trained[0].accuracy, null)
 }
 
 output "ranks" {
-  description = "What each rank said in the end: in which worker it ran, and the last loss and a checksum of the parameters, which are the same for all."
+  description = "Last evaluation of each rank: the worker that it ran in, and the last loss and a checksum of the parameters, which are the same for all ranks."
   value       = local.trained
 }
 
 output "placements" {
-  description = "The host of each member."
+  description = "Host of each member."
   value       = trainyard_group.digits.placements
 }

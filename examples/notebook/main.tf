@@ -7,19 +7,19 @@ terraform {
 }
 
 variable "commit" {
-  description = "The commit that is trained. Another one trains anew."
+  description = "Commit to train. A new one reruns the training."
   type        = string
   default     = "none"
 }
 
 variable "python" {
-  description = "Python with scikit-learn (pip install scikit-learn)."
+  description = "Python interpreter with scikit-learn (pip install scikit-learn)."
   type        = string
   default     = "python3"
 }
 
 variable "output_dir" {
-  description = "Existing folder for the checkpoint, an absolute path. Null keeps none."
+  description = "Absolute path of an existing folder for the checkpoint. If null, none is kept."
   type        = string
   default     = null
 }
@@ -37,11 +37,11 @@ module "digits" {
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that the model reads rightly."
+  description = "Accuracy of the model on held-out digits, from 0 to 1."
   value       = module.digits.accuracy
 }
 
 output "resumed_at" {
-  description = "Number of epochs that were in the checkpoint with which training began."
+  description = "Number of epochs in the checkpoint that training resumed from."
   value       = module.digits.resumed_at
 }

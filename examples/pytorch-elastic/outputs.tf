@@ -5,11 +5,11 @@ locals {
 }
 
 output "phase" {
-  description = "Phase of the group: `completed` once the ranks have trained."
+  description = "Phase of the group: `completed` once all ranks have finished."
   value       = data.trainyard_group.digits.phase
 }
 
 output "trained" {
-  description = "What the rank in worker 0 said in the end: the accuracy, and how many ranks there were."
+  description = "Last line of the log of the rank in worker 0: the accuracy, and the number of ranks."
   value       = try(local.last.event == "trained" ? local.last : null, null)
 }

@@ -1,23 +1,23 @@
 variable "python" {
-  description = "Python that has PyTorch and scikit-learn (apt-get install python3-torch python3-sklearn)."
+  description = "Python interpreter with PyTorch and scikit-learn (apt-get install python3-torch python3-sklearn)."
   type        = string
   default     = "python3"
 }
 
 variable "folder" {
-  description = "Folder of the checkpoints, which all ranks read."
+  description = "Folder for checkpoints, which all ranks read."
   type        = string
   default     = "checkpoints"
 }
 
 variable "port" {
-  description = "First port of the workers. At that of worker 0 they meet."
+  description = "First port of the workers. The rendezvous is at the port of worker 0."
   type        = number
   default     = 29400
 }
 
 variable "workers" {
-  description = "Number of workers, each of which has a rank. Another number restarts none of the others' agents."
+  description = "Number of workers, each with one rank. A change restarts none of the other workers' agents."
   type        = number
   default     = 2
 
@@ -28,7 +28,7 @@ variable "workers" {
 }
 
 variable "epochs" {
-  description = "Number of times that all images are learnt from, those before the checkpoint included."
+  description = "Number of epochs, including those before the checkpoint."
   type        = number
   default     = 20
 }

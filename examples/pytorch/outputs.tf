@@ -6,21 +6,21 @@ locals {
 }
 
 output "phase" {
-  description = "Phase of the group: `completed` once the ranks have trained."
+  description = "Phase of the group: `completed` once all ranks have finished."
   value       = data.trainyard_group.ddp.phase
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that the trained model reads rightly."
+  description = "Accuracy of the trained model on held-out digits, from 0 to 1."
   value       = try(local.trained[0].accuracy, null)
 }
 
 output "ranks" {
-  description = "What each rank said in the end: the world's size, how many images it has learnt from, and a checksum of the parameters, which is the same for all."
+  description = "Last evaluation of each rank: the world size, the number of images that it trained on, and a checksum of the parameters, which is the same for all ranks."
   value       = local.trained
 }
 
 output "placements" {
-  description = "The host of each rank."
+  description = "Host of each rank."
   value       = trainyard_group.ddp.placements
 }

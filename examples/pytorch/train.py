@@ -61,7 +61,7 @@ def train(model, dataset, epochs, log):
 
 
 def evaluate(model, dataset):
-    """Returns the fraction of the images that the model reads rightly."""
+    """Returns the model's accuracy on the images."""
     images, labels = dataset.tensors
     with torch.no_grad():
         return (model(images).argmax(1) == labels).float().mean().item()

@@ -68,7 +68,7 @@ resource "trainyard_group" "digits" {
   wait_for   = local.as_service ? "running" : "completed"
 }
 
-# What changes by itself is read, not managed. Because of the dependency, it is read after the group has done its work.
+# Values that change by themselves are read, not managed: after the group has done its work, due to depends_on.
 
 data "trainyard_group" "digits" {
   cluster = trainyard_cluster.lab

@@ -2,12 +2,12 @@
 # change every plan: look at them with `terraform console`.
 
 output "phase" {
-  description = "Phase of the group: `completed` once the job is done."
+  description = "Phase of the group: `completed` once the job has finished."
   value       = data.trainyard_group.digits.phase
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that the trained model reads rightly; null where it was not evaluated."
+  description = "Accuracy of the trained model on held-out digits, from 0 to 1; null if it was not evaluated."
   value       = try(local.evaluation.accuracy, null)
 }
 

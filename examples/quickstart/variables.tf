@@ -1,11 +1,11 @@
 variable "engine" {
-  description = "What runs the members: `process`, this machine; `swarm`; or `systemd`, bare hosts."
+  description = "Engine of the cluster: `process` (this machine), `swarm`, or `systemd` (bare hosts)."
   type        = string
   default     = "process"
 }
 
 variable "hosts" {
-  description = "For swarm and systemd: the hosts by their host names, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. For swarm they form a Swarm, or are one already."
+  description = "For swarm and systemd: hosts by host name, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. With swarm, they form a Swarm, or are already one."
   type        = map(object({ address = string, role = optional(string), advertise_address = optional(string) }))
   default     = null
 }
@@ -17,7 +17,7 @@ variable "ssh" {
 }
 
 variable "trainer" {
-  description = "Path of the training program, for all but swarm. Defaults to `digits-trainer` in this folder, where it has to be for swarm: what `CGO_ENABLED=0 go build -o digits-trainer ./trainer` makes."
+  description = "For process and systemd: path of the training program, built with `CGO_ENABLED=0 go build -o digits-trainer ./trainer`. Defaults to `digits-trainer` in this folder, where it has to be for swarm."
   type        = string
   default     = null
 }
@@ -34,7 +34,7 @@ variable "steps" {
 }
 
 variable "completion" {
-  description = "`chief`: a job that is done when the chief is done. `never`: a service that trains until it is destroyed."
+  description = "`chief`: a job that completes when its chief does. `never`: a service that trains until it is destroyed."
   type        = string
   default     = "chief"
 

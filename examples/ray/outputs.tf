@@ -11,16 +11,16 @@ output "phase" {
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that a network with the best settings reads rightly."
+  description = "Accuracy of a network with the best settings on held-out digits, from 0 to 1."
   value       = try(local.searched.accuracy, null)
 }
 
 output "searched" {
-  description = "What the program said in the end: the best settings, how many were tried, on how many of Ray's nodes."
+  description = "Last line of the program's log: the best settings, how many were tried, and on how many Ray nodes."
   value       = local.searched
 }
 
 output "placements" {
-  description = "The host of each member."
+  description = "Host of each member."
   value       = trainyard_group.search.placements
 }

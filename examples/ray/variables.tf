@@ -1,35 +1,35 @@
 variable "engine" {
-  description = "What runs the members: `process`, this machine, which then needs Ray itself, or `swarm`."
+  description = "Engine of the cluster: `process` (this machine, which then needs Ray) or `swarm`."
   type        = string
   default     = "process"
 }
 
 variable "hosts" {
-  description = "For swarm: the hosts by their host names, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. They form a Swarm, or are one already."
+  description = "For swarm: hosts by host name, such as { gpu1 = { address = \"ssh://ops@gpu1\", role = \"manager\" } }. They form a Swarm, or are already one."
   type        = map(object({ address = string, role = optional(string) }))
   default     = null
 }
 
 variable "archive" {
-  description = "For swarm: archive of an image with Ray (docker save), for hosts that cannot reach a registry. Without one, the Dockerfile is built on one of the hosts."
+  description = "For swarm: archive of an image with Ray (docker save), for hosts that cannot reach a registry. If omitted, one of the hosts builds the Dockerfile."
   type        = string
   default     = null
 }
 
 variable "ray" {
-  description = "For process: the program ray (pip install ray)."
+  description = "For process: path of the program ray (pip install ray)."
   type        = string
   default     = "ray"
 }
 
 variable "python" {
-  description = "Python that has Ray and scikit-learn (pip install ray scikit-learn)."
+  description = "Python interpreter with Ray and scikit-learn (pip install ray scikit-learn)."
   type        = string
   default     = "python3"
 }
 
 variable "temp_dir" {
-  description = "For process: where Ray keeps logs and sockets, a folder a member. A short path: those of sockets end at 107 bytes."
+  description = "For process: folder for Ray's logs and sockets, with a subfolder for each member. Keep its path short: socket paths are limited to 107 bytes."
   type        = string
   default     = "/tmp/ray"
 }
@@ -41,13 +41,13 @@ variable "port" {
 }
 
 variable "workers" {
-  description = "Number of workers, each of which runs a trial at a time. Another number restarts nobody."
+  description = "Number of workers, each of which runs one trial at a time. A change restarts no other member."
   type        = number
   default     = 2
 }
 
 variable "trials" {
-  description = "Number of settings that are tried."
+  description = "Number of settings to try."
   type        = number
   default     = 16
 }

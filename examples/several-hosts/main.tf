@@ -49,7 +49,7 @@ resource "trainyard_group" "training" {
 }
 
 output "placements" {
-  description = "Name of the host on which each member is."
+  description = "Host of each member."
   value       = trainyard_group.training.placements
 }
 

@@ -60,6 +60,6 @@ output "hosts" {
 }
 
 output "placements" {
-  description = "Name of the host on which each member is."
+  description = "Host of each member."
   value       = trainyard_group.service.placements
 }

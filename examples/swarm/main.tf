@@ -21,7 +21,7 @@ variable "image" {
 }
 
 variable "token" {
-  description = "Token by which the trainer reaches its data. It enters no state."
+  description = "Token with which the trainer accesses its data. It is never stored in the state."
   type        = string
   sensitive   = true
   ephemeral   = true
@@ -79,6 +79,6 @@ resource "trainyard_group" "ddp" {
 }
 
 output "placements" {
-  description = "Name of the host on which each worker is."
+  description = "Host of each worker."
   value       = trainyard_group.ddp.placements
 }

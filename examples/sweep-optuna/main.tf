@@ -11,12 +11,12 @@ terraform {
 }
 
 variable "runs" {
-  description = "The trials' parameters by their keys: { \"trial-0000\" = { LR = 0.1, BATCH = 32 } }. study.py writes them."
+  description = "Parameters of the trials by key: { \"trial-0000\" = { LR = 0.1, BATCH = 32 } }. study.py writes them."
   type        = map(object({ LR = number, BATCH = number }))
 }
 
 variable "trainer" {
-  description = "Path of the training program. Defaults to `digits-trainer` in this folder: what `CGO_ENABLED=0 go build -o digits-trainer ../quickstart/trainer` makes."
+  description = "Path of the training program. Defaults to `digits-trainer` in this folder, built with `CGO_ENABLED=0 go build -o digits-trainer ../quickstart/trainer`."
   type        = string
   default     = null
 }
@@ -31,7 +31,7 @@ resource "trainyard_cluster" "lab" {
   name = "optuna-lab"
 }
 
-# A new trial adds a run: running ones continue, and finished ones stay finished. A failed run is not an error of the
+# A new trial adds a run: running ones continue, and finished ones stay finished. A failed run does not fail the
 # apply, which does not wait for runs.
 resource "trainyard_sweep" "study" {
   cluster = trainyard_cluster.lab
@@ -52,7 +52,7 @@ data "trainyard_sweep" "study" {
 }
 
 output "results" {
-  description = "State and accuracy of each run: what Optuna is told."
+  description = "State and accuracy of each run, as reported to Optuna."
   value = {
     for key, run in data.trainyard_sweep.study.runs : key => { state = run.state, value = run.value, reason = run.reason }
   }

@@ -1,10 +1,10 @@
 output "best" {
-  description = "The run with the highest accuracy."
+  description = "Run with the highest accuracy."
   value       = data.trainyard_sweep.lr.best
 }
 
 output "learning_rate" {
-  description = "Its learning rate."
+  description = "Learning rate of the best run."
   value       = try(local.runs[data.trainyard_sweep.lr.best].LR, null)
 }
 

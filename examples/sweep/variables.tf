@@ -1,5 +1,5 @@
 variable "trainer" {
-  description = "Path of the training program. Defaults to `digits-trainer` in this folder: what `CGO_ENABLED=0 go build -o digits-trainer ../quickstart/trainer` makes."
+  description = "Path of the training program. Defaults to `digits-trainer` in this folder, built with `CGO_ENABLED=0 go build -o digits-trainer ../quickstart/trainer`."
   type        = string
   default     = null
 }
@@ -11,7 +11,7 @@ variable "learning_rates" {
 }
 
 variable "seeds" {
-  description = "Number of runs for each learning rate, each with a seed of its own."
+  description = "Number of runs for each learning rate, each with a different seed."
   type        = number
   default     = 10
 
@@ -22,13 +22,13 @@ variable "seeds" {
 }
 
 variable "runs" {
-  description = "More runs, or other values of some, by key: { \"lr-0-3-seed-7\" = { LR = 0.25, SEED = 7 } }."
+  description = "Additional runs, or other values for existing ones, by key: { \"lr-0-3-seed-7\" = { LR = 0.25, SEED = 7 } }."
   type        = map(object({ LR = number, SEED = number }))
   default     = {}
 }
 
 variable "max_parallel" {
-  description = "Number of runs at a time. Defaults to the number of this machine's processors."
+  description = "Maximum number of runs in parallel. Defaults to the number of this machine's CPUs."
   type        = number
   default     = null
 }
@@ -40,7 +40,7 @@ variable "steps" {
 }
 
 variable "again" {
-  description = "Another value starts anew the runs that failed."
+  description = "A new value reruns the failed runs."
   type        = string
   default     = "1"
 }

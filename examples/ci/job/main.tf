@@ -11,19 +11,19 @@ terraform {
 }
 
 variable "commit" {
-  description = "The commit that is submitted. CI sets it, as TF_VAR_commit."
+  description = "Commit that is submitted. CI sets it as TF_VAR_commit."
   type        = string
   default     = "none"
 }
 
 variable "run" {
-  description = "What tells this run of the workflow from all others. CI sets it, as TF_VAR_run."
+  description = "Unique ID of this run of the workflow. CI sets it as TF_VAR_run."
   type        = string
   default     = "by hand"
 }
 
 variable "target" {
-  description = "The loss that the model has to reach. One that does not fails the job, with exit code 3."
+  description = "Loss that the model has to reach. If it does not, the job fails with exit code 3."
   type        = number
   default     = 0.01
 }

@@ -12,7 +12,7 @@ terraform {
 }
 
 variable "command" {
-  description = "What the members of the service run. Try [\"/bin/false\"] on a service that runs."
+  description = "Command of the service's members. Try [\"/bin/false\"] on a running service."
   type        = list(string)
   default     = ["/bin/sleep", "infinity"]
 }

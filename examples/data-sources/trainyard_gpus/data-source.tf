@@ -15,12 +15,12 @@ data "trainyard_gpus" "now" {
 }
 
 output "uuids" {
-  description = "UUIDs of each host's GPUs, null where it is not known which there are."
+  description = "UUIDs of each host's GPUs; null if they are unknown."
   value       = { for name, host in data.trainyard_gpus.now.hosts : name => host.gpus[*].uuid }
 }
 
 output "foreign" {
-  description = "What uses GPUs, and is no member of the cluster."
+  description = "Processes that use GPUs and belong to no member of the cluster."
   value = flatten([
     for name, host in data.trainyard_gpus.now.hosts : [
       for gpu in coalesce(host.gpus, []) : [

@@ -31,6 +31,6 @@ output "phase" {
 }
 
 output "running" {
-  description = "Names of the members that run."
+  description = "Names of the running members."
   value       = [for name, member in data.trainyard_group.service.members : name if member.state == "running"]
 }

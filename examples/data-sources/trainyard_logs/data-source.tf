@@ -28,7 +28,7 @@ data "trainyard_logs" "first" {
 }
 
 output "log" {
-  description = "The last lines that the first worker wrote, which may hold secrets."
+  description = "Last lines of the first worker's log, which may contain secrets."
   value       = join("\n", data.trainyard_logs.first.lines)
   sensitive   = true
 }

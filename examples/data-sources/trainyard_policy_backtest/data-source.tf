@@ -36,11 +36,11 @@ output "changes" {
 }
 
 output "under_provisioned_percent" {
-  description = "For how much of the time there would have been too few members."
+  description = "Percentage of the time with too few members."
   value       = data.trainyard_policy_backtest.rush.under_provisioned_percent
 }
 
 output "picture" {
-  description = "Load and members over time: terraform output -raw picture > rush.svg"
+  description = "Load and members over time, as SVG: terraform output -raw picture > rush.svg"
   value       = data.trainyard_policy_backtest.rush.svg
 }

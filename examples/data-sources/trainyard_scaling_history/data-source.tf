@@ -27,6 +27,6 @@ output "changes" {
 }
 
 output "json_lines" {
-  description = "All of it, for other programs: terraform output -raw json_lines > history.jsonl"
+  description = "The same as JSON lines, for other programs: terraform output -raw json_lines > history.jsonl"
   value       = data.trainyard_scaling_history.workers.json_lines
 }

@@ -28,11 +28,11 @@ data "trainyard_sweep" "lr" {
 }
 
 output "best" {
-  description = "Variables of the best run; null where there is none."
+  description = "Variables of the best run; null if there is none."
   value       = try(trainyard_sweep.lr.runs[data.trainyard_sweep.lr.best], null)
 }
 
 output "failed" {
-  description = "Runs that have failed, and why."
+  description = "Failed runs, and the reason."
   value       = { for key, run in data.trainyard_sweep.lr.runs : key => run.reason if run.state == "failed" }
 }

@@ -27,16 +27,16 @@ data "trainyard_utilisation" "now" {
 }
 
 output "memory_mib" {
-  description = "Memory in use by each member, null where it is not known."
+  description = "Memory in use by each member; null if unknown."
   value       = { for name, member in data.trainyard_utilisation.now.members : name => member.memory_used_mib }
 }
 
 output "peak_memory_mib" {
-  description = "The most memory that each member used in the last five minutes."
+  description = "Peak memory of each member in the last five minutes."
   value       = { for name, member in data.trainyard_utilisation.now.members : name => member.max.memory_used_mib }
 }
 
 output "unknown" {
-  description = "Why something is not known of a member."
+  description = "Members with unknown values, and the reason."
   value       = { for name, member in data.trainyard_utilisation.now.members : name => member.reason if member.reason != null }
 }

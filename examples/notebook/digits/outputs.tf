@@ -10,11 +10,11 @@ locals {
 }
 
 output "accuracy" {
-  description = "Fraction of the held-out digits that the model reads rightly."
+  description = "Accuracy of the model on held-out digits, from 0 to 1."
   value       = try(reverse([for line in local.lines : line.accuracy if can(line.accuracy)])[0], null)
 }
 
 output "resumed_at" {
-  description = "Number of epochs that were in the checkpoint with which training began."
+  description = "Number of epochs in the checkpoint that training resumed from."
   value       = try(reverse([for line in local.lines : line.resumed_at if can(line.accuracy)])[0], null)
 }

@@ -1,5 +1,5 @@
 variable "cluster" {
-  description = "The cluster on which training runs, as a whole: `trainyard_cluster.lab`."
+  description = "Cluster to train on, as a whole object: `trainyard_cluster.lab`."
   type = object({
     name     = string
     engine   = optional(string)
@@ -21,14 +21,14 @@ variable "name" {
 }
 
 variable "python" {
-  description = "Python with scikit-learn."
+  description = "Python interpreter with scikit-learn."
   type        = string
   default     = "python3"
   nullable    = false
 }
 
 variable "epochs" {
-  description = "How often all images are learnt from."
+  description = "Number of epochs."
   type        = number
   default     = 20
   nullable    = false
@@ -52,7 +52,7 @@ variable "learning_rate" {
 }
 
 variable "hidden_units" {
-  description = "Units of the hidden layer."
+  description = "Number of units in the hidden layer."
   type        = number
   default     = 32
   nullable    = false
@@ -64,7 +64,7 @@ variable "hidden_units" {
 }
 
 variable "output_dir" {
-  description = "Existing folder for the checkpoint, an absolute path. Null keeps none."
+  description = "Absolute path of an existing folder for the checkpoint. If null, none is kept."
   type        = string
   default     = null
 
@@ -75,19 +75,19 @@ variable "output_dir" {
 }
 
 variable "gpus" {
-  description = "GPUs of the worker, as in `trainyard_group`: `{ pool = \"all\" }`. Null gives none."
+  description = "GPUs of the worker, as in `trainyard_group`: `{ pool = \"all\" }`. If null, it has none."
   type        = object({ pool = string, count = optional(number), memory_mib = optional(number) })
   default     = null
 }
 
 variable "resources" {
-  description = "Processors and memory of the worker, as in `trainyard_group`."
+  description = "CPUs and memory of the worker, as in `trainyard_group`."
   type        = object({ cpus = optional(number), memory_mib = optional(number) })
   default     = null
 }
 
 variable "triggers" {
-  description = "Strings, such as the commit. When one changes, training starts anew."
+  description = "Arbitrary strings, such as the commit. A change of any of them reruns the training."
   type        = map(string)
   default     = null
 }

@@ -1,8 +1,7 @@
 # Brokers are added and removed by a model trained on a recorded load. Its inputs are the load, how long producers wait,
-# and whether partitions are moving. Each time it chooses whether one broker more, the same number, or one fewer is
-# best.
+# and whether partitions are moving. At each decision it adds one broker, removes one, or keeps the number.
 variable "model" {
-  description = "File that terraform-provider-trainyard autoscale train has written."
+  description = "Model file written by terraform-provider-trainyard autoscale train."
   type        = string
   default     = "dqn.json"
 }

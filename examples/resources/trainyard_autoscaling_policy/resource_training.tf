@@ -1,5 +1,5 @@
-# Asynchronous training gets workers as long as each makes it faster: each has to add at least a tenth of what one has
-# contributed so far.
+# Asynchronous training gets more workers as long as they make it faster: each further worker has to add at least a
+# tenth of the average contribution of the workers before it.
 resource "trainyard_cluster" "here" {
   name = "here"
 }

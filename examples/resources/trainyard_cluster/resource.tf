@@ -6,7 +6,7 @@ terraform {
   }
 }
 
-# This machine, with all it has.
+# This machine, with all its resources.
 resource "trainyard_cluster" "lab" {
   name = "lab"
 }

@@ -15,7 +15,7 @@ resource "trainyard_cluster" "gpus" {
 }
 
 variable "token" {
-  description = "Token by which the trainer reaches its data."
+  description = "Token with which the trainer accesses its data."
   type        = string
   sensitive   = true
   ephemeral   = true # it is in no plan and no state

@@ -17,7 +17,7 @@ resource "trainyard_cluster" "lab" {
 }
 
 variable "archive" {
-  description = "Archive of the trainer's image: docker save --output trainer.tar trainer:1.2. Without one, each host pulls it."
+  description = "Archive of the trainer's image: docker save --output trainer.tar trainer:1.2. If omitted, each host pulls the image."
   type        = string
   default     = null
 }
