@@ -17,11 +17,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
+	"text/tabwriter"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/explain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/forget"
 	"github.com/trainyard/terraform-provider-trainyard/internal/logs"
@@ -56,35 +59,74 @@ func run(args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	engines := program.Engines(version)
-	switch args[0] {
-	case "top":
-		return top.Run(ctx, args[1:], engines, os.Stdout)
-	case "autoscale":
-		if len(args) > 1 && args[1] == "train" {
-			return trainctl.Run(ctx, args[2:], os.Stdout)
+	if args[0] == "help" {
+		return help(os.Stdout)
+	}
+	for _, c := range commands {
+		if c.name == args[0] {
+			return c.run(ctx, args[1:], engines)
 		}
-		return explain.Run(ctx, args[1:], engines, os.Stdout)
-	case "forget":
-		return forget.Run(ctx, args[1:], engines, os.Stdout)
-	case "logs":
-		return logs.Run(ctx, args[1:], engines, os.Stdin, os.Stdout)
-	case "promote":
-		return promote.Run(ctx, args[1:], engines, os.Stdout)
-	case "report":
-		return report.Run(ctx, args[1:], engines, os.Stdout)
-	case "results":
-		return results.Run(ctx, args[1:], engines, os.Stdout)
-	case "sweep":
-		return sweepctl.Run(ctx, args[1:], engines, os.Stdout)
 	}
 	return program.Run(ctx, version, args)
+}
+
+// commands are those for people.
+var commands = []struct {
+	name, summary string
+	run           func(ctx context.Context, args []string, engines engine.Registry) error
+}{
+	{"autoscale", "show why an autoscaling policy did what it did, or train its model", func(ctx context.Context, args []string, engines engine.Registry) error {
+		if len(args) > 0 && args[0] == "train" {
+			return trainctl.Run(ctx, args[1:], os.Stdout)
+		}
+		return explain.Run(ctx, args, engines, os.Stdout)
+	}},
+	{"forget", "remove a bare host that is gone for good from its cluster", func(ctx context.Context, args []string, engines engine.Registry) error {
+		return forget.Run(ctx, args, engines, os.Stdout)
+	}},
+	{"logs", "print what the members of a group write, and exit as the group does", func(ctx context.Context, args []string, engines engine.Registry) error {
+		return logs.Run(ctx, args, engines, os.Stdin, os.Stdout)
+	}},
+	{"promote", "move a cluster's store to another bare host", func(ctx context.Context, args []string, engines engine.Registry) error {
+		return promote.Run(ctx, args, engines, os.Stdout)
+	}},
+	{"report", "write a cluster to an HTML file", func(ctx context.Context, args []string, engines engine.Registry) error {
+		return report.Run(ctx, args, engines, os.Stdout)
+	}},
+	{"results", "download a folder of a member", func(ctx context.Context, args []string, engines engine.Registry) error {
+		return results.Run(ctx, args, engines, os.Stdout)
+	}},
+	{"sweep", "show, pause, resume or cancel the runs of sweeps, or download their results", func(ctx context.Context, args []string, engines engine.Registry) error {
+		return sweepctl.Run(ctx, args, engines, os.Stdout)
+	}},
+	{"top", "show hosts, GPUs and members in the terminal", func(ctx context.Context, args []string, engines engine.Registry) error {
+		return top.Run(ctx, args, engines, os.Stdout)
+	}},
+}
+
+// help lists the commands.
+func help(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprint(w, "A Terraform provider for training infrastructure. Terraform starts it; these commands are for you:\n\n")
+	for _, c := range commands {
+		_, _ = fmt.Fprintf(w, "  %s\t%s\n", c.name, c.summary)
+	}
+	_, _ = fmt.Fprint(w, "\nterraform-provider-trainyard COMMAND --help shows a command's flags.\n")
+	return w.Flush()
 }
 
 // serve answers Terraform until it is done, or gone.
 func serve(args []string) error {
 	flags := flag.NewFlagSet("terraform-provider-trainyard", flag.ContinueOnError)
+	flags.Usage = func() {
+		_ = help(flags.Output())
+		flags.PrintDefaults()
+	}
 	debug := flags.Bool("debug", false, "run with support for debuggers such as delve")
-	if err := flags.Parse(args); err != nil {
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
 		return err
 	}
 	return provider.Serve(version, program.Engines(version), *debug)

@@ -13,13 +13,26 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
+const usage = `Removes a host that is gone for good from a cluster on bare hosts. Its members are placed elsewhere.
+
+  terraform-provider-trainyard forget --engine systemd --endpoint ssh://ops@gpu1 [--cluster NAME] --host gpu3
+
+`
+
 // Run makes the cluster forget the host that the arguments name, and prints that.
 func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
 	var cluster command.Cluster
 	flags := flag.NewFlagSet("forget", flag.ContinueOnError)
 	cluster.AddFlags(flags, engines)
 	host := flags.String("host", "", "`name` of the host to forget")
-	if err := flags.Parse(args); err != nil {
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
 		return err
 	}
 	if flags.NArg() > 0 {
@@ -35,8 +48,8 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	if err := engine.Forget(ctx, e, *host); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s of cluster %s is given up: its members are placed elsewhere. "+
-		"Take it out of hosts in the configuration, and apply.\nWhat it has of the cluster stays on its disk: should it come "+
-		"back, put it into hosts once more, and take it out then.", *host, name)))
+	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s was removed from cluster %s; its members are placed elsewhere. "+
+		"Remove it from hosts in the configuration, and apply.\nFiles of the cluster stay on its disk: if it comes "+
+		"back, add it to hosts once more, and then remove it.", *host, name)))
 	return err
 }

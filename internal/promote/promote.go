@@ -3,6 +3,7 @@ package promote
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -12,12 +13,27 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
+const usage = `Moves the store of a cluster on bare hosts from a manager that is down to another of its hosts.
+
+  terraform-provider-trainyard promote --engine systemd --endpoint ssh://ops@gpu2 [--cluster NAME]
+
+The endpoint is the host that keeps the cluster's documents and runs its controller from now on.
+
+`
+
 // Run makes the host at the endpoint in the arguments replace a store host that is down, and prints that.
 func Run(ctx context.Context, args []string, engines engine.Registry, out io.Writer) error {
 	var cluster command.Cluster
 	flags := flag.NewFlagSet("promote", flag.ContinueOnError)
 	cluster.AddFlags(flags, engines)
-	if err := flags.Parse(args); err != nil {
+	flags.Usage = func() {
+		_, _ = fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
 		return err
 	}
 	if flags.NArg() > 0 {
@@ -34,7 +50,7 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s keeps the store of cluster %s from now on, in the place of %s.\n"+
+	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s now keeps the store of cluster %s, in place of %s.\n"+
 		"Give it role = \"manager\" in the configuration, or the next apply moves the store back.", to, name, from)))
 	return err
 }
