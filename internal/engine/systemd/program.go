@@ -134,12 +134,12 @@ func (p Program) agent(architecture string) (agent agentFile, found bool, err er
 	if !found {
 		return agent, false, nil
 	}
-	file := agentBeside(program, architecture)
-	if file == "" || file == program {
+	file, need, err := agentFor(program, architecture)
+	if file == "" {
 		return agent, false, nil
 	}
-	agent.need, err = libc.Of(file)
-	if err == nil || errors.Is(err, libc.ErrNoProgram) { // whether a script runs only shows when it is started
+	agent.need = need
+	if err == nil || errors.Is(err, libc.ErrNoProgram) { // of a script, its start will tell
 		agent.File, err = install.Open(telemetry.AgentName, file)
 	}
 	return agent, err == nil, err

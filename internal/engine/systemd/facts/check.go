@@ -16,9 +16,9 @@ import (
 const (
 	// oldestSystemd is the first version that supports everything in our units.
 	oldestSystemd = 247
-	// leastFreeMiB is room for two versions of our programs, and for the files of members.
-	leastFreeMiB = 500
-	// mostApart is the maximum difference between clocks: leases and deadlines are compared across hosts.
+	// LeastFreeMiB is room for two versions of our programs, and for what is kept of members.
+	LeastFreeMiB = 500
+	// mostApart is how far clocks may be from each other: leases and deadlines are compared across hosts.
 	mostApart = time.Minute
 )
 
@@ -44,8 +44,8 @@ func CheckAll(hosts map[string]Facts, architectures []string) domain.Problems {
 			continue
 		}
 		mend := []string{
-			f.sudo("rm -f /etc/machine-id /var/lib/dbus/machine-id"), f.sudo("systemd-machine-id-setup"),
-			f.sudo("systemctl reboot"),
+			f.Sudo("rm -f /etc/machine-id /var/lib/dbus/machine-id"), f.Sudo("systemd-machine-id-setup"),
+			f.Sudo("systemctl reboot"),
 		}
 		problems.Warn(address(name), "Copied machine", "%q (%s) and %q (%s) have the same machine ID, %s, though they are "+
 			"two machines: one was copied from the other. Give it an ID of its own: %s",
@@ -54,9 +54,61 @@ func CheckAll(hosts map[string]Facts, architectures []string) domain.Problems {
 	return problems
 }
 
-// Check returns everything that a host lacks, with advice. architectures are those for which there are programs.
-func Check(host string, f Facts, architectures []string) domain.Problems {
-	c := check{host: host, Facts: f}
+// Check tells all that a host lacks, and what mends it. The architectures are those that there are programs for.
+func Check(host string, f Facts, architectures []string) (problems domain.Problems) {
+	for _, lack := range f.Judge(architectures) {
+		add := problems.Add
+		if lack.Warning {
+			add = problems.Warn
+		}
+		add(address(host), lack.Summary, "host %q (%s) %s", host, f.Address, lack)
+	}
+	return problems
+}
+
+// address leads to where a host is declared.
+func address(host string) domain.Path { return domain.Path{"hosts", domain.Key(host), "address"} }
+
+// Subject is what a host was looked at for.
+type Subject string
+
+// The subjects of [Facts.Judge].
+const (
+	SubjectRoot          Subject = "root"
+	SubjectSystemd       Subject = "systemd"
+	SubjectArchitecture  Subject = "architecture"
+	SubjectTools         Subject = "tools"
+	SubjectIdentity      Subject = "identity"
+	SubjectDisk          Subject = "disk"
+	SubjectControlGroups Subject = "control groups"
+	SubjectClock         Subject = "clock"
+)
+
+// Lack is what a host lacks to be one of ours, or, as a warning, to be a good one.
+type Lack struct {
+	Subject Subject
+	// Summary names it in a few words. Found is the rest of a sentence about the host: what there is, and what is needed.
+	Summary, Found string
+	// Advice says what to do, "" for nothing. Command does it on the host, "" where no single one does.
+	Advice, Command string
+	Warning         bool
+}
+
+// String returns what was found and what to do.
+func (l Lack) String() string {
+	text := l.Found
+	if l.Advice != "" {
+		text += ". " + l.Advice
+	}
+	if l.Command != "" {
+		text += ": " + l.Command
+	}
+	return text
+}
+
+// Judge returns all that the host lacks. The architectures are those that there are programs for.
+func (f Facts) Judge(architectures []string) []Lack {
+	c := check{Facts: f}
 	c.root()
 	c.systemd()
 	c.architecture(architectures)
@@ -65,81 +117,62 @@ func Check(host string, f Facts, architectures []string) domain.Problems {
 	c.disk()
 	c.controlGroups()
 	c.clock()
-	return c.problems
+	return c.found
 }
 
-// address is the path of a host's address.
-func address(host string) domain.Path { return domain.Path{"hosts", domain.Key(host), "address"} }
-
-// check is the check of one host.
+// check is the judgement of one host.
 type check struct {
 	Facts
-	host     string
-	problems domain.Problems
+	found []Lack
 }
 
-func (c *check) add(summary, detail string, args ...any) {
-	c.problems.Add(address(c.host), summary, "host %q (%s) %s", c.host, c.Address, fmt.Sprintf(detail, args...))
-}
-
-func (c *check) warn(summary, detail string, args ...any) {
-	c.problems.Warn(address(c.host), summary, "host %q (%s) %s", c.host, c.Address, fmt.Sprintf(detail, args...))
-}
-
-// sudo returns a command for a user who logs in to the host as we do.
-func (f Facts) sudo(command string) string {
-	if f.UserID == 0 {
-		return command
-	}
-	return "sudo " + command
-}
+func (c *check) add(lack Lack) { c.found = append(c.found, lack) }
 
 func (c *check) root() {
 	if c.Root {
 		return
 	}
 	const needs = "Trainyard needs root, or a user with sudo for all commands without a password"
+	lack := Lack{Subject: SubjectRoot, Summary: "No root", Advice: "On the host"}
 	switch {
 	case c.UserID == 0:
-		c.add("No root", "lets us in as %s, who may not run commands as root; %s", c.User, needs)
+		lack.Found, lack.Advice = fmt.Sprintf("lets us in as %s, who may not run commands as root; %s", c.User, needs), ""
 	case c.Refusal == noSudo:
-		c.add("No root", "lets us in as %s (user ID %d), and has no sudo; %s. "+
-			"Log in as root (address = \"root@…\"), or as root there: %s && %s",
-			c.User, c.UserID, needs, c.install("sudo"), strings.Replace(allow(c.User), "sudo ", "", 1))
+		lack.Found = fmt.Sprintf("lets us in as %s (user ID %d), and has no sudo; %s", c.User, c.UserID, needs)
+		lack.Advice = `Log in as root (address = "root@…"), or as root there`
+		lack.Command = c.install("sudo") + " && " + strings.Replace(allow(c.User), "sudo ", "", 1)
 	case strings.Contains(c.Refusal, "tty"):
-		c.add("No root", "lets %s (user ID %d) use sudo at a terminal alone (%s); %s. On the host: %s",
-			c.User, c.UserID, c.Refusal, needs, sudoers("Defaults:"+c.User+" !requiretty", "trainyard-tty"))
+		lack.Found = fmt.Sprintf("lets %s (user ID %d) use sudo at a terminal alone (%s); %s", c.User, c.UserID, c.Refusal, needs)
+		lack.Command = sudoers("Defaults:"+c.User+" !requiretty", "trainyard-tty")
 	default:
-		c.add("No root", "does not let %s (user ID %d) use sudo without a password (%s); %s. On the host: %s",
-			c.User, c.UserID, c.Refusal, needs, allow(c.User))
+		lack.Found = fmt.Sprintf("does not let %s (user ID %d) use sudo without a password (%s); %s", c.User, c.UserID, c.Refusal, needs)
+		lack.Command = allow(c.User)
 	}
+	c.add(lack)
 }
 
 // noSudo is the refusal of a host without sudo.
 const noSudo = "there is no sudo"
 
-// allow returns the command that lets a user run all commands as root.
-func allow(user string) string { return sudoers(user+" ALL=(ALL) NOPASSWD: ALL", "trainyard") }
-
-func sudoers(line, file string) string {
-	return "echo " + sshclient.Quote(line) + " | sudo tee /etc/sudoers.d/" + file
-}
-
 func (c *check) systemd() {
-	const needs = "Trainyard needs systemd %d or newer as the first process, as in Debian 11, Ubuntu 22.04, RHEL 9 " +
-		"and later ones"
+	needs := fmt.Sprintf("Trainyard needs systemd %d or newer as the first process, as in Debian 11, Ubuntu 22.04, RHEL 9 "+
+		"and later ones", oldestSystemd)
+	lack := Lack{Subject: SubjectSystemd, Summary: "No systemd"}
 	switch {
 	case c.Systemd == 0:
-		c.add("No systemd", "has no systemd: it runs %s, started by %s; "+needs+
-			". Use another host, or install such a system on this one", c.system(), c.first(), oldestSystemd)
+		lack.Found = fmt.Sprintf("has no systemd: it runs %s, started by %s; %s", c.system(), c.first(), needs)
+		lack.Advice = "Use another host, or install such a system on this one"
 	case !c.SystemdRuns:
-		c.add("No systemd", "has systemd %d, but was not started by it: its first process is %s; "+needs+
-			". If that is a container, use the machine that it runs on; else start it with init=/lib/systemd/systemd",
-			c.Systemd, c.first(), oldestSystemd)
+		lack.Found = fmt.Sprintf("has systemd %d, but was not started by it: its first process is %s; %s", c.Systemd, c.first(), needs)
+		lack.Advice = "If that is a container, use the machine that it runs on; else start it with init=/lib/systemd/systemd"
 	case c.Systemd < oldestSystemd:
-		c.add("Old systemd", "has systemd %d (%s); "+needs+". Use another host, or %s",
-			c.Systemd, c.system(), oldestSystemd, c.upgrade())
+		lack.Summary, lack.Found = "Old systemd", fmt.Sprintf("has systemd %d (%s); %s", c.Systemd, c.system(), needs)
+		lack.Advice, lack.Command = c.upgrade()
+		lack.Advice = "Use another host, or " + lack.Advice
+	default:
+		return
 	}
+	c.add(lack)
 }
 
 func (c *check) system() string {
@@ -160,14 +193,17 @@ func (c *check) architecture(known []string) {
 	if slices.Contains(known, c.Architecture) {
 		return
 	}
-	if c.Architecture == "" {
-		c.add("Unknown architecture", "is a machine of the type %q; there are programs for %s. Use another host",
-			c.Machine, list(known))
-		return
+	lack := Lack{
+		Subject: SubjectArchitecture, Summary: "Unknown architecture",
+		Found:  fmt.Sprintf("is a machine of the type %q; there are programs for %s", c.Machine, list(known)),
+		Advice: "Use another host",
 	}
-	c.add("No program for the architecture", "is a machine of the architecture %s (%s); there are programs for %s. "+
-		"Give one for it in the provider's configuration: agent_binaries = { %s = \"PATH\" }",
-		c.Architecture, c.Machine, list(known), c.Architecture)
+	if c.Architecture != "" {
+		lack.Summary = "No program for the architecture"
+		lack.Found = fmt.Sprintf("is a machine of the architecture %s (%s); there are programs for %s", c.Architecture, c.Machine, list(known))
+		lack.Advice = fmt.Sprintf("Give one for it in the provider's configuration: agent_binaries = { %s = \"PATH\" }", c.Architecture)
+	}
+	c.add(lack)
 }
 
 func (c *check) tools() {
@@ -184,16 +220,21 @@ func (c *check) tools() {
 			packages = append(packages, name)
 		}
 	}
-	c.add("Commands missing", "lacks %s, which our programs are brought with. Install what has them: %s",
-		domain.Enumerate(c.Lacks), c.sudo(c.install(packages...)))
+	c.add(Lack{
+		Subject: SubjectTools, Summary: "Commands missing",
+		Found:  fmt.Sprintf("lacks %s, which our programs are brought with", domain.Enumerate(c.Lacks)),
+		Advice: "Install what has them", Command: c.Sudo(c.install(packages...)),
+	})
 }
 
 func (c *check) identity() {
 	if c.MachineID != "" {
 		return
 	}
-	c.add("No machine ID", "has no machine ID in /etc/machine-id, by which hosts are told apart. Make one: %s",
-		c.sudo("systemd-machine-id-setup"))
+	c.add(Lack{
+		Subject: SubjectIdentity, Summary: "No machine ID", Found: "has no machine ID in /etc/machine-id, by which hosts are told apart",
+		Advice: "Make one", Command: c.Sudo("systemd-machine-id-setup"),
+	})
 }
 
 // disk checks the file system of our folder, as far as it could be examined.
@@ -203,29 +244,42 @@ func (c *check) disk() {
 	case at.Folder == "" || !c.Root:
 		return
 	case !at.Writable:
-		c.add("Read-only disk", "has %s on a file system that root may not write to, mounted at %s (%s); "+
-			"Trainyard keeps its programs and the state of members in %s. Make it writable: %s",
-			at.Folder, at.Mount, strings.Join(at.MountOptions, ","), layout.Home, c.remount("rw"))
+		c.add(Lack{
+			Subject: SubjectDisk, Summary: "Read-only disk",
+			Found: fmt.Sprintf("has %s on a file system that root may not write to, mounted at %s (%s); "+
+				"Trainyard keeps its programs and the state of members in %s",
+				at.Folder, at.Mount, strings.Join(at.MountOptions, ","), layout.Home),
+			Advice: "Make it writable", Command: c.remount("rw"),
+		})
 	case slices.Contains(at.MountOptions, "noexec"):
-		c.add("No programs on the disk", "has %s on a file system from which nothing may be executed, mounted at %s (%s); "+
-			"Trainyard's programs are in %s. Allow it, and take noexec out of /etc/fstab: %s",
-			at.Folder, at.Mount, strings.Join(at.MountOptions, ","), layout.Programs, c.remount("exec"))
+		c.add(Lack{
+			Subject: SubjectDisk, Summary: "No programs on the disk",
+			Found: fmt.Sprintf("has %s on a file system from which nothing may be executed, mounted at %s (%s); "+
+				"Trainyard's programs are in %s",
+				at.Folder, at.Mount, strings.Join(at.MountOptions, ","), layout.Programs),
+			Advice: "Allow it, and take noexec out of /etc/fstab", Command: c.remount("exec"),
+		})
 	}
-	if free := at.FreeBytes >> 20; free < leastFreeMiB {
+	if free := at.FreeBytes >> 20; free < LeastFreeMiB {
 		look := "du -xh --max-depth=2 " + sshclient.Quote(at.Mount) + " | sort -h | tail -n 20"
-		c.add("Disk full", "has %d MiB free in %s (mounted at %s); at least %d are needed. See what takes the room: %s",
-			free, at.Folder, at.Mount, leastFreeMiB, c.sudo(look))
+		c.add(Lack{
+			Subject: SubjectDisk, Summary: "Disk full",
+			Found:  fmt.Sprintf("has %d MiB free in %s (mounted at %s); at least %d are needed", free, at.Folder, at.Mount, LeastFreeMiB),
+			Advice: "See what takes the room", Command: c.Sudo(look),
+		})
 	}
 }
 
 func (c *check) remount(option string) string {
-	return c.sudo("mount -o remount," + option + " " + sshclient.Quote(c.Home.Mount))
+	return c.Sudo("mount -o remount," + option + " " + sshclient.Quote(c.Home.Mount))
 }
 
 func (c *check) controlGroups() {
+	lack := Lack{Subject: SubjectControlGroups, Warning: true}
 	if c.ControlGroups == "" {
-		c.warn("No control groups", "has no control groups mounted: members' limits are not enforced. "+
-			"Start the host with systemd.unified_cgroup_hierarchy=1 on the kernel's command line")
+		lack.Summary, lack.Found = "No control groups", "has no control groups mounted: members' limits are not enforced"
+		lack.Advice = "Start the host with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
+		c.add(lack)
 		return
 	}
 	var missing, parameters []string
@@ -236,16 +290,21 @@ func (c *check) controlGroups() {
 		}
 	}
 	if missing != nil {
-		c.warn("Limits not enforced", "has control groups (version %s) without %s: there is %s. Nothing keeps members from "+
-			"using more than their limits. Add %s to the kernel's command line, take cgroup_disable out of it, and reboot: "+
-			"cat /proc/cmdline shows what it is",
-			c.ControlGroups, domain.Enumerate(missing), list(c.Controllers), strings.Join(parameters, " "))
+		lack.Summary = "Limits not enforced"
+		lack.Found = fmt.Sprintf("has control groups (version %s) without %s: there is %s. Nothing keeps members from "+
+			"using more than their limits", c.ControlGroups, domain.Enumerate(missing), list(c.Controllers))
+		lack.Advice = fmt.Sprintf("Add %s to the kernel's command line, take cgroup_disable out of it, and reboot: "+
+			"cat /proc/cmdline shows what it is", strings.Join(parameters, " "))
+		c.add(lack)
 	}
 }
 
 func (c *check) clock() {
 	if c.Clock.IsZero() {
-		c.warn("Clock unknown", "did not tell its time. See whether its clock is right: date")
+		c.add(Lack{
+			Subject: SubjectClock, Summary: "Clock unknown", Warning: true, Found: "did not tell its time",
+			Advice: "See whether its clock is right", Command: "date",
+		})
 		return
 	}
 	direction := "ahead of"
@@ -253,55 +312,16 @@ func (c *check) clock() {
 		direction = "behind"
 	}
 	if c.Apart.Abs() > mostApart {
-		c.warn("Clocks apart", "has a clock %s %s this machine's (it says %s); a minute is allowed. "+
-			"One of the two is wrong. Where it is the host: %s", c.Apart.Abs().Round(time.Second), direction,
-			c.Clock.UTC().Format(time.RFC3339), c.sudo("timedatectl set-ntp true"))
+		c.add(Lack{
+			Subject: SubjectClock, Summary: "Clocks apart", Warning: true,
+			Found: fmt.Sprintf("has a clock %s %s this machine's (it says %s); a minute is allowed",
+				c.Apart.Abs().Round(time.Second), direction, c.Clock.UTC().Format(time.RFC3339)),
+			Advice: "One of the two is wrong. Where it is the host", Command: c.Sudo("timedatectl set-ntp true"),
+		})
 	}
 }
 
-// families are the commands that install packages and, if it takes a single one, upgrade the system, for the
-// distribution with this ID and those like it.
-var families = []struct{ id, install, upgrade string }{
-	{"ubuntu", "apt-get install -y", "do-release-upgrade"},
-	{"debian", "apt-get install -y", ""},
-	{"rhel", "dnf install -y", "leapp upgrade"},
-	{"fedora", "dnf install -y", ""},
-	{"amzn", "yum install -y", ""},
-	{"suse", "zypper install -y", ""},
-	{"arch", "pacman -S --noconfirm", "pacman -Syu"},
-	{"alpine", "apk add", ""},
-}
-
-// family returns the commands that install packages and upgrade the system, "" if unknown.
-func (c *check) family() (install, upgrade string) {
-	for _, id := range c.OS.IDs {
-		for _, family := range families {
-			if family.id == id {
-				return family.install, family.upgrade
-			}
-		}
-	}
-	return "", ""
-}
-
-// install returns the command that installs packages.
-func (c *check) install(packages ...string) string {
-	names := strings.Join(packages, " ")
-	if install, _ := c.family(); install != "" {
-		return install + " " + names
-	}
-	return "apt-get install -y " + names + " (or what the system has in its place)"
-}
-
-// upgrade says how to get the distribution's next version.
-func (c *check) upgrade() string {
-	if _, upgrade := c.family(); upgrade != "" {
-		return "upgrade the system: " + c.sudo(upgrade)
-	}
-	return "upgrade the system to a newer release"
-}
-
-// list lists names, or returns "none".
+// list lists names, or says "none".
 func list(names []string) string {
 	if len(names) == 0 {
 		return "none"

@@ -14,12 +14,16 @@ const noGPUs = "GPUs can't be read"
 // CantStart returns why a host can't start a program with these C library requirements, and what to do; "" if it can.
 func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
 	here := check{Facts: f}
+	upgrade, command := f.upgrade()
+	if command != "" {
+		upgrade += ": " + command
+	}
 	switch {
 	case need.Loader == "":
 		return "", ""
 	case f.Glibc != "" && libc.Older(f.Glibc, need.Glibc):
 		return fmt.Sprintf("has glibc %s (%s), and %s needs glibc %s or newer", f.Glibc, here.system(), program, need.Glibc),
-			here.upgrade() + ", or build the program with an older glibc"
+			upgrade + ", or build the program with an older glibc"
 	case need.Glibc != "" && f.Glibc == "", !slices.Contains(f.Loaders, need.Loader):
 		needs := need.Loader
 		if need.Glibc != "" {

@@ -31,27 +31,44 @@ var errNoShell = errors.New("what was run is no shell")
 // Parse returns the facts that the script printed. It skips earlier output of the user's shell, and nonsensical values:
 // unknown facts are up to [Check].
 func Parse(output []byte) (Facts, error) {
+	lines, err := Answer(output, "facts")
+	if err != nil {
+		return Facts{}, err
+	}
 	f := Facts{UserID: -1}
+	for _, line := range lines {
+		f.set(line.Key, line.Value)
+	}
+	f.complete()
+	return f, nil
+}
+
+// Line is a line key=value that a script printed. It can be printed, and is not long.
+type Line struct{ Key, Value string }
+
+// Answer returns the lines that a script printed between name=begin and name=end: those of the last beginning, as shells
+// may print what they run.
+func Answer(output []byte, name string) ([]Line, error) {
+	var lines []Line
 	begun := false
 	for line := range strings.Lines(string(output)) {
 		key, value, _ := strings.Cut(clean(line), "=")
 		switch {
-		case key != "facts":
+		case key != name:
 			if begun {
-				f.set(key, value)
+				lines = append(lines, Line{key, value})
 			}
 		case value == "begin":
-			f, begun = Facts{UserID: -1}, true
+			lines, begun = nil, true
 		case value == "end" && begun:
-			f.complete()
-			return f, nil
+			return lines, nil
 		}
 	}
 	said := clean(lastLine(string(output)))
 	if begun {
-		return Facts{}, fmt.Errorf("the host was asked what it is, and its answer broke off after %q", said)
+		return nil, fmt.Errorf("the host was asked what it is, and its answer broke off after %q", said)
 	}
-	return Facts{}, fmt.Errorf("the host was asked what it is, and %w: it printed %q; "+
+	return nil, fmt.Errorf("the host was asked what it is, and %w: it printed %q; "+
 		"check that the user's login shell runs commands (getent passwd USER)", errNoShell, said)
 }
 
@@ -222,7 +239,7 @@ func (h *Home) set(key, value string) {
 	case "writable":
 		h.Writable = value == "yes"
 	case "free":
-		h.FreeBytes = number(part(freeKiB, value), 0) << 10
+		h.FreeBytes = FreeBytes(value)
 	case "mount":
 		point, options, _ := strings.Cut(value, " ")
 		h.Mount = unescape(point)
@@ -241,7 +258,10 @@ func (n *NVIDIA) set(key, value string) {
 	}
 }
 
-// unescape undoes the kernel's escaping of spaces, tabs, newlines and backslashes in a path.
+// FreeBytes returns what is free by a line of df -Pk, 0 where it doesn't say.
+func FreeBytes(line string) int64 { return number(part(freeKiB, line), 0) << 10 }
+
+// unescape undoes how the kernel writes spaces, tabs, newlines and backslashes in a path.
 func unescape(path string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
