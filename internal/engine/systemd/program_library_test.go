@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/libc"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/libc/libctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -23,6 +24,11 @@ func TestProgramsByLibrary(t *testing.T) {
 	provider := programFor(t, filepath.Join(folder, "provider"), architectures[runtime.GOARCH])
 	libctest.Program(t, filepath.Join(folder, telemetry.AgentName+"_linux_"+runtime.GOARCH), loader, "GLIBC_2.17", "GLIBC_2.34")
 	p := Program{File: provider}
+	needs, err := p.Needs()
+	if got := needs[runtime.GOARCH]; err != nil || got.Program != provider || got.ForProgram != (libc.Need{}) ||
+		filepath.Dir(got.Agent) != folder || got.ForAgent != (libc.Need{Loader: loader, Glibc: "2.34"}) {
+		t.Errorf("hosts run %+v, %v", needs, err)
+	}
 	driver := facts.NVIDIA{Driver: "560.35.03"}
 	specs := []domain.MemberSpec{
 		{Host: "h", Role: "worker", Env: map[string]string{"NVIDIA_VISIBLE_DEVICES": "GPU-1"}}, {Host: "h", Role: "ps"},

@@ -52,6 +52,9 @@ func TestPrograms(t *testing.T) {
 	if agent, found, err := p.agent("arm64"); err != nil || !found || agent.From != in(telemetry.AgentName+"_linux_arm64") {
 		t.Errorf("the agent is %v, %t, %v", agent, found, err)
 	}
+	if needs, err := p.Needs(); err != nil || len(needs) != 2 || needs["arm64"].Agent != in(telemetry.AgentName+"_linux_arm64") || needs["amd64"] != (Needs{Program: intel}) {
+		t.Errorf("hosts run %+v, %v", needs, err)
+	}
 	p.Binaries = map[string]string{"arm64": given}
 	if got := p.residents().Files["arm64"]; got != given {
 		t.Errorf("got %s, want the one that was given", got)

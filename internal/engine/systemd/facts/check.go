@@ -89,8 +89,10 @@ type Lack struct {
 	Subject Subject
 	// Summary names it in a few words. Found is the rest of a sentence about the host: what there is, and what is needed.
 	Summary, Found string
-	// Advice says what to do, "" for nothing. Command does it on the host, "" where no single one does.
+	// Advice says what to do, "" for nothing. Command does it on the host, "" where no single one does; AsRoot tells that
+	// it is for root, who has to log in for that.
 	Advice, Command string
+	AsRoot          bool
 	Warning         bool
 }
 
@@ -140,7 +142,7 @@ func (c *check) root() {
 	case c.Refusal == noSudo:
 		lack.Found = fmt.Sprintf("lets us in as %s (user ID %d), and has no sudo; %s", c.User, c.UserID, needs)
 		lack.Advice = `Log in as root (address = "root@…"), or as root there`
-		lack.Command = c.install("sudo") + " && " + strings.Replace(allow(c.User), "sudo ", "", 1)
+		lack.Command, lack.AsRoot = c.install("sudo")+" && "+strings.Replace(allow(c.User), "sudo ", "", 1), true
 	case strings.Contains(c.Refusal, "tty"):
 		lack.Found = fmt.Sprintf("lets %s (user ID %d) use sudo at a terminal alone (%s); %s", c.User, c.UserID, c.Refusal, needs)
 		lack.Command = sudoers("Defaults:"+c.User+" !requiretty", "trainyard-tty")

@@ -239,7 +239,7 @@ func (h *Home) set(key, value string) {
 	case "writable":
 		h.Writable = value == "yes"
 	case "free":
-		h.FreeBytes = FreeBytes(value)
+		h.FreeBytes, _ = FreeBytes(value)
 	case "mount":
 		point, options, _ := strings.Cut(value, " ")
 		h.Mount = unescape(point)
@@ -258,8 +258,11 @@ func (n *NVIDIA) set(key, value string) {
 	}
 }
 
-// FreeBytes returns what is free by a line of df -Pk, 0 where it doesn't say.
-func FreeBytes(line string) int64 { return number(part(freeKiB, line), 0) << 10 }
+// FreeBytes returns what is free by a line of df -Pk, and false where it doesn't say.
+func FreeBytes(line string) (bytes int64, said bool) {
+	kib := number(part(freeKiB, line), -1)
+	return max(kib, 0) << 10, kib >= 0
+}
 
 // unescape undoes how the kernel writes spaces, tabs, newlines and backslashes in a path.
 func unescape(path string) string {
