@@ -9,7 +9,7 @@
 // trains their models; "promote" moves a cluster's store to another host; "forget" makes a cluster forget a host that
 // is gone for good; "logs" prints the logs of a group's members and exits with the group's exit code; "report"
 // writes a cluster to an HTML file; "results" downloads a folder of a member; "sweep" shows, pauses, resumes and cancels
-// the runs of sweeps, and downloads their results.
+// the runs of sweeps, and downloads their results; "doctor" says what hosts lack.
 package main
 
 import (
@@ -24,7 +24,9 @@ import (
 	"text/tabwriter"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
+	"github.com/trainyard/terraform-provider-trainyard/internal/doctor"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd"
 	"github.com/trainyard/terraform-provider-trainyard/internal/explain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/forget"
 	"github.com/trainyard/terraform-provider-trainyard/internal/logs"
@@ -80,6 +82,9 @@ var commands = []struct {
 			return trainctl.Run(ctx, args[1:], os.Stdout)
 		}
 		return explain.Run(ctx, args, engines, os.Stdout)
+	}},
+	{"doctor", "check whether hosts are ready for a Swarm or as bare hosts", func(ctx context.Context, args []string, _ engine.Registry) error {
+		return doctor.Run(ctx, args, systemd.Program{}, os.Stdout)
 	}},
 	{"forget", "remove a bare host that is gone for good from its cluster", func(ctx context.Context, args []string, engines engine.Registry) error {
 		return forget.Run(ctx, args, engines, os.Stdout)
