@@ -1,6 +1,6 @@
 # Prints what facts.sh leaves out of this host, as lines key=value between details=begin and details=end. Its arguments
-# are what commands are run as root with, such as sudo -n; none for what this user may see. It changes nothing, writes no
-# file, and needs nothing but a POSIX shell. Functions keep commands from reading the rest of it as their input.
+# are what commands are run as root with, such as sudo -n; none for what this user may see. It changes nothing, writes
+# no file, and needs nothing but a POSIX shell. Functions keep commands from reading the rest of it as their input.
 
 main() {
 	printf 'details=begin\n'

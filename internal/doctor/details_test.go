@@ -134,8 +134,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestScriptOfSwarm: what the script finds is what the programs of a host say.
-func TestScriptOfSwarm(t *testing.T) {
+// TestScriptAsksPrograms: what the script finds is what the programs of a host say.
+func TestScriptAsksPrograms(t *testing.T) {
 	needsLinux(t)
 	bin := t.TempDir()
 	for name, text := range map[string]string{
@@ -143,7 +143,7 @@ func TestScriptOfSwarm(t *testing.T) {
 		"timedatectl": "printf 'CanNTP=yes\\nNTP=yes\\nNTPSynchronized=yes\\n'",
 		"ss": `cat <<END
 Netid State  Recv-Q Send-Q Local Address:Port Peer Address:PortProcess
-tcp   LISTEN 0      4096               *:2377            *:*    users:(("x",pid=$$,fd=21))
+tcp   LISTEN 0      4096               *:2377            *:*    users:(("x",pid=1,fd=21),("y",pid=2,fd=21))
 udp   UNCONN 0      0            0.0.0.0:4789      0.0.0.0:*
 tcp   LISTEN 0      128          0.0.0.0:22        0.0.0.0:*    users:(("sshd",pid=1,fd=3))
 END`,
@@ -159,6 +159,9 @@ END`,
 	must(t, err)
 	if diff := cmp.Diff([]string{"NVIDIA A40", "NVIDIA H100 80GB HBM3"}, d.Models); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(d.Listeners) != 1 || d.Listeners[0].Port != (Port{"tcp", 2377}) || d.Listeners[0].Process == "" {
+		t.Errorf("the listeners are %+v", d.Listeners)
 	}
 	if d.Clock != (Clock{Known: true, NTP: true, Can: true, Synchronised: true}) {
 		t.Errorf("the clock is %+v", d.Clock)
