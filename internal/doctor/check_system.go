@@ -148,23 +148,23 @@ func library(h Host) verdict {
 		has = "has no glibc"
 	}
 	if !h.Here.Known {
-		return forSystemd(NotApplicable, has+"; there is no program for it to compare that with", "")
+		return forSystemd(NotApplicable, has+"; there is no program for it to compare that with")
 	}
 	if why, mend := h.CantStart("the program for hosts", h.Here.Program); why != "" {
-		return forSystemd(Problem, why+". Build it with CGO_ENABLED=0, or "+mend, "")
+		return forSystemd(Problem, why+". Build it with CGO_ENABLED=0, or "+mend)
 	}
 	if !h.Here.HasAgent {
-		return forSystemd(NotApplicable, has+"; there is no trainyard-agent next to this program to compare that with", "")
+		return forSystemd(NotApplicable, has+"; there is no trainyard-agent next to this program to compare that with")
 	}
 	if why, mend := h.CantStart("trainyard-agent", h.Here.Agent); why != "" && h.hasGPUs() {
-		return forSystemd(Warning, why+": its GPUs can't be read. To have them, "+mend, "")
+		return forSystemd(Warning, why+": its GPUs can't be read. To have them, "+mend)
 	}
 	if h.Here.Agent == (libc.Need{}) {
-		return forSystemd(OK, has+", and trainyard-agent needs none", "")
+		return forSystemd(OK, has+", and trainyard-agent needs none")
 	}
 	needs := has + "; trainyard-agent needs " + cmp.Or(h.Here.Agent.Glibc, h.Here.Agent.Loader)
 	if !h.hasGPUs() {
 		needs += " to read GPUs"
 	}
-	return forSystemd(OK, needs, "")
+	return forSystemd(OK, needs)
 }

@@ -96,8 +96,8 @@ func forSwarm(result Result, found, fix string) verdict {
 	return verdict{map[string]Result{swarm.Name: result}, found, fix}
 }
 
-func forSystemd(result Result, found, fix string) verdict {
-	return verdict{map[string]Result{systemd.Name: result}, found, fix}
+func forSystemd(result Result, found string) verdict {
+	return verdict{results: map[string]Result{systemd.Name: result}, found: found}
 }
 
 func ok(found string) verdict { return forAll(OK, found, "") }
@@ -167,7 +167,7 @@ func Examine(host Host) []Finding {
 	return findings
 }
 
-// Ready returns whether the host is fit for each of the engines: no finding is a problem of it.
+// Ready reports for each of the engines whether the host is fit for it: no finding is a problem of it.
 func Ready(findings []Finding, engines []string) map[string]bool {
 	ready := map[string]bool{}
 	for _, engine := range engines {
