@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// packages of tests of which some fail, some are skipped, and one is never built.
+// packages are test packages in which some tests fail, some are skipped, and one doesn't compile.
 var packages = map[string]string{
 	"aspiring/a_test.go": `
 func TestPasses(t *testing.T) { t.Log("nobody wants to know") }
@@ -32,7 +32,7 @@ func TestNothing(t *testing.T) { nobody() }`,
 	"good/g.go": ``,
 }
 
-// in runs go test in a module with some of the packages, and returns what it printed, with all times alike.
+// in runs go test in a module with these packages, and returns its output with all times replaced by TIME.
 func in(t *testing.T, args ...string) (printed string, code int) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -65,7 +65,7 @@ func in(t *testing.T, args ...string) (printed string, code int) {
 	return regexp.MustCompile(`[0-9]+\.[0-9]+ ?s`).ReplaceAllString(out.String(), "TIME"), code
 }
 
-// expect fails unless the text has these parts in this order.
+// expect fails unless the text contains these parts in this order.
 func expect(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	rest := text
@@ -93,7 +93,7 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// Another go test runs once the first has ended, also where that has failed, and all are told of as one.
+// The next go test runs after the first, even if that one failed, and the summary covers both.
 func TestThen(t *testing.T) {
 	printed, code := in(t, "./aspiring", "-then", "-run", "TestFine", "./driftless", "./good", "-then", "-run", "TestPasses", "./aspiring")
 	if code != 1 {
@@ -127,7 +127,7 @@ func TestFailed(t *testing.T) {
 	}
 }
 
-// The end of the time interrupts a test, which is told like one that ended.
+// A test that is interrupted by the timeout is reported like one that ended.
 func TestTimeout(t *testing.T) {
 	printed, _ := in(t, "./endless", "-timeout=1s")
 	expect(t, printed, "on its way", "panic: test timed out", "FAIL\tm/endless\t",

@@ -28,12 +28,13 @@ func main() {
 	os.Exit(code)
 }
 
-// then begins the arguments of another go test.
+// then separates the arguments of several runs of go test.
 const then = "-then"
 
 // run runs go test, once or several times, and returns the largest exit code.
 func run(args []string, out io.Writer) (code int, err error) {
-	// Ctrl-C ends go test, and what was told by then is still printed. To ignore it would have go test ignore it, too.
+	// Ctrl-C ends go test, and what it reported so far is still printed. Ignoring the signal here would make go test
+	// ignore it as well.
 	interrupted := make(chan os.Signal, 1)
 	signal.Notify(interrupted, os.Interrupt)
 	r := &report{out: out, verbose: slices.Contains(args, "-v"), skipped: map[string]int{}}
@@ -48,7 +49,7 @@ func run(args []string, out io.Writer) (code int, err error) {
 	return code, err
 }
 
-// cut returns the arguments of the first go test, and those of the others, if there are any.
+// cut returns the arguments of the first go test, and those of the rest, if any.
 func cut(args []string) (first, rest []string, more bool) {
 	if i := slices.Index(args, then); i >= 0 {
 		return args[:i], args[i+1:], true
@@ -56,7 +57,7 @@ func cut(args []string) (first, rest []string, more bool) {
 	return args, nil, false
 }
 
-// test runs go test, and returns its exit code.
+// test runs go test and returns its exit code.
 func (r *report) test(args []string) (code int, err error) {
 	command := exec.Command("go", append([]string{"test", "-json"}, args...)...)
 	command.Stderr = os.Stderr
@@ -70,7 +71,7 @@ func (r *report) test(args []string) (code int, err error) {
 	err = r.read(events)
 	failure := command.Wait()
 	if exit, ok := errors.AsType[*exec.ExitError](failure); ok {
-		return max(exit.ExitCode(), 1), err // -1 is the death by a signal
+		return max(exit.ExitCode(), 1), err // -1 means ended by a signal
 	}
 	return 0, errors.Join(err, failure)
 }

@@ -12,26 +12,26 @@ import (
 	"time"
 )
 
-// event is what go test -json tells at a time (go doc test2json, go help buildjson).
+// event is an event of go test -json (go doc test2json, go help buildjson).
 type event struct {
 	Time                          time.Time
 	Action, Package, Test, Output string
 	Elapsed                       float64 // seconds
 }
 
-// report prints what happens as go test does without -json: what failing tests wrote, and a line for each package.
+// report prints what go test prints without -json: the output of failing tests, and a line for each package.
 type report struct {
 	out     io.Writer
-	verbose bool // what tests write is printed at once, whether they fail or not
+	verbose bool // print all output at once, also of passing tests
 
-	pending  []*output // of what has not ended
-	tests    []ended   // those of tests within tests included
+	pending  []*output // of tests that have not ended
+	tests    []ended   // including subtests
 	packages []ended
-	skipped  map[string]int // how many tests were, by the reason
-	last     string         // the line of the package that passed last, which is held back until the end
+	skipped  map[string]int // number of tests by reason
+	last     string         // the line of the last package that passed, held back until the end
 }
 
-// output is what a test wrote, or, where it names none, its package outside of tests.
+// output is what a test wrote or, if test is empty, what its package wrote outside of tests.
 type output struct {
 	pkg, test string
 	began     time.Time
@@ -47,7 +47,7 @@ type ended struct {
 
 func (e ended) within() bool { return strings.Contains(e.test, "/") }
 
-// read prints until there are no more events.
+// read prints until the events end.
 func (r *report) read(events io.Reader) error {
 	for lines := bufio.NewReader(events); ; {
 		line, err := lines.ReadString('\n')
@@ -55,7 +55,7 @@ func (r *report) read(events io.Reader) error {
 		switch {
 		case line == "":
 		case json.Unmarshal([]byte(line), &e) != nil:
-			fmt.Fprint(r.out, line) // by what wrote past the test
+			fmt.Fprint(r.out, line) // written past the test framework
 		default:
 			r.take(e)
 		}
@@ -92,15 +92,15 @@ func (r *report) endTest(e event) {
 	switch {
 	case e.Action == "fail" && !r.verbose:
 		r.print(written)
-	case e.Action == "skip" && !strings.HasPrefix(e.Test, "Fuzz"): // whose inputs may have nothing to show
+	case e.Action == "skip" && !strings.HasPrefix(e.Test, "Fuzz"): // a fuzz test's inputs may have nothing to show
 		r.skipped[reason(written.lines)]++
 	}
 }
 
-// endPackage has failed, too, whatever test the package's end interrupted.
+// endPackage records the end of a package. Any test that it interrupts counts as failed.
 func (r *report) endPackage(e event) {
 	this := ended{e.Package, "", e.Action, seconds(e.Elapsed)}
-	// It may have been tested before, by another go test.
+	// Another go test may have tested it before.
 	if i := slices.IndexFunc(r.packages, func(p ended) bool { return p.pkg == e.Package }); i >= 0 {
 		this.took += r.packages[i].took
 		r.packages = slices.Delete(r.packages, i, i+1)
@@ -116,7 +116,7 @@ func (r *report) endPackage(e event) {
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// progress are lines by which tests begin, go on and end.
+// progress matches the lines that mark the start, pause and end of tests.
 var progress = regexp.MustCompile(`^ *(=== (RUN|PAUSE|CONT|NAME) |--- (PASS|SKIP): |(PASS|FAIL)\n$)`)
 
 func (r *report) write(e event) {
@@ -136,7 +136,7 @@ func (r *report) write(e event) {
 	}
 }
 
-// result prints the line that ends a package, and reports whether this is one.
+// result prints the line that ends a package, and reports whether this is such a line.
 func (r *report) result(e event) bool {
 	switch status, _, _ := strings.Cut(e.Output, "\t"); status {
 	case "ok  ":
@@ -155,7 +155,7 @@ func (r *report) result(e event) bool {
 	return true
 }
 
-// of returns what the test of an event has written so far.
+// of returns the output so far of an event's test.
 func (r *report) of(e event) *output {
 	for _, o := range r.pending {
 		if o.pkg == e.Package && o.test == e.Test {
@@ -167,7 +167,7 @@ func (r *report) of(e event) *output {
 	return o
 }
 
-// printPending prints what a package wrote outside of tests, and in those that its end interrupts.
+// printPending prints the output of a package outside of tests, and of the tests that its end interrupts.
 func (r *report) printPending(pkg string) {
 	for _, o := range r.pending {
 		if o.pkg == pkg {
@@ -178,10 +178,10 @@ func (r *report) printPending(pkg string) {
 
 func (r *report) print(o *output) { fmt.Fprint(r.out, o.header, strings.Join(o.lines, "")) }
 
-// place is where in the code a line of a test's log was written.
+// place matches the position in the code at the start of a log line.
 var place = regexp.MustCompile(`^ *[^ ]+\.go:[0-9]+: `)
 
-// reason is the first line of why a test was skipped: the last thing that it wrote.
+// reason is the first line of the reason for a skip, which is the last thing that the test logged.
 func reason(lines []string) string {
 	for _, line := range slices.Backward(lines) {
 		if at := place.FindString(line); at != "" {

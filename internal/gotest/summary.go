@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// slowest is how many tests the table of those has.
+// slowest is the number of tests in the table of the slowest.
 const slowest = 20
 
-// module is left out of the names of packages.
+// module is the prefix cut from package names.
 const module = "github.com/trainyard/terraform-provider-trainyard/"
 
-// end prints what was skipped and what took the time, and then the last line of go test.
+// end prints what was skipped and what took the time, and then go test's last line.
 func (r *report) end(passed bool) {
 	slices.SortStableFunc(r.packages, longest)
 	slices.SortStableFunc(r.tests, longest)
@@ -54,7 +54,7 @@ func skipped(t ended) bool { return t.action == "skip" }
 
 func not(is func(ended) bool) func(ended) bool { return func(t ended) bool { return !is(t) } }
 
-// number counts tests, and those within others not.
+// number counts tests, without subtests.
 func (r *report) number(counts func(ended) bool) (n int) {
 	for _, t := range r.tests {
 		if !t.within() && counts(t) {

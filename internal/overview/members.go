@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// StateMissing is the state of a member that should exist, and does not.
+// StateMissing is the state of a member that should exist but doesn't.
 const StateMissing domain.State = "missing"
 
 // Member is a member with its usage.
@@ -35,7 +35,7 @@ func (r Reading) Members() map[string]map[string]Member {
 	return groups
 }
 
-// CompareMembers orders names of members: those of one role by index.
+// CompareMembers orders member names: those of one role by index.
 func CompareMembers(a, b string) int {
 	roleA, indexA := split(a)
 	roleB, indexB := split(b)
@@ -45,7 +45,7 @@ func CompareMembers(a, b string) int {
 	return strings.Compare(a, b)
 }
 
-// split takes the index off the name of a member.
+// split separates the index from a member's name.
 func split(member string) (role string, index int) {
 	at := strings.LastIndexByte(member, '-')
 	index, err := strconv.Atoi(member[at+1:])

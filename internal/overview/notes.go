@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// Notes say in sentences what is wrong with the cluster, and why what is not known is not. Subjects with the same
+// Notes are sentences about what is wrong with the cluster, and why some values are unknown. Subjects with the same
 // reason share a sentence.
 func (r Reading) Notes() []string {
 	about := map[string][]string{}
@@ -31,7 +31,7 @@ func (r Reading) Notes() []string {
 		case domain.StateRunning:
 			note(o.Name, r.Usage.Members[o.Name].Reason)
 		case domain.StatePending, domain.StateRestarting, domain.StateFailed:
-			note(o.Name, o.LastError) // that nothing is known of its usage goes without saying
+			note(o.Name, o.LastError) // its usage is unknown anyway
 		}
 		note(o.Name, o.HostTrouble)
 	}

@@ -10,25 +10,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Reading is what was read of a cluster at one moment.
+// Reading is the state of a cluster at one moment.
 type Reading struct {
 	Cluster  domain.Cluster
 	Groups   map[string]domain.GroupDocument
 	Policies map[string]domain.AutoscalingPolicyDocument
-	// Hooks are the calls of the policies' hooks that are in progress.
+	// Hooks are the policies' hook calls that are in progress.
 	Hooks map[string]domain.HookCallsDocument
-	// Untold are the guards of the policies that have never had a value.
+	// Untold are the guards of policies that have never had a value.
 	Untold   map[string]domain.UntoldGuardsDocument
 	Observed []domain.Observed
 	Usage    engine.Usage
 	// Residents are the states of the controller and the agents.
 	Residents domain.Residents
-	// Devices are the unchanging properties of GPUs, such as their models, by UUID.
+	// Devices are the fixed properties of GPUs, such as their models, by UUID.
 	Devices map[string]domain.GPU
 	At      time.Time
 }
 
-// Cluster is what an engine is read through.
+// Cluster is the part of an engine that a Reading is read through.
 type Cluster interface {
 	engine.Store
 	engine.Telemetry
@@ -36,17 +36,16 @@ type Cluster interface {
 	Residents(ctx context.Context) (domain.Residents, error)
 }
 
-// Source reads a cluster again and again.
+// Source reads a cluster repeatedly.
 type Source struct {
-	// Snapshot returns the cluster as it is at one moment, so that what several reads need is read once.
+	// Snapshot returns a view of the cluster at one moment, in which data that several reads need is read only once.
 	Snapshot func() Cluster
-	// Window is the time up to now that usage is measured over.
+	// Window is the time, up to now, over which usage is measured.
 	Window time.Duration
 
 	devices map[string]domain.GPU
 }
 
-// Read reads the cluster.
 func (s *Source) Read(ctx context.Context) (r Reading, err error) {
 	snapshot := s.Snapshot()
 	document, err := engine.Cluster(ctx, snapshot)
@@ -80,8 +79,8 @@ func (s *Source) Read(ctx context.Context) (r Reading, err error) {
 	return r, nil
 }
 
-// known returns the properties of GPUs. It asks the engine only if one has not been seen before, and does without where
-// that fails: the properties are not needed to show what is used.
+// known returns the properties of GPUs. It asks the engine only about GPUs not seen before, and ignores a failure:
+// usage can be shown without them.
 func (s *Source) known(ctx context.Context, e engine.Telemetry, used map[string]engine.GPUUsage) map[string]domain.GPU {
 	for uuid := range used {
 		if _, seen := s.devices[uuid]; seen {
@@ -102,7 +101,7 @@ func (s *Source) known(ctx context.Context, e engine.Telemetry, used map[string]
 	return s.devices
 }
 
-// GPUName names a GPU by its host and its index there, or by its UUID while that is not known.
+// GPUName names a GPU by its host and its index there, or by its UUID if the index is unknown.
 func (r Reading) GPUName(uuid string) string {
 	host := r.Usage.GPUs[uuid].Host
 	if device, known := r.Devices[uuid]; known {

@@ -17,14 +17,13 @@ type group struct {
 	Name, Framework string
 	Phase           string
 	Tone            tone
-	// Reason says what stands in its way.
+	// Reason says why the group isn't running.
 	Reason string
 	// Tally counts its members by state, and Usage sums what they use.
 	Tally, Usage string
 	Members      []member
 }
 
-// member is a member of a group.
 type member struct {
 	Name, Host       string
 	State            string
@@ -33,7 +32,7 @@ type member struct {
 	CPUs, Memory     string
 	GPUMemory, Since string
 	Restarts         string
-	// Error is why its last instance failed, and Log what it wrote last.
+	// Error says why the last instance failed; Log holds its last log lines.
 	Error string
 	Log   []string
 }
@@ -47,7 +46,8 @@ var toneOfState = map[domain.State]tone{
 	domain.StateCompleted: faint, domain.StateStopped: faint,
 }
 
-// groupTables returns the groups by name. Members of sweeps are runs, which have a table of their own.
+// groupTables returns the groups, sorted by name. Sweeps are left out: their members are runs, shown in a table of
+// their own.
 func (r reading) groupTables() []group {
 	var groups []group
 	members := r.Members()
@@ -108,7 +108,7 @@ func tally(members map[string]overview.Member) string {
 	return strings.Join(parts, ", ")
 }
 
-// usageOf sums what the running members use.
+// usageOf sums the usage of the running members.
 func usageOf(members map[string]overview.Member) string {
 	usages := map[string]engine.MemberUsage{}
 	for name, m := range members {

@@ -14,19 +14,19 @@ import (
 // host is a host with its GPUs.
 type host struct {
 	Name, Role, Labels string
-	// Reason says why nothing is known of its usage, and GPUsReason why its GPUs are not.
+	// Reason says why the host's usage is unknown, GPUsReason why its GPUs' usage is.
 	Reason, GPUsReason string
 	CPUs, Memory, Disk meter
 	Load, Network      string
 	GPUs               []gpu
 }
 
-// gpu is a GPU: what it is allocated to, beside what it does.
+// gpu is a GPU: its allocation and its usage.
 type gpu struct {
 	Index, Model, UUID string
-	// Pools may use it. Owners are the members and runs that it is allocated to.
+	// Pools are the GPU pools that contain it, Owners the members and runs that it is allocated to.
 	Pools, Owners []string
-	// Busy is how much of the last second it was working, and Mean of the last ten minutes.
+	// Busy is its utilisation over the last second, Mean over the last ten minutes.
 	Busy, Mean string
 	Memory     meter
 	Details    string // temperature and power
@@ -34,7 +34,7 @@ type gpu struct {
 	Tone       tone
 }
 
-// host returns a host by name, with the owners of GPUs by UUID.
+// host returns a host by name. owners maps GPU UUIDs to their owners.
 func (r reading) host(name string, owners map[string][]string) host {
 	spec, u := r.Cluster.Hosts[name], r.Usage.Hosts[name]
 	h := host{
@@ -56,7 +56,7 @@ func (r reading) host(name string, owners map[string][]string) host {
 	return h
 }
 
-// gpusOf returns the GPUs of a host: those found, and then those that a pool has there and that were not found.
+// gpusOf returns the GPUs found on a host, followed by those that a pool lists there but that were not found.
 func (r reading) gpusOf(host string) []domain.GPU {
 	found := slices.Clone(r.gpus[host].GPUs)
 	known := map[string]bool{}
@@ -111,7 +111,7 @@ func (r reading) gpu(device domain.GPU, owners []string) gpu {
 	return g
 }
 
-// owners returns by GPU which members of groups, and which running runs of sweeps, have it allocated.
+// owners maps GPU UUIDs to the members of groups, and the running runs of sweeps, that they are allocated to.
 func (r reading) owners() map[string][]string {
 	owners := map[string][]string{}
 	for group, document := range r.Groups {
@@ -147,7 +147,7 @@ func labels(of map[string]string) string {
 	return strings.Join(all, ", ")
 }
 
-// rate shows bytes a second.
+// rate formats bytes per second.
 func rate(bps float64) string {
 	switch {
 	case bps >= 1e9:

@@ -2,7 +2,7 @@ package report
 
 import (
 	"crypto/sha256"
-	_ "embed" // of the template, the style sheet and the script
+	_ "embed" // the template, style sheet and script
 	"encoding/base64"
 	"html/template"
 	"io"
@@ -20,13 +20,13 @@ var style string
 //go:embed page.js
 var script string
 
-// sheet is the template, in which the style sheet and the script are written out. Its content security policy allows
-// these two and nothing else, whatever a member's name or log contains.
+// sheet is the template with style sheet and script inlined. Its content security policy allows these two and nothing
+// else, whatever a member's name or log contains.
 var sheet = template.Must(template.New("page").Parse(strings.NewReplacer(
 	"/*style*/", style, "/*script*/", script, "STYLE-DIGEST", digest(style), "SCRIPT-DIGEST", digest(script),
 ).Replace(markup)))
 
-// digest identifies an element's content in a content security policy.
+// digest returns the hash that allows an inline element in a content security policy.
 func digest(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])

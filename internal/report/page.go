@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// page is what the template shows, in its order and as text.
+// page is what the template shows, as text, in the template's order.
 type page struct {
 	Cluster, Engine string
 	At              string
@@ -21,7 +21,7 @@ type page struct {
 	Sweeps          []sweepTable
 }
 
-// tone is how something stands out; it is a class of the style sheet.
+// tone is how prominent something is; it is a class of the style sheet.
 type tone string
 
 const (
@@ -41,17 +41,17 @@ type figure struct {
 // policy is an autoscaling policy, as "autoscale explain" shows it.
 type policy struct{ Key, Count, Text string }
 
-// meter is an amount used of a total. Percent is nil where either is not known.
+// meter is the used part of a total. Percent is nil if either is unknown.
 type meter struct {
 	Text    string
 	Percent *float64
 	Tone    tone
 }
 
-// unknown stands for what is not known.
+// unknown is shown in place of an unknown value.
 const unknown = "–"
 
-// page returns what was read as the page that shows it.
+// page converts the reading to the page.
 func (r reading) page() page {
 	p := page{Cluster: r.name, Engine: r.Cluster.Engine, At: r.At.Format("Monday, 2 January 2006, 15:04:05 MST"), Notes: r.Notes()}
 	owners := r.owners()
@@ -69,7 +69,7 @@ func (r reading) page() page {
 	return p
 }
 
-// count is the count of a role between the bounds of its policy, such as "worker 4 of 2–8".
+// count returns a role's count with the bounds of its policy, such as "4 of 2–8".
 func (r reading) count(p domain.AutoscalingPolicy) string {
 	count := unknown
 	if n, known := r.Groups[p.Group].Counts[p.Role]; known {
@@ -78,7 +78,7 @@ func (r reading) count(p domain.AutoscalingPolicy) string {
 	return fmt.Sprintf("%s of %d–%d", count, p.Min, p.Max)
 }
 
-// figures sum the page up.
+// figures are the numbers at the top of the page.
 func (r reading) figures(p page) []figure {
 	answering, gpus, allocated, troubled := 0, 0, 0, 0
 	for _, h := range p.Hosts {
@@ -117,7 +117,7 @@ func (r reading) figures(p page) []figure {
 	return figures
 }
 
-// of is a figure of how many there are of how many there should be.
+// of is a figure such as "3 of 4 hosts answer"; it has the tone otherwise if some are missing.
 func of(n, all int, label string, otherwise tone) figure {
 	f := figure{fmt.Sprintf("%d of %d", n, all), label, good}
 	if n < all {
@@ -133,7 +133,7 @@ func plural(n int, noun string) string {
 	return noun + "s"
 }
 
-// meterOf is a part of a total, shown in a format.
+// meterOf is a meter of part in total. format formats the amounts, show combines them.
 func meterOf(part *float64, total float64, show func(part, total string) string, format func(float64) string) meter {
 	m := meter{Text: unknown}
 	if total > 0 {
@@ -148,7 +148,7 @@ func meterOf(part *float64, total float64, show func(part, total string) string,
 	return m
 }
 
-// memoryMeter is used memory, in MiB, of a total. It stands out where little is left.
+// memoryMeter is a meter of used memory or disk, in MiB. It is a warning if little is left.
 func memoryMeter(used *float64, total int64) meter {
 	m := meterOf(used, float64(total), ofTotal, gibibytes)
 	if m.Percent != nil && *m.Percent >= tight {
@@ -157,12 +157,12 @@ func memoryMeter(used *float64, total int64) meter {
 	return m
 }
 
-// tight is the percentage of memory or disk from which on a meter stands out.
+// tight is the percentage of memory or disk from which a meter is a warning.
 const tight = 90
 
 func ofTotal(part, total string) string { return part + " of " + total }
 
-// gibibytes shows an amount in MiB.
+// gibibytes formats an amount given in MiB.
 func gibibytes(mib float64) string {
 	switch {
 	case mib >= 100<<10:
@@ -173,7 +173,7 @@ func gibibytes(mib float64) string {
 	return fmt.Sprintf("%.0f MiB", mib)
 }
 
-// number shows a value that may not be known.
+// number formats a value; nil is unknown.
 func number(format string, value *float64) string {
 	if value == nil {
 		return unknown
@@ -181,7 +181,7 @@ func number(format string, value *float64) string {
 	return fmt.Sprintf(format, *value)
 }
 
-// memory shows an amount in MiB that may not be known.
+// memory formats an amount in MiB; nil is unknown.
 func memory(mib *float64) string {
 	if mib == nil {
 		return unknown
@@ -189,7 +189,7 @@ func memory(mib *float64) string {
 	return gibibytes(*mib)
 }
 
-// ago is a moment before another as people say it.
+// ago formats the time from then to now in one unit.
 func ago(then, now time.Time) string {
 	d := now.Sub(then)
 	switch {

@@ -19,7 +19,7 @@ func last(value float64) domain.Measure { return domain.Measure{Last: &value} }
 
 var noon = time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 
-// lab is a cluster of two hosts with a group of so many workers, of which one failed, a policy, and a sweep.
+// lab is a cluster of two hosts with a group that has this many workers, one of them failed, a policy, and a sweep.
 func lab(workers int) reading {
 	hour := noon.Add(-time.Hour)
 	r := reading{
@@ -80,7 +80,7 @@ func lab(workers int) reading {
 	return r
 }
 
-// written is the report of what was read.
+// written returns the report of a reading.
 func written(t *testing.T, r reading) string {
 	t.Helper()
 	var text strings.Builder
@@ -90,7 +90,7 @@ func written(t *testing.T, r reading) string {
 	return text.String()
 }
 
-// texts returns the text below the first element with an ID, its parts separated by spaces.
+// texts returns the text of the first element with this ID, its parts separated by spaces.
 func texts(t *testing.T, page, id string) string {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
@@ -145,7 +145,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// A file needs nothing else, whoever opens it, and stays small.
+// The file loads nothing from elsewhere, and stays small.
 func TestPageIsSelfContained(t *testing.T) {
 	page := written(t, lab(1000))
 	if size := len(page); size > 2<<20 {
@@ -158,7 +158,7 @@ func TestPageIsSelfContained(t *testing.T) {
 	}
 }
 
-// Texts of members can be no markup, and change nothing on a terminal that prints the file.
+// Text from members is neither interpreted as HTML nor by a terminal that prints the file.
 func TestPageEscapes(t *testing.T) {
 	r := lab(2)
 	const hostile = "</pre><script>alert(1)</script>\x1b[2J\u202e"
@@ -178,7 +178,7 @@ func TestPageEscapes(t *testing.T) {
 	}
 }
 
-// A cluster of which nothing is known yet has a page as well.
+// A cluster about which nothing is known yet has a page as well.
 func TestPageOfNothing(t *testing.T) {
 	page := written(t, reading{name: "lab", Reading: overview.Reading{At: noon, Cluster: domain.Cluster{Hosts: map[string]domain.Host{"a": {}}}}})
 	if got := texts(t, page, "hosts"); !strings.Contains(got, "a CPUs – Memory – Disk – Load –") {
@@ -191,7 +191,7 @@ func TestPageOfNothing(t *testing.T) {
 	}
 }
 
-// Sweeps of many runs show the best, and say how many they leave out.
+// Sweeps with many runs show the best, and say how many they leave out.
 func TestManyRuns(t *testing.T) {
 	r := lab(0)
 	runs := map[string]map[string]string{}

@@ -15,37 +15,35 @@ import (
 )
 
 const (
-	// window is the time that means and peaks of usage are of.
+	// window is the time over which means and peaks of usage are computed.
 	window = 10 * time.Minute
-	// logLines is how many lines are shown of the log of each member that failed, of mostLogs members at most, which are
-	// asked logsAtOnce at a time.
+	// logLines is the number of log lines shown for each failed member, mostLogs the maximum number of such members,
+	// and logsAtOnce how many of their logs are read in parallel.
 	logLines, mostLogs, logsAtOnce = 20, 50, 8
-	// mostLog bounds the bytes of these lines.
+	// mostLog limits the log lines of one member, in bytes.
 	mostLog = 16 << 10
-	// decisions is how many entries are shown of each policy's history.
+	// decisions is the number of entries shown of each policy's history.
 	decisions = 20
 )
 
-// reading is all that a report is made of.
+// reading is everything that a report is made from.
 type reading struct {
 	overview.Reading
-	// name is the cluster's.
 	name string
-	// gpus are those of each host, and pools say which of them groups may use.
-	gpus  map[string]domain.HostGPUs
-	pools map[string]domain.GPUPoolDocument
-	// progress is that of each group.
+	// gpus are the GPUs by host; pools say which of them groups may use.
+	gpus     map[string]domain.HostGPUs
+	pools    map[string]domain.GPUPoolDocument
 	progress map[string]domain.Progress
-	// logs are the last lines of members that failed, or why they can't be read.
+	// logs are the last lines of failed members' logs, or why they can't be read.
 	logs map[string][]string
-	// policies are the texts about policies by key.
+	// policies are the texts about policies, by key.
 	policies map[string]string
 	sweeps   map[string]reconcile.Sweep
-	// waits says by sweep why none of its runs starts.
+	// waits says, by sweep, why none of its runs starts.
 	waits map[string]string
 }
 
-// read reads a snapshot of a cluster.
+// read reads a cluster through a snapshot of its engine.
 func read(ctx context.Context, name string, e engine.Engine) (reading, error) {
 	source := overview.Source{Snapshot: func() overview.Cluster { return e }, Window: window}
 	r := reading{name: name, progress: map[string]domain.Progress{}, policies: map[string]string{}, sweeps: map[string]reconcile.Sweep{}}
@@ -63,7 +61,7 @@ func read(ctx context.Context, name string, e engine.Engine) (reading, error) {
 	for group := range r.Groups {
 		found, err := reconciler.Read(ctx, group)
 		if errors.Is(err, engine.ErrNotFound) {
-			continue // destroyed meanwhile
+			continue // destroyed in the meantime
 		}
 		if err != nil {
 			return r, err
@@ -92,7 +90,7 @@ func (r *reading) readSweeps(ctx context.Context, reconciler reconcile.Reconcile
 	for name := range documents {
 		found, err := reconciler.SweepRuns(ctx, name)
 		if errors.Is(err, engine.ErrNotFound) {
-			continue // destroyed meanwhile
+			continue // destroyed in the meantime
 		}
 		if err != nil {
 			return err
@@ -103,7 +101,7 @@ func (r *reading) readSweeps(ctx context.Context, reconciler reconcile.Reconcile
 	return err
 }
 
-// failed returns the members whose logs say why something went wrong, those that don't run first.
+// failed returns the members whose logs may say what went wrong, those that don't run first.
 func (r *reading) failed() []string {
 	var down, up []string
 	for _, o := range r.Observed {
@@ -118,7 +116,7 @@ func (r *reading) failed() []string {
 	return down[:min(len(down), mostLogs)]
 }
 
-// readLogs returns the last lines of members' logs. A log that can't be read says why in their place.
+// readLogs returns the last log lines of members. If a log can't be read, the error takes the place of its lines.
 func readLogs(ctx context.Context, e engine.Telemetry, members []string) map[string][]string {
 	logs := make([][]string, len(members))
 	var group errgroup.Group

@@ -29,7 +29,7 @@ The file is self-contained. It includes the last log lines of failed members: lo
 
 type options struct {
 	cluster command.Cluster
-	// output is the file to write; the cluster's name with ".html" if empty, standard output if "-".
+	// output is the file to write: by default the cluster's name with ".html"; "-" is standard output.
 	output string
 }
 

@@ -10,23 +10,23 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// mostRuns is how many runs of a sweep are shown: of more, the best and those that failed are of interest, and the file
-// has to stay small.
+// mostRuns is the maximum number of runs shown of a sweep. Beyond it only the best and the failed ones are of interest,
+// and the file has to stay small.
 const mostRuns = 1000
 
 // sweepTable is a sweep with its runs.
 type sweepTable struct {
 	Name, By, Summary, Left string
-	// Waits says why no run starts, and Parallelism how many run side by side.
+	// Waits says why no run starts, Parallelism how many run in parallel and why.
 	Waits, Parallelism string
 	Segments           []segment
-	// Value is the heading of the runs' values; empty without an objective.
+	// Value is the heading of the column of values; empty without an objective.
 	Value  string
 	Runs   []run
 	Hidden int // runs beyond [mostRuns]
 }
 
-// segment is the share of a sweep's runs that are in a state.
+// segment is the share of a sweep's runs in one state.
 type segment struct {
 	State   string
 	Count   int

@@ -19,7 +19,7 @@ import (
 	"github.com/yuin/goldmark/text"
 )
 
-// own are the addresses of this repository's files.
+// own are the URL prefixes of this repository's files.
 var own = []string{
 	"https://github.com/trainyard/terraform-provider-trainyard/tree/main/",
 	"https://github.com/trainyard/terraform-provider-trainyard/blob/main/",
@@ -48,7 +48,7 @@ func check(root string) (wrong []string, err error) {
 	pages := pages{root: root, known: map[string]page{}}
 	for file := range strings.SplitSeq(strings.TrimRight(string(files), "\x00"), "\x00") {
 		if strings.HasPrefix(file, "templates/") {
-			continue // docs/ is made of them, where their links lead somewhere
+			continue // checked as part of docs/, which is generated from them
 		}
 		p, err := pages.read(file)
 		if err != nil {
@@ -63,10 +63,10 @@ func check(root string) (wrong []string, err error) {
 	return wrong, nil
 }
 
-// page is what a file links to, and the anchors of its headings.
+// page holds the links of a file, and the anchors of its headings.
 type page struct{ links, anchors []string }
 
-// pages are those that were read, by their paths below the root.
+// pages are the files read so far, by path below the root.
 type pages struct {
 	root  string
 	known map[string]page
@@ -108,7 +108,7 @@ func parse(content []byte) (found page) {
 		}
 		return ast.WalkContinue, nil
 	})
-	// The provider's documentation names its nested schemas by anchors of HTML.
+	// The provider's documentation marks nested schemas with HTML anchors.
 	for _, line := range bytes.Split(content, []byte("\n")) {
 		if _, name, is := bytes.Cut(line, []byte(`<a id="`)); is {
 			id, _, _ := bytes.Cut(name, []byte(`"`))
@@ -118,7 +118,7 @@ func parse(content []byte) (found page) {
 	return found
 }
 
-// words are the text of a heading.
+// words returns the text of a heading.
 func words(node ast.Node, content []byte) string {
 	var b strings.Builder
 	for child := node.FirstChild(); child != nil; child = child.NextSibling() {
@@ -131,7 +131,7 @@ func words(node ast.Node, content []byte) string {
 	return b.String()
 }
 
-// anchor is what GitHub makes of a heading.
+// anchor returns the anchor that GitHub gives a heading.
 func anchor(heading string) string {
 	var b strings.Builder
 	for _, r := range strings.ToLower(heading) {
@@ -145,7 +145,7 @@ func anchor(heading string) string {
 	return b.String()
 }
 
-// follow returns why a link of a file leads nowhere.
+// follow returns an error if a link of a file leads nowhere.
 func (p *pages) follow(file, link string) error {
 	inside := strings.TrimSpace(link)
 	from := path.Dir(file)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// what is loaded is all that types are checked from.
+// what is everything that type checking needs.
 const what = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
 	packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo | packages.NeedTypesSizes
 
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// check prints the errors for a system and architecture, and returns their number.
+// check prints the errors for a system and architecture, such as linux/amd64, and returns their number.
 func check(target string) (errors int, err error) {
 	system, architecture, _ := strings.Cut(target, "/")
 	loaded, err := packages.Load(&packages.Config{
