@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// aloneVariable names the test that runs in a process of its own.
+// aloneVariable names the test to run in a process of its own.
 const aloneVariable = "TRAINYARD_TEST_ALONE"
 
-// Alone runs a test again in a process of its own, where nothing else takes memory and a fatal error ends nothing else.
-// It reports whether this is that process; the other one has nothing left to do.
+// Alone reruns a test in a separate process, where nothing else uses memory and a fatal error ends nothing else. It
+// returns true in that process; in the original one the test has nothing left to do.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneVariable) == t.Name() {
@@ -28,8 +28,7 @@ func Alone(t *testing.T) bool {
 	return false
 }
 
-// Allocated returns how many bytes are allocated while do runs, also those that are free again by then: memory never
-// grows by more.
+// Allocated returns how many bytes do allocates, including those freed meanwhile: an upper bound for its memory use.
 func Allocated(do func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -38,7 +37,7 @@ func Allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Endless returns a reader that offers a text over and over.
+// Endless returns a reader that repeats a text without end.
 func Endless(text string) io.Reader { return &endless{text: text} }
 
 type endless struct {

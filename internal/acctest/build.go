@@ -18,20 +18,20 @@ const module = "github.com/trainyard/terraform-provider-trainyard"
 const (
 	// Provider is the provider itself, which is also the supervisor and the controller.
 	Provider = module
-	// Member is what members run in tests of engines.
+	// Member is the program that members run in tests of engines.
 	Member = module + "/internal/engine/enginetest/member"
-	// Trainer is the training program of the quickstart.
+	// Trainer is the quickstart's training program.
 	Trainer = module + "/examples/quickstart/trainer"
-	// Rebalancer is the program of the module kafka that moves partitions.
+	// Rebalancer is the program of module kafka that moves partitions.
 	Rebalancer = module + "/modules/kafka/rebalancer"
-	// Load is the program of the module kafka that writes and reads records.
+	// Load is the program of module kafka that produces and consumes records.
 	Load = module + "/modules/kafka/load"
-	// agent is the part of the provider that hosts run.
+	// agent is the part of the provider that runs on hosts.
 	agent = module + "/internal/program/trainyard-agent"
 )
 
-// BuiltVariable is the environment variable by which a test hands the folder with what it built to a test process
-// that it starts.
+// BuiltVariable is the environment variable in which a test passes the folder of what it built to a test process that
+// it starts.
 const BuiltVariable = "TRAINYARD_TEST_BUILT"
 
 var (
@@ -40,32 +40,32 @@ var (
 	built      = map[string]string{}
 )
 
-// Build builds a program of this module, once a test process, and returns the path of its file.
+// Build builds a program of this module, once per test process, and returns the path of its file.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
 	return build(t, pkg, pkg, static, "-ldflags", stripped)
 }
 
-// BuildVersion builds the provider as a release of this version.
+// BuildVersion builds the provider as the release of this version.
 func BuildVersion(t testing.TB, version string) string {
 	t.Helper()
 	return build(t, Provider+"-"+version, Provider, static, "-ldflags", stripped+" -X main.version="+version)
 }
 
-// BuildAgent builds the agent as it is released beside the provider, able to load NVIDIA's library.
+// BuildAgent builds the agent as it is released beside the provider: able to load NVIDIA's library.
 func BuildAgent(t testing.TB) string {
 	t.Helper()
-	return build(t, "agent", agent, "CGO_ENABLED=1", "-ldflags", stripped) // by another name than that by which the provider would find it
+	return build(t, "agent", agent, "CGO_ENABLED=1", "-ldflags", stripped) // not the name by which the provider would find it
 }
 
 const (
-	// static has programs run in images without a C library, too.
+	// static makes programs run in images without a C library.
 	static = "CGO_ENABLED=0"
-	// stripped are the linker's flags of a release: what is smaller is sooner linked, and on all hosts.
+	// stripped are a release's linker flags. Smaller files link faster, and install faster on hosts.
 	stripped = "-s -w"
 )
 
-// build builds a program under a name, with an environment variable and flags of go build.
+// build builds a program under a name, with an environment variable and flags for go build.
 func build(t testing.TB, name, pkg, env string, flags ...string) string {
 	t.Helper()
 	buildMutex.Lock()
@@ -77,13 +77,13 @@ func build(t testing.TB, name, pkg, env string, flags ...string) string {
 		return filepath.Join(dir, filepath.Base(name))
 	}
 	if buildDir == "" {
-		// Not the test's own folder: what is built serves all tests of the process.
+		// Not the test's own folder: all tests of the process use what is built.
 		dir, err := os.MkdirTemp("", "trainyard-build-") //nolint:usetesting // see above
 		if err != nil {
 			t.Fatal(err)
 		}
 		buildDir = dir
-		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // tests run the programs as other users, too
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // tests also run the programs as other users
 			t.Fatal(err)
 		}
 	}
@@ -98,7 +98,7 @@ func build(t testing.TB, name, pkg, env string, flags ...string) string {
 	return path
 }
 
-// Main runs a package's tests, then what ends what they share, and deletes what they built. It is for TestMain.
+// Main is for TestMain: it runs a package's tests, calls ends to stop what the tests share, and deletes what was built.
 func Main(m *testing.M, ends ...func() error) {
 	code := m.Run()
 	for _, end := range ends {

@@ -6,7 +6,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// EndCluster destroys a cluster with all that is in it, at the end of a test.
+// EndCluster destroys a cluster and everything in it at the end of a test.
 func EndCluster(t testing.TB, e engine.Engine) {
 	t.Helper()
 	ctx := Bounded(t)

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// dieWithUs has a command be killed when the thread ends that starts it.
+// dieWithUs has a command killed when the thread that starts it ends.
 func dieWithUs(command *exec.Cmd) {
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

@@ -4,5 +4,5 @@ package acctest
 
 import "os/exec"
 
-// dieWithUs does nothing: only Linux ends a command with the process that started it.
+// dieWithUs does nothing: only Linux can kill a command when its parent ends.
 func dieWithUs(*exec.Cmd) {}

@@ -9,13 +9,14 @@ import (
 )
 
 const (
-	// usualRest is how long Eventually rests between two looks in the end, and longestRest where looks take long: it
-	// rests three times as long as it looks, or tests that wait would keep those that work from their processors.
+	// usualRest is the longest pause of Eventually between two checks, or longestRest if the checks are slow: it pauses
+	// three times as long as a check takes, so that waiting tests leave the processors to working ones.
 	usualRest, longestRest = 100 * time.Millisecond, time.Second
 	restFactor             = 3
 )
 
-// Eventually waits for what no event tells of. It looks less and less often: a look may be work for an Engine.
+// Eventually polls for a condition that no event reports. It polls less and less often, since a check may be work for a
+// Docker Engine.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.After(patience.Limit)
@@ -32,8 +33,8 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// AtLeast waits until there are so many of something, and returns how many there are then. A member runs from the start
-// of what runs its command, which may take a moment to appear; more than there should be are there at once.
+// AtLeast waits until count reaches want, and returns the last count. A running member's process may take a moment to
+// appear, but surplus processes would be there as soon as the expected ones.
 func AtLeast(t testing.TB, want int, what string, count func() int) (got int) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("%d %s", want, what), func() bool {

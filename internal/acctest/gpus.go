@@ -22,14 +22,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
-// slot are the files of a machine, below its /sys, that has something of NVIDIA's in a slot: where its driver does not
-// tell, nobody knows what.
+// slot are files below /sys on a machine with an NVIDIA device in a PCI slot. With them, a driver that fails makes the
+// GPUs unknown rather than absent.
 var slot = map[string]string{
 	"bus/pci/devices/0000:10:00.0/vendor": "0x10de\n",
 	"bus/pci/devices/0000:10:00.0/class":  "0x030200\n",
 }
 
-// ProviderBesideAgent returns the file of a provider with the agent beside it, as they are released.
+// ProviderBesideAgent returns the path of a provider with the agent in the same folder, as in a release.
 func ProviderBesideAgent(t testing.TB) string {
 	t.Helper()
 	provider := providerInFolder(t)
@@ -39,8 +39,8 @@ func ProviderBesideAgent(t testing.TB) string {
 	return provider
 }
 
-// ProviderWithGPUs returns the file of a provider with an agent beside it that finds the GPUs of a control, by a
-// library that lacks some functions: so each test has GPUs of its own.
+// ProviderWithGPUs returns the path of a provider with an agent that finds a control's GPUs, through an NVML library
+// without some functions. So each test has its own GPUs.
 func ProviderWithGPUs(t testing.TB, control *fakenvml.Control, without ...string) string {
 	t.Helper()
 	provider, sys := providerInFolder(t), t.TempDir()
@@ -58,25 +58,25 @@ func ProviderWithGPUs(t testing.TB, control *fakenvml.Control, without ...string
 	return provider
 }
 
-// providerInFolder returns the file of a provider in a folder of its own.
+// providerInFolder returns the path of a provider in a folder of its own.
 func providerInFolder(t testing.TB) string {
 	t.Helper()
 	provider := filepath.Join(t.TempDir(), filepath.Base(Provider))
-	if err := os.Link(Build(t, Provider), provider); err != nil { // a symbolic link would lead past the neighbour
+	if err := os.Link(Build(t, Provider), provider); err != nil { // a symbolic link would be resolved
 		t.Fatal(err)
 	}
 	return provider
 }
 
-// AgentImage is the image of an agent that finds the GPUs of a [NodeDriver]. Which these are is said by controlFile in
-// controlFolder, a volume: all else in an agent's container can't be written to.
+// AgentImage is the image of an agent that finds the GPUs of a [NodeDriver]. They are listed in controlFile in the
+// volume controlFolder, the only writable place in an agent's container.
 const (
 	AgentImage    = "trainyard/agent:fake"
 	controlFolder = "/control"
 	controlFile   = "gpus"
 )
 
-// LoadAgent loads [AgentImage] as [LoadMember] does; the library in it lacks some functions.
+// LoadAgent loads [AgentImage] as [LoadMember] does, with an NVML library without some functions.
 func LoadAgent(t testing.TB, bed loader, without ...string) {
 	t.Helper()
 	const library, sys = "/nvidia", "/slot"
@@ -106,8 +106,8 @@ func LoadAgent(t testing.TB, bed loader, without ...string) {
 	}, files...)
 }
 
-// NodeDriver is the driver of the GPUs of a node, as the agent of a cluster finds it there that runs from [AgentImage].
-// An agent that takes its place finds none.
+// NodeDriver is the GPU driver of a node, as seen by a cluster's agent that runs from [AgentImage]. If another agent
+// replaces that one, it finds no GPUs.
 type NodeDriver struct {
 	t       testing.TB
 	docker  *client.Client
@@ -115,34 +115,34 @@ type NodeDriver struct {
 	control *fakenvml.Control
 }
 
-// NewNodeDriver returns the driver of a node that has this Engine.
+// NewNodeDriver returns the driver of the node with this Docker Engine.
 func NewNodeDriver(t testing.TB, docker *client.Client, cluster string) *NodeDriver {
 	t.Helper()
 	return &NodeDriver{t, docker, cluster, fakenvml.New(t)}
 }
 
-// Set is [fakenvml.Control.Set].
+// Set does what [fakenvml.Control.Set] does.
 func (d *NodeDriver) Set(devices ...fakenvml.Device) {
 	d.t.Helper()
 	d.control.Set(devices...)
 	d.copy()
 }
 
-// Break is [fakenvml.Control.Break].
+// Break does what [fakenvml.Control.Break] does.
 func (d *NodeDriver) Break(faults fakenvml.Faults) {
 	d.t.Helper()
 	d.control.Break(faults)
 	d.copy()
 }
 
-// copy copies the file of the control into the container of the agent, once it runs.
+// copy copies the control's file into the agent's container as soon as the agent runs.
 func (d *NodeDriver) copy() {
 	d.t.Helper()
 	content, err := os.ReadFile(d.control.Path())
 	d.must(err)
 	var archive bytes.Buffer
 	w := tar.NewWriter(&archive)
-	// In this format times are exact, by which the library knows that it is another one.
+	// PAX keeps exact modification times, by which the library notices that the file has changed.
 	d.must(w.WriteHeader(&tar.Header{Name: controlFile, Mode: 0o644, Size: int64(len(content)), ModTime: time.Now(), Format: tar.FormatPAX}))
 	_, err = w.Write(content)
 	d.must(errors.Join(err, w.Close()))

@@ -6,10 +6,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// HostileMark is a part of each hostile text by which it is found again.
+// HostileMark is contained in each hostile text, so that tests can find it again.
 const HostileMark = "hostile"
 
-// Hostile draws texts that a terminal takes for commands.
+// Hostile generates texts that a terminal would interpret as commands.
 func Hostile() *rapid.Generator[string] {
 	part := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 		"\x1b[2J", "\x1b]0;title\a", "\x1b]8;;http://elsewhere\x1b\\", "\u009b31m", "\x9b1m", "\x7f", "\r", "\b", "\u202egnp.exe", "\u2066", "\x00", "\xff\xfe",

@@ -14,13 +14,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
-// loader is what loads images: a test bed, onto all its nodes.
+// loader loads images, such as a test bed does onto all its nodes.
 type loader interface {
 	Load(ctx context.Context, ref string, archive []byte) error
 }
 
-// LoadMember loads an image of the program Member onto all nodes of a bed, under a name with a tag.
-// Different names give different images.
+// LoadMember loads an image of the program Member onto all nodes of a bed, under a name with a tag. Images with
+// different names differ.
 func LoadMember(t testing.TB, bed loader, name string) {
 	t.Helper()
 	loadProgram(t, bed, Member, name)
@@ -39,7 +39,7 @@ func loadProgram(t testing.TB, bed loader, pkg, name string) {
 	loadImage(t, bed, name, config, program)
 }
 
-// programImage returns what an image of a program of this module is made of.
+// programImage returns the configuration and the file of an image of a program of this module.
 func programImage(t testing.TB, pkg string) (v1.Config, image.File) {
 	t.Helper()
 	entrypoint := "/" + path.Base(pkg)
@@ -50,8 +50,7 @@ func programImage(t testing.TB, pkg string) (v1.Config, image.File) {
 	return v1.Config{Entrypoint: []string{entrypoint}}, program
 }
 
-// LoadPrometheus loads an image of this machine's Prometheus as [LoadMember] does, which is run as the one that its
-// makers publish.
+// LoadPrometheus loads an image of this machine's Prometheus as [LoadMember] does. It runs as the official image does.
 func LoadPrometheus(t testing.TB, bed loader, name string) {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
@@ -81,7 +80,7 @@ func loadImage(t testing.TB, bed loader, name string, config v1.Config, files ..
 	}
 }
 
-// buildImage returns an image that differs from those of other names.
+// buildImage returns an image that differs from those with other names.
 func buildImage(t testing.TB, name string, config v1.Config, files ...image.File) v1.Image {
 	t.Helper()
 	config.Labels = map[string]string{"name": name}
@@ -92,8 +91,7 @@ func buildImage(t testing.TB, name string, config v1.Config, files ...image.File
 	return img
 }
 
-// LoadShell loads an image of this machine's shell, and of some other programs that its scripts may run, as
-// [LoadMember] does.
+// LoadShell loads an image with this machine's shell, and other programs for its scripts, as [LoadMember] does.
 func LoadShell(t testing.TB, bed loader, name string, programs ...string) {
 	t.Helper()
 	files := map[string]image.File{}

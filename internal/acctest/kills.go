@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// killsVariable has tests of deaths and mishaps try every moment that they know: TRAINYARD_TEST_KILLS=all.
+// killsVariable makes tests of crashes and faults try every moment that they know: TRAINYARD_TEST_KILLS=all.
 const killsVariable = "TRAINYARD_TEST_KILLS"
 
-// AllKills reports whether tests try every moment instead of a handful, as the nightly run does.
+// AllKills reports whether tests try every moment instead of a few, as in the nightly run.
 func AllKills() bool { return os.Getenv(killsVariable) == "all" }
 
-// Kills returns the moments, counted from 1, at which a test kills: the given handful, or without end all of them.
+// Kills returns the moments, counted from 1, at which a test kills: the given few, or all without end.
 func Kills(handful ...int) iter.Seq[int] {
 	if !AllKills() {
 		return slices.Values(handful)

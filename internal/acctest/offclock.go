@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// OffClock is what puts the clock of a host off, which is that of this machine. A host that has the file Says, with a
-// number of seconds, takes the time to be so much later, in all that is started there from then on: what Go's package
-// time and the C library say.
+// OffClock shifts the clock of a host, which is otherwise this machine's. On a host where the file Says contains a
+// number of seconds, all programs started from then on see a time that much later, whether through Go's package time or
+// the C library.
 type OffClock struct {
 	Says string
-	// Program is what hosts run of ours.
+	// Program is our program for hosts, built with the shifted clock.
 	Program string
 	// Library is loaded into all other programs that a host starts once /etc/ld.so.preload names it.
 	Library string
@@ -26,7 +26,7 @@ type OffClock struct {
 //go:embed offclock/clock.c
 var offClock []byte
 
-// BuildOffClock builds an OffClock, in the test's folder.
+// BuildOffClock builds an OffClock in the test's folder.
 func BuildOffClock(t testing.TB) OffClock {
 	t.Helper()
 	folder := t.TempDir()
@@ -44,7 +44,7 @@ func BuildOffClock(t testing.TB) OffClock {
 	return clock
 }
 
-// offTime writes an overlay for go build, by which the clock of Go's package time is off.
+// offTime writes an overlay for go build that shifts the clock of Go's package time.
 func offTime(folder, overlay, says string) error {
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

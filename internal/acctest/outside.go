@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// offered is how much text a source outside offers, and mostTaken how much memory it may take.
+	// offered is how much text an outside source sends, mostTaken how much memory reading it may allocate.
 	offered   = 1 << 30
 	mostTaken = 192 << 20
-	// longestError is how long the error may be that says so.
+	// longestError limits the length of the resulting error.
 	longestError = 16 << 10
 )
 
-// Offer returns a gibibyte of text, over and over the same, after a beginning.
+// Offer returns a gibibyte of text: a beginning, and then the same text repeated.
 func Offer(beginning, text string) io.Reader {
 	return io.MultiReader(strings.NewReader(beginning), io.LimitReader(Endless(text), offered/int64(len(text))*int64(len(text))))
 }
 
-// RefusesMore checks that reading a source that offers too much takes little memory, and fails with the most bytes that
-// it may have.
+// RefusesMore checks that reading from a source that sends too much allocates little memory, and fails with an error
+// that gives the limit in bytes.
 func RefusesMore(t *testing.T, read func(*testing.T) error, most int64) {
 	t.Helper()
 	var err error

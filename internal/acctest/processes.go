@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Alive returns how many processes of a program run for members whose files are in a state directory.
+// Alive returns how many processes of a program run for the members whose files are in a state directory.
 func Alive(t testing.TB, stateDir, program string) int {
 	t.Helper()
 	processes, err := procfs.AllProcs()
@@ -43,8 +43,8 @@ func below(p procfs.Proc, stateDir string) bool {
 	return err == nil && len(dir) > len(stateDir) && dir[:len(stateDir)] == stateDir
 }
 
-// Processes returns all processes that have to do with a state directory, but for the test's own: members, their
-// shells, supervisors, controllers and providers, by their ids, with what they are.
+// Processes describes all processes related to a state directory by PID, except the test's own: members and their
+// shells, supervisors, controllers and providers.
 func Processes(t testing.TB, stateDir string) map[int]string {
 	t.Helper()
 	all, err := procfs.AllProcs()
@@ -56,7 +56,7 @@ func Processes(t testing.TB, stateDir string) map[int]string {
 		if p.PID == os.Getpid() {
 			continue
 		}
-		// What can't be read is somebody else's, or gone.
+		// What can't be read belongs to somebody else, or has ended.
 		line, _ := p.CmdLine()
 		environ, _ := p.Environ()
 		cwd, _ := p.Cwd()
@@ -68,8 +68,8 @@ func Processes(t testing.TB, stateDir string) map[int]string {
 	return found
 }
 
-// ExpectNobody fails unless all processes that have to do with a state directory end, and leave no file in it. Those of
-// a test that failed already are killed.
+// ExpectNobody fails unless all processes related to a state directory end without leaving files in it. If the test has
+// already failed, it kills them.
 func ExpectNobody(t testing.TB, stateDir, when string) {
 	t.Helper()
 	failed := t.Failed()

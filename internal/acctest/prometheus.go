@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// Exporter is what a Prometheus scrapes: what it tells, in Prometheus' text format, so many seconds after the start, as
-// this instance.
+// Exporter is a target for Prometheus to scrape, under this instance label. Tells returns its metrics in Prometheus's
+// text format, given the seconds since the start.
 type Exporter struct {
 	Instance string
 	Tells    func(seconds float64) string
@@ -32,7 +32,7 @@ type Exporter struct {
 const apart = 250 * time.Millisecond
 
 // StartPrometheus runs a real Prometheus that scrapes the exporters twice a second until the end of the test, and
-// returns its address once it has scraped each some times.
+// returns its address once it has scraped each of them a few times.
 func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
@@ -53,10 +53,9 @@ func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 			now := last
 			mu.Unlock()
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
-			// Each line has the time for which it was made: on a busy machine Prometheus' own is another, and rates are
-			// not what they should be.
+			// Timestamps are explicit: on a busy machine Prometheus's own would differ, and distort rates.
 			for line := range strings.Lines(strings.TrimSpace(exporter.Tells(now.Sub(start).Seconds()))) {
-				_, _ = fmt.Fprintf(w, "%s %d\n", strings.TrimSuffix(line, "\n"), now.UnixMilli()) // who asked has gone
+				_, _ = fmt.Fprintf(w, "%s %d\n", strings.TrimSuffix(line, "\n"), now.UnixMilli()) // the client may be gone
 			}
 		}))
 		t.Cleanup(server.Close)
@@ -126,7 +125,7 @@ func serve(t testing.TB, what string, command func(address string) *exec.Cmd, an
 	}
 }
 
-// freeAddress returns an address of this machine at which nobody listens.
+// freeAddress returns an unused address of this machine.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -139,14 +138,14 @@ func freeAddress(t testing.TB) string {
 	return listener.Addr().String()
 }
 
-// runUntilTheEnd runs a program until the end of the test, whatever ends it, and returns what receives how it ended.
+// runUntilTheEnd runs a program that ends with the test, even a killed one. The channel receives how it ended.
 func runUntilTheEnd(t testing.TB, output *bytes.Buffer, command *exec.Cmd) <-chan error {
 	t.Helper()
 	command.Stdout, command.Stderr = output, output
 	dieWithUs(command)
 	started, ended := make(chan error), make(chan error, 1)
 	go func() {
-		// The kernel ends it with the thread that started it.
+		// The kernel kills it when the thread that started it ends.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := command.Start()
@@ -163,7 +162,7 @@ func runUntilTheEnd(t testing.TB, output *bytes.Buffer, command *exec.Cmd) <-cha
 		if err := command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			t.Errorf("%s can't be ended: %v", command.Path, err)
 		}
-		for range ended { // until it is closed
+		for range ended { // until closed
 		}
 	})
 	return ended

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// StartRedis runs a real Redis until the end of the test, and returns its address once it answers. It keeps nothing.
+// StartRedis runs a real Redis, without persistence, until the end of the test. It returns the address once Redis
+// answers.
 func StartRedis(t testing.TB) string {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")
@@ -24,14 +25,14 @@ func StartRedis(t testing.TB) string {
 	}, pings)
 }
 
-// AskRedis has a Redis carry out a command, and returns its answer, a line each where there are several.
+// AskRedis runs a Redis command and returns the reply; multiple values are on a line each.
 func AskRedis(t testing.TB, address string, command ...string) string {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).CombinedOutput() // of the package of the server
+	answer, err := exec.Command("redis-cli", append([]string{"-e", "-h", host, "-p", port}, command...)...).CombinedOutput() // from the same package as the server
 	if err != nil {
 		t.Fatalf("redis-cli %s: %v\n%s", strings.Join(command, " "), err, answer)
 	}

@@ -14,12 +14,12 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// RegistryUser is who may pull from a [Registry].
+// RegistryUser is the user who may pull from a [Registry].
 const RegistryUser = "ops"
 
-// Registry is a registry of images that wants a login.
+// Registry is an image registry that requires a login.
 type Registry struct {
-	// Host is how images of it begin.
+	// Host is the prefix of its image names.
 	Host string
 
 	content  http.Handler
@@ -27,14 +27,13 @@ type Registry struct {
 	password string
 }
 
-// ServeRegistry serves a registry until the test ends, from which [RegistryUser] may pull with a password, and nobody
-// else.
+// ServeRegistry serves a registry until the test ends. Only [RegistryUser] may pull, with this password.
 func ServeRegistry(t testing.TB, listener net.Listener, password string) *Registry {
 	t.Helper()
 	r := &Registry{
 		Host: listener.Addr().String(), password: password, content: registry.New(registry.Logger(log.New(io.Discard, "", 0))),
 	}
-	server := &http.Server{Handler: r} //nolint:gosec // for a test alone
+	server := &http.Server{Handler: r} //nolint:gosec // only for a test
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	return r
@@ -47,7 +46,7 @@ func (r *Registry) SetPassword(password string) {
 	r.password = password
 }
 
-// ServeHTTP asks who it is, and answers what a registry does.
+// ServeHTTP requires basic authentication, and then serves the registry.
 func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	want := r.password
@@ -60,11 +59,11 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.content.ServeHTTP(w, request)
 }
 
-// RoundTrip lets the test push images.
+// RoundTrip lets the test push images without a network or a login.
 func (r *Registry) RoundTrip(request *http.Request) (*http.Response, error) {
 	asked := request.Clone(request.Context())
 	if asked.Body == nil {
-		asked.Body = http.NoBody // which servers are given
+		asked.Body = http.NoBody // as servers receive it
 	}
 	answer := httptest.NewRecorder()
 	r.content.ServeHTTP(answer, asked)
@@ -73,7 +72,7 @@ func (r *Registry) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Push pushes an image of a program of this module, such as [Member], and returns its name.
+// Push pushes an image of a program of this module, such as [Member], and returns the image's name.
 func (r *Registry) Push(t testing.TB, pkg, repository string) string {
 	t.Helper()
 	config, program := programImage(t, pkg)

@@ -18,20 +18,20 @@ import (
 	"testing"
 )
 
-// Environment variables by which tests direct the program "mortal".
+// Environment variables by which tests control the program "mortal".
 const (
-	// ProgramVariable names the file of the provider, to be run as supervisor.
+	// ProgramVariable is the path of the provider to run as supervisor.
 	ProgramVariable = "TRAINYARD_TEST_PROGRAM"
-	// CallsVariable names the file to which the names of the engine calls are added.
+	// CallsVariable is the path of the file to which the names of engine calls are appended.
 	CallsVariable = "TRAINYARD_TEST_CALLS"
 	// LastCallVariable is the number of the call after which the provider dies.
 	LastCallVariable = "TRAINYARD_TEST_LAST_CALL"
 )
 
-// Mortal is the provider that dies after an engine call.
+// Mortal is the provider that can be made to die after an engine call.
 const Mortal = module + "/internal/acctest/mortal"
 
-// Terraform returns the path of the terraform or tofu to test with: TF_ACC_TERRAFORM_PATH, or what is on the PATH.
+// Terraform returns the path of the terraform or tofu to test with: TF_ACC_TERRAFORM_PATH, or the one on the PATH.
 func Terraform(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv("TF_ACC_TERRAFORM_PATH"); path != "" {
@@ -46,20 +46,20 @@ func Terraform(t testing.TB) string {
 	return ""
 }
 
-// Workspace is a folder with a configuration, its state, and a state directory for the process engine.
+// Workspace is a folder with a configuration and its state, and a state directory for the engine process.
 type Workspace struct {
 	testing.TB
 	// Dir holds the configuration and Terraform's state.
 	Dir string
-	// StateDir is the state directory of the process engine.
+	// StateDir is the state directory of the engine process.
 	StateDir  string
 	terraform string
 	program   string
 	env       []string
 }
 
-// NewWorkspace returns an empty workspace in which Terraform runs this provider program. At the end of the test all
-// that it manages is destroyed, and nothing may be left.
+// NewWorkspace returns an empty workspace in which Terraform runs this provider. At the end of the test everything it
+// manages is destroyed, and nothing may be left.
 func NewWorkspace(t testing.TB, program string) *Workspace {
 	t.Helper()
 	stateDir := t.TempDir()
@@ -67,8 +67,8 @@ func NewWorkspace(t testing.TB, program string) *Workspace {
 	return newWorkspace(t, program, stateDir)
 }
 
-// Another returns a further workspace on the same state directory. What it manages is destroyed before what the first
-// one does.
+// Another returns another workspace with the same state directory. What it manages is destroyed before what the first
+// one manages.
 func (w *Workspace) Another() *Workspace {
 	w.Helper()
 	return newWorkspace(w.TB, w.program, w.StateDir)
@@ -100,7 +100,7 @@ provider_installation {
 	return w
 }
 
-// manages reports whether Terraform's state has anything.
+// manages reports whether Terraform's state has any resource.
 func (w *Workspace) manages() bool {
 	var state struct {
 		Resources []json.RawMessage `json:"resources"`
@@ -109,11 +109,11 @@ func (w *Workspace) manages() bool {
 	if err == nil {
 		err = json.Unmarshal(content, &state)
 	}
-	// One that can't be read is for Terraform to complain about.
+	// Terraform itself reports an unreadable state.
 	return len(state.Resources) > 0 || err != nil && !errors.Is(err, os.ErrNotExist)
 }
 
-// providerDir returns a folder in which the program has the name that Terraform looks for.
+// providerDir returns a folder in which the program has the name that Terraform expects.
 func providerDir(t testing.TB, program string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -123,7 +123,7 @@ func providerDir(t testing.TB, program string) string {
 	return dir
 }
 
-// Write writes a file of the workspace.
+// Write writes a file in the workspace.
 func (w *Workspace) Write(name, content string) {
 	w.Helper()
 	if err := os.WriteFile(filepath.Join(w.Dir, name), []byte(content), 0o600); err != nil {
@@ -131,12 +131,12 @@ func (w *Workspace) Write(name, content string) {
 	}
 }
 
-// Env sets a variable in the environment of all further calls of Terraform.
+// Env sets an environment variable for all further runs of Terraform.
 func (w *Workspace) Env(name, value string) {
 	w.env = append(w.env, name+"="+value)
 }
 
-// Command returns a call of Terraform in the workspace, with further variables in its environment.
+// Command returns a command that runs Terraform in the workspace, with additional environment variables.
 func (w *Workspace) Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, w.terraform, append(args, "-no-color")...)
 	command.Dir = w.Dir
@@ -144,13 +144,13 @@ func (w *Workspace) Command(ctx context.Context, env []string, args ...string) *
 	return command
 }
 
-// Run runs Terraform and returns what it printed.
+// Run runs Terraform and returns its output.
 func (w *Workspace) Run(args ...string) (string, error) {
 	output, err := w.Command(context.Background(), nil, args...).CombinedOutput()
 	return string(output), err
 }
 
-// Must runs Terraform, which has to succeed.
+// Must runs Terraform and fails the test if that fails.
 func (w *Workspace) Must(args ...string) string {
 	w.Helper()
 	output, err := w.Run(args...)
@@ -160,7 +160,7 @@ func (w *Workspace) Must(args ...string) string {
 	return output
 }
 
-// Start runs Terraform in the background. What it returns waits for the end, which has to be a success.
+// Start runs Terraform in the background. wait waits for it to end, and fails the test unless it succeeded.
 func (w *Workspace) Start(args ...string) (wait func()) {
 	w.Helper()
 	var output bytes.Buffer
@@ -177,7 +177,7 @@ func (w *Workspace) Start(args ...string) (wait func()) {
 	}
 }
 
-// ExpectNoChange fails unless a plan finds nothing to do.
+// ExpectNoChange fails the test unless a plan is empty.
 func (w *Workspace) ExpectNoChange(when string) {
 	w.Helper()
 	if output, err := w.Run("plan", "-detailed-exitcode"); err != nil {
@@ -185,8 +185,8 @@ func (w *Workspace) ExpectNoChange(when string) {
 	}
 }
 
-// DieAfter runs Terraform with a provider that dies after a number of engine calls. It returns whether it survived
-// because it made fewer.
+// DieAfter runs Terraform with a provider that dies after this many engine calls. It returns true if the provider
+// survived because it made fewer.
 func (w *Workspace) DieAfter(calls int, args ...string) (survived bool) {
 	w.Helper()
 	if err := os.Remove(w.callsFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -205,7 +205,7 @@ func (w *Workspace) DieAfter(calls int, args ...string) (survived bool) {
 	return false
 }
 
-// Calls returns the engine calls of the last run by DieAfter.
+// Calls returns the engine calls made in the last DieAfter.
 func (w *Workspace) Calls() []string {
 	data, err := os.ReadFile(w.callsFile())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -222,7 +222,7 @@ func (w *Workspace) ExpectNobody(when string) {
 	ExpectNobody(w, w.StateDir, when)
 }
 
-// Interrupted reports whether an error is that of a process that a signal ended.
+// Interrupted reports whether an error says that this signal ended a process.
 func Interrupted(err error, signal syscall.Signal) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {

@@ -35,8 +35,8 @@ func main() {
 	}
 }
 
-// mortal opens engines of which the changes count. Deaths after reads, or after tries to take a lock, make no
-// difference to those who come after.
+// mortal counts the changing calls of the engines that a driver opens. Dying after a read or an attempt to lock makes
+// no difference to whoever comes next.
 func mortal(driver engine.Driver) engine.Driver {
 	open := driver.Open
 	driver.Open = func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
@@ -55,7 +55,7 @@ func mortal(driver engine.Driver) engine.Driver {
 	return driver
 }
 
-// count adds a call to the list of calls, and ends this process where it was the last one to be made.
+// count appends a call to the list of calls, and kills this process if it was the last call allowed.
 func count(call string) error {
 	path := os.Getenv(acctest.CallsVariable)
 	list, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

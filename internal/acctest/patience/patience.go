@@ -3,6 +3,5 @@ package patience
 
 import "time"
 
-// Limit is far longer than anything takes that a test waits for, on a machine that is busy with other things as well:
-// only what hangs runs into it.
+// Limit is far longer than anything that a test waits for takes, even on a busy machine: only what hangs reaches it.
 const Limit = 10 * time.Minute

@@ -15,11 +15,11 @@ import (
 type Environment struct {
 	// Python is the path of its interpreter.
 	Python string
-	// Folders are those that it is in, but for the system's.
+	// Folders are the folders that contain it, except the system's.
 	Folders []string
 }
 
-// Of returns the environment whose programs are in a folder, as internal/tools/python.sh prints it.
+// Of returns the environment with this folder of programs, as printed by internal/tools/python.sh.
 func Of(ctx context.Context, programs string) (Environment, error) {
 	e := Environment{Python: filepath.Join(programs, "python3")}
 	const program = "import sys; print(sys.prefix); print(sys.base_prefix)"
@@ -35,8 +35,8 @@ func Of(ctx context.Context, programs string) (Environment, error) {
 	return e, nil
 }
 
-// Mounts are those of containers whose image is empty, as a list of mounts in a configuration has them: the
-// environment and this machine's system, read-only, and a /tmp.
+// Mounts returns the mounts of a container with an empty image, as a list in a configuration: the environment and this
+// machine's system, read-only, and a /tmp.
 func (e Environment) Mounts() string {
 	lines := []string{`    { type = "tmpfs", target = "/tmp" }`}
 	for _, folder := range append([]string{"/usr", "/bin", "/lib", "/lib64"}, e.Folders...) {

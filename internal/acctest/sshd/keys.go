@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// The keys of hosts, by type, and of the user that servers let in. Each is made once: an RSA key takes its time.
+// The keys of hosts, by type, and of the user that servers accept. Each is generated once, since an RSA key takes time.
 var (
 	Ed25519 = sync.OnceValue(NewEd25519)
 	ECDSA   = sync.OnceValue(func() crypto.Signer { return made(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)) })
@@ -22,7 +22,7 @@ var (
 	User    = sync.OnceValue(NewEd25519)
 )
 
-// NewEd25519 makes another key.
+// NewEd25519 generates another key.
 func NewEd25519() crypto.Signer {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	return made(key, err)
@@ -35,7 +35,7 @@ func made[K crypto.Signer](key K, err error) crypto.Signer {
 	return key
 }
 
-// Signer returns a key as the SSH library takes it.
+// Signer returns a key in the form that the SSH library takes.
 func Signer(t testing.TB, key crypto.Signer) ssh.Signer {
 	t.Helper()
 	s, err := ssh.NewSignerFromSigner(key)
@@ -45,7 +45,7 @@ func Signer(t testing.TB, key crypto.Signer) ssh.Signer {
 	return s
 }
 
-// PEM returns a private key as ssh-keygen writes it: encrypted, unless the passphrase is empty.
+// PEM returns a private key in ssh-keygen's format, encrypted unless the passphrase is empty.
 func PEM(t testing.TB, key crypto.Signer, passphrase string) string {
 	t.Helper()
 	var block *pem.Block

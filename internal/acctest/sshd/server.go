@@ -26,45 +26,44 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Options are how a server differs from one that has the host key Ed25519, lets the key User in, and forwards to
-// everything.
+// Options change a server from the default: host key Ed25519, accepts the key User, forwards to everything.
 type Options struct {
 	HostKeys []ssh.Signer
-	// Prohibit forbids to forward.
+	// Prohibit refuses all forwarding.
 	Prohibit bool
-	// Stuck, if not nil, gets a value when somebody offers a key, which then gets no answer.
+	// Stuck, if not nil, receives a value when a client offers a key, which then gets no answer.
 	Stuck chan<- struct{}
-	// NoSessions refuses commands before they are named.
+	// NoSessions refuses to open sessions.
 	NoSessions bool
 	// Absent are sockets that the server reports as missing.
 	Absent []string
-	// Commands maps commands to what they do. All others fail as in a shell that can't find them, unless there is one.
+	// Commands defines commands. Without Shell, all others fail as unknown ones do in a shell.
 	Commands map[string]Command
-	// Shell runs all other commands by /bin/sh, as the user of the test. Those that go on end with the test.
+	// Shell runs all other commands with /bin/sh, as the test's user. Those still running end with the test.
 	Shell bool
-	// Env is added to the environment of the shell.
+	// Env is added to the shell's environment.
 	Env []string
 }
 
-// Command is what a command does.
+// Command is the behaviour of a command.
 type Command struct {
 	// Stdout and Stderr are what it writes.
 	Stdout, Stderr string
 	// Status is its exit status.
 	Status uint32
-	// Refused tells that the server does not start it.
+	// Refused makes the server refuse to start it.
 	Refused bool
-	// Hangs, if not nil, gets a value once it is done with that. It then goes on until its session is closed.
+	// Hangs, if not nil, receives a value after the output. The command then runs until its session is closed.
 	Hangs chan<- struct{}
-	// Does, if not nil, is all that it does, up to its exit status.
+	// Does, if not nil, runs after the output and determines the exit status.
 	Does func(ssh.Channel) (status uint32)
 }
 
 // Server is an SSH server. It ends with the test.
 type Server struct {
-	// Addr is where it listens: 127.0.0.1 and a port.
+	// Addr is its address: 127.0.0.1 and a port.
 	Addr string
-	// Ended gets a value for each login that ended, up to a hundred that nobody has received.
+	// Ended receives a value for each connection that ended; up to a hundred are kept until received.
 	Ended chan struct{}
 
 	config  *ssh.ServerConfig
@@ -80,7 +79,6 @@ type Server struct {
 	opened  []string
 }
 
-// Start starts a server.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -116,7 +114,7 @@ func Start(t testing.TB, options Options) *Server {
 	return s
 }
 
-// admit lets the key with a fingerprint in, and notes all that are offered.
+// admit accepts only the key with this fingerprint, and records all keys offered.
 func (s *Server) admit(authorized string) func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
 	return func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if s.options.Stuck != nil {
@@ -162,7 +160,7 @@ func (s *Server) serve(conn net.Conn) {
 	}
 }
 
-// run answers a session's commands.
+// run runs the commands of a session.
 func (s *Server) run(channel ssh.NewChannel) {
 	if s.options.NoSessions {
 		_ = channel.Reject(ssh.Prohibited, "open failed")
@@ -205,7 +203,7 @@ func (s *Server) run(channel ssh.NewChannel) {
 	}
 }
 
-// shell returns what a command does that a shell runs.
+// shell returns a function that runs a command in a shell.
 func (s *Server) shell(command string) func(ssh.Channel) uint32 {
 	return func(session ssh.Channel) uint32 {
 		cmd := exec.CommandContext(s.ctx, "/bin/sh", "-c", command)
@@ -223,13 +221,13 @@ func (s *Server) shell(command string) func(ssh.Channel) uint32 {
 			_, _ = io.Copy(stdin, session)
 			_ = stdin.Close()
 		}()
-		// How it ended is in its state, unless its output found no reader any more.
+		// The exit status is in its state, unless copying the output failed.
 		_ = cmd.Wait()
 		return uint32(cmd.ProcessState.ExitCode())
 	}
 }
 
-// cuttable is a connection on which, once it is cut, nothing arrives.
+// cuttable is a connection on which nothing arrives once it is cut.
 type cuttable struct {
 	net.Conn
 	cut <-chan struct{}
@@ -259,10 +257,10 @@ func (c cuttable) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Cut cuts the server off: all connections stay, and nothing arrives on them any more, in either direction.
+// Cut cuts the server off: all connections stay open, but nothing arrives on them any more, in either direction.
 func (s *Server) Cut() { s.cutOnce.Do(func() { close(s.cut) }) }
 
-// forward connects a channel to the socket or address that it asks for.
+// forward connects a channel to the socket or address that it requests.
 func (s *Server) forward(channel ssh.NewChannel) {
 	network, address := target(channel)
 	if s.options.Prohibit {
@@ -301,7 +299,7 @@ func (s *Server) forward(channel ssh.NewChannel) {
 	_ = inner.Close()
 }
 
-// target returns what a channel asks to be connected to.
+// target returns the socket or address that a channel requests.
 func target(channel ssh.NewChannel) (network, address string) {
 	switch channel.ChannelType() {
 	case "direct-streamlocal@openssh.com":
@@ -329,7 +327,7 @@ func target(channel ssh.NewChannel) (network, address string) {
 	return "", ""
 }
 
-// Drop ends all connections.
+// Drop closes all connections.
 func (s *Server) Drop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,11 +336,11 @@ func (s *Server) Drop() {
 	}
 }
 
-// Users are the users of all logins so far, in their order.
+// Users are the users of all logins so far, in order.
 func (s *Server) Users() []string { return s.noted(&s.users) }
 
-// Offered are the fingerprints of the keys that clients came with. A key that is accepted is seen twice: before and
-// with its signature.
+// Offered are the fingerprints of the keys that clients offered. An accepted key appears twice: without and with its
+// signature.
 func (s *Server) Offered() []string { return s.noted(&s.offered) }
 
 // Opened are the sockets and addresses that connections were forwarded to.
@@ -354,13 +352,13 @@ func (s *Server) noted(notes *[]string) []string {
 	return slices.Clone(*notes)
 }
 
-// Credentials are those that let the user ops in, and know the server by its host key Ed25519.
+// Credentials returns credentials for the user ops, with the server's host key Ed25519 as the known one.
 func (s *Server) Credentials(t testing.TB) engine.SSHCredentials {
 	t.Helper()
 	return engine.SSHCredentials{User: "ops", PrivateKey: engine.Secret(PEM(t, User(), "")), KnownHostsText: s.Known(t, Ed25519())}
 }
 
-// Isolate keeps the keys and hosts of whoever runs the tests out of them.
+// Isolate keeps the keys and known hosts of whoever runs the tests out of the tests.
 func Isolate(t testing.TB) (home string) {
 	t.Helper()
 	home = t.TempDir()
@@ -369,7 +367,7 @@ func Isolate(t testing.TB) (home string) {
 	return home
 }
 
-// Known returns the lines of a known_hosts file for these keys of the server.
+// Known returns the lines of a known_hosts file for these host keys of the server.
 func (s *Server) Known(t testing.TB, keys ...crypto.Signer) string {
 	t.Helper()
 	var lines strings.Builder

@@ -21,32 +21,32 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// maxNodes is how many nodes a bed may have: what fits a machine, rather than the subnet.
+// maxNodes is the maximum number of nodes of a bed. A machine's capacity limits it, not the subnet's size.
 const maxNodes = 99
 
-// Options say what a bed is like. Beds of the same options are alike.
+// Options describe a bed. Beds with equal options are equal.
 type Options struct {
 	// Nodes is the number of nodes, 1 to 99.
 	Nodes int
-	// Managers is how many of them, from the first on, are managers of the Swarm that the bed forms; the others are
-	// its workers. With 0 no Swarm is formed.
+	// Managers is how many of the nodes, starting with the first, are managers of the bed's Swarm; the others are
+	// worker nodes. With 0, no Swarm is formed.
 	Managers int
-	// TLS has the engines listen for TLS, too: Node.TLSHost, Bed.Certificates.
+	// TLS makes the engines listen for TLS as well: see Node.TLSHost and Bed.Certificates.
 	TLS bool
 	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it is
 	// 3 s: a busy machine may keep a node silent for longer than three of 1 s, and Docker's default of 5 s has tests
 	// wait. Where no test has a node be down, it is Steady.
 	Heartbeat time.Duration
-	// Engine is the nodes' Engine, a key of Engines; without it, it is the one that EngineVariable names.
+	// Engine is the nodes' Docker Engine, a key of Engines. By default EngineVariable selects it.
 	Engine string
 	// Mixed gives the nodes different Engines, in turn: this machine's with Docker's own image store, 26.1 with
 	// containerd's, and 26.1 with Docker's.
 	Mixed bool
-	// Rootless makes the engines listen only at Node.Socket, as rootless Docker would, and not at /run/docker.sock.
+	// Rootless makes the engines listen only on Node.Socket, as rootless Docker does, and not on /run/docker.sock.
 	Rootless bool
 }
 
-// validate says what is wrong with the options.
+// validate returns an error if the options are invalid.
 func (o Options) validate() error {
 	if o.Nodes < 1 || o.Nodes > maxNodes {
 		return fmt.Errorf("a test bed of %d nodes: it has 1 to %d", o.Nodes, maxNodes)
@@ -61,7 +61,7 @@ func (o Options) validate() error {
 type Bed struct {
 	// Nodes are the bed's nodes, the managers first.
 	Nodes []*Node
-	// Certificates is the folder with ca.pem, cert.pem and key.pem of a client, as in DOCKER_CERT_PATH. It is empty
+	// Certificates is a folder with a client's ca.pem, cert.pem and key.pem, as in DOCKER_CERT_PATH. It is empty
 	// without Options.TLS.
 	Certificates string
 
@@ -69,14 +69,14 @@ type Bed struct {
 	folder    *folder
 	network   *network
 	authority *authority // nil without TLS
-	engine    Engine     // the nodes' Engine, unless they are mixed
+	engine    Engine     // the nodes' Engine, unless mixed
 	debian    string     // Debian 13's folder; "" if no node runs its Engine
 	proxies   atomic.Int32
 	close     func() error
 }
 
-// Start starts a bed: when it returns, all engines answer and all nodes of the Swarm are ready. It removes what killed
-// processes left of theirs before. The bed has to be closed.
+// Start starts a bed: when it returns, all engines answer and all nodes of the Swarm are ready. It first removes what
+// earlier, killed beds left behind. The caller has to close the bed.
 func Start(ctx context.Context, options Options) (*Bed, error) {
 	if err := errors.Join(options.validate(), preflight(os.Geteuid(), enginePackages, lookPath)); err != nil {
 		return nil, err
@@ -111,12 +111,12 @@ func (o Options) install(ctx context.Context) (engine Engine, system string, err
 	return engine, "", nil
 }
 
-// start makes all parts of the bed. What it made when it fails is in the bed.
+// start makes all parts of the bed. If it fails, the bed holds the parts made so far.
 func (b *Bed) start(ctx context.Context) (err error) {
 	if b.folder, err = newFolder(); err != nil {
 		return err
 	}
-	if err := os.Chmod(b.folder.path, 0o755); err != nil { //nolint:gosec // tests may reach the sockets as other users
+	if err := os.Chmod(b.folder.path, 0o755); err != nil { //nolint:gosec // tests may open the sockets as other users
 		return err
 	}
 	if b.network, err = newNetwork(); err != nil {
@@ -156,10 +156,10 @@ func (b *Bed) start(ctx context.Context) (err error) {
 	return b.formSwarm(ctx)
 }
 
-// Close ends the bed and all that runs on it, and removes what it left. The second call does nothing.
+// Close ends the bed and everything that runs on it, and removes what it left. A second call does nothing.
 func (b *Bed) Close() error { return b.close() }
 
-// tearDown undoes start, as far as it came.
+// tearDown undoes start, even a partial one.
 func (b *Bed) tearDown() error {
 	err := b.each((*Node).close)
 	if b.network != nil {
@@ -174,7 +174,7 @@ func (b *Bed) tearDown() error {
 	return nil
 }
 
-// each does something with all nodes at the same time and returns the first error.
+// each calls do for all nodes in parallel, and returns the first error.
 func (b *Bed) each(do func(*Node) error) error {
 	var group errgroup.Group
 	for _, node := range b.Nodes {
@@ -183,8 +183,8 @@ func (b *Bed) each(do func(*Node) error) error {
 	return group.Wait()
 }
 
-// Load loads an image, given as a docker-archive, onto all nodes at the same time, and makes sure that they now have
-// it by that reference.
+// Load loads an image, given as a docker-archive, onto all nodes in parallel, and checks that they have it under this
+// reference.
 func (b *Bed) Load(ctx context.Context, ref string, archive []byte) error {
 	return b.each(func(node *Node) error {
 		if err := load(ctx, node.client, ref, archive); err != nil {
@@ -201,7 +201,7 @@ func load(ctx context.Context, engine *client.Client, ref string, archive []byte
 		return err
 	}
 	defer response.Body.Close()
-	// The engine's status is 200 even where it fails later on.
+	// The status is 200 even if loading fails later on.
 	messages := json.NewDecoder(response.Body)
 	for {
 		var message struct{ Error string }
@@ -217,17 +217,17 @@ func load(ctx context.Context, engine *client.Client, ref string, archive []byte
 	}
 }
 
-// Gateway is the address of another machine in the bed's network, for DialContext and Listen.
+// Gateway is the address of an extra machine in the bed's network, which DialContext and Listen use.
 func (b *Bed) Gateway() netip.Addr { return gateway }
 
-// DialContext connects to an IP address and port of the bed's network from that machine: a port that a container has
-// on its host, say. It serves as a transport's DialContext.
+// DialContext connects from that machine to an IP address and port in the bed's network, such as a port that a
+// container publishes. It can serve as a transport's DialContext.
 func (b *Bed) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return b.network.dial(ctx, network, address)
 }
 
-// Listen listens on a TCP port of that machine, 0 for any, so that nodes can reach a server of the test at Gateway.
-// The engines take a registry there without TLS.
+// Listen listens on a TCP port of that machine (0 for any), so that nodes can reach a server of the test at Gateway.
+// The engines accept a registry there without TLS.
 func (b *Bed) Listen(port int) (net.Listener, error) {
 	return b.network.listen(port)
 }

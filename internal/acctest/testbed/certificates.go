@@ -23,7 +23,7 @@ type authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// newAuthority makes an authority that lasts for a day.
+// newAuthority makes a certificate authority that is valid for a day.
 func newAuthority() (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -43,7 +43,7 @@ func newAuthority() (*authority, error) {
 	return &authority{certificate: signed, key: key}, nil
 }
 
-// issueServer writes ca.pem, cert.pem and key.pem of an engine with these addresses.
+// issueServer writes ca.pem, cert.pem and key.pem for an engine with these addresses.
 func (a *authority) issueServer(folder, name string, addresses ...netip.Addr) error {
 	template := certificate(name)
 	template.DNSNames = []string{name}
@@ -54,14 +54,14 @@ func (a *authority) issueServer(folder, name string, addresses ...netip.Addr) er
 	return a.issue(folder, template)
 }
 
-// issueClient writes ca.pem, cert.pem and key.pem of a client.
+// issueClient writes ca.pem, cert.pem and key.pem for a client.
 func (a *authority) issueClient(folder string) error {
 	template := certificate("client")
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	return a.issue(folder, template)
 }
 
-// issue signs a certificate for a new key and writes both, under the names that Docker's clients expect.
+// issue generates a key, signs its certificate, and writes both under the names that Docker clients expect.
 func (a *authority) issue(folder string, template *x509.Certificate) error {
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -91,7 +91,7 @@ func (a *authority) issue(folder string, template *x509.Certificate) error {
 	return nil
 }
 
-// certificate is what all certificates of a bed share.
+// certificate returns the fields that all certificates of a bed share.
 func certificate(name string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{

@@ -18,20 +18,20 @@ import (
 // cgroupRoot is where control groups are mounted.
 const cgroupRoot = "/sys/fs/cgroup"
 
-// hierarchy is one of this machine's hierarchies of control groups. Its folder in cgroupRoot is "." for the only one of
-// version 2, "unified" for one that stands beside those of version 1, and else named after the controllers.
+// hierarchy is one of this machine's control group hierarchies. Its folder in cgroupRoot is "." for a pure version 2,
+// "unified" for version 2 beside version 1, and otherwise named after the controllers.
 type hierarchy struct {
 	Folder string
-	// Controllers are those of version 1, or its name, as mount takes them. They are empty for version 2.
+	// Controllers are those of a version 1 hierarchy, or its name, as an option of mount. It is empty for version 2.
 	Controllers string
 }
 
-// hierarchies are those that are mounted where they usually are.
+// hierarchies returns the hierarchies mounted at their usual places.
 func hierarchies() ([]hierarchy, error) {
 	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
 		return []hierarchy{{Folder: "."}}, nil
 	}
-	lines, err := os.ReadFile("/proc/self/cgroup") // 4:memory:/
+	lines, err := os.ReadFile("/proc/self/cgroup") // such as 4:memory:/
 	if err != nil {
 		return nil, err
 	}
@@ -57,11 +57,11 @@ func hierarchies() ([]hierarchy, error) {
 	return found, nil
 }
 
-// path is a control group in the hierarchy.
+// path returns the path of a control group in the hierarchy.
 func (h hierarchy) path(group string) string { return filepath.Join(cgroupRoot, h.Folder, group) }
 
-// newControlGroups makes a control group anew in all hierarchies, with what its processes may divide among groups of
-// their own.
+// newControlGroups recreates a control group in all hierarchies, and delegates controllers so that its processes can
+// create groups of their own.
 func newControlGroups(group string, in []hierarchy) error {
 	if err := onceEnded(func() error { return removeControlGroups(group) }); err != nil {
 		return err
@@ -85,7 +85,7 @@ func newControlGroups(group string, in []hierarchy) error {
 	return nil
 }
 
-// delegate has the groups below one of version 2 have the controllers by which systemd limits units.
+// delegate enables the controllers that systemd uses to limit units, for the children of a version 2 group.
 func delegate(group string) error {
 	controllers, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
 	if err != nil {
@@ -100,8 +100,8 @@ func delegate(group string) error {
 	return os.WriteFile(filepath.Join(group, "cgroup.subtree_control"), []byte(strings.Join(enabled, " ")), 0)
 }
 
-// inherit gives groups of cpuset, each in the one before it, the processors and memory of the first, without which they
-// take no process.
+// inherit copies the processors and memory nodes of the first cpuset group to the others, each the child of the one
+// before it. Without them, they accept no process.
 func inherit(groups ...string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value, err := os.ReadFile(filepath.Join(groups[0], file))
@@ -117,14 +117,14 @@ func inherit(groups ...string) error {
 	return os.WriteFile(filepath.Join(groups[len(groups)-1], "cgroup.clone_children"), []byte("1"), 0)
 }
 
-// cpuPeriod is the time, in microseconds, of which a control group may have a share of the processors, and leastCPUs
-// the least share that the kernel takes.
+// cpuPeriod is the period, in microseconds, of CPU quotas; leastCPUs is the smallest number of CPUs that the kernel
+// accepts.
 const (
 	cpuPeriod = 100_000
 	leastCPUs = 0.01
 )
 
-// limitProcessors bounds how many processors a control group may keep busy; 0 sets no bound.
+// limitProcessors limits how many CPUs a control group can use; 0 is no limit.
 func limitProcessors(group string, in []hierarchy, cpus float64) error {
 	if cpus == 0 {
 		return nil
@@ -150,7 +150,7 @@ func limitProcessors(group string, in []hierarchy, cpus float64) error {
 	return nil
 }
 
-// joinControlGroups moves a process into a control group of all hierarchies.
+// joinControlGroups moves a process into a control group in all hierarchies.
 func joinControlGroups(group string, in []hierarchy, process int) error {
 	for _, h := range in {
 		if err := os.WriteFile(filepath.Join(h.path(group), "cgroup.procs"), []byte(strconv.Itoa(process)), 0); err != nil {
@@ -160,7 +160,7 @@ func joinControlGroups(group string, in []hierarchy, process int) error {
 	return nil
 }
 
-// removeControlGroups removes a bed's control groups, of either version, or those of one of its machines.
+// removeControlGroups removes the control groups, of either version, of a bed or of one of its machines.
 func removeControlGroups(name string) error {
 	var groups []string
 	for _, pattern := range []string{filepath.Join(cgroupRoot, name), filepath.Join(cgroupRoot, "*", name)} {
@@ -180,7 +180,7 @@ func removeControlGroups(name string) error {
 			}
 		}
 	}
-	// Children come after their parents, and have to go before them.
+	// Parents precede their children here, but children have to be removed first.
 	for _, group := range slices.Backward(groups) {
 		// A hierarchy may have several names.
 		if err := unix.Rmdir(group); err != nil && !errors.Is(err, unix.ENOENT) {

@@ -20,15 +20,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// debianLimit bounds an installation, which downloads some 130 MB.
+// debianLimit limits the time of an installation, which downloads about 130 MB.
 const debianLimit = 20 * time.Minute
 
-// debian is a Debian system that is installed once, into the user's cache folder.
+// debian is a Debian system, installed once into the user's cache folder.
 type debian struct {
 	what, release string
-	// packages are what it has beyond the base system. Another list is another installation.
+	// packages are those beyond the base system. A different list is a different installation.
 	packages string
-	// from is a system that it is a copy of, with more packages; nil where there is none.
+	// from is the system to copy and add packages to; nil to install from scratch.
 	from *debian
 }
 
@@ -38,7 +38,7 @@ var (
 		what: "Debian 13 with its Docker Engine", release: "trixie",
 		packages: "docker.io,iptables,ca-certificates,procps",
 	}
-	// debian12 is what hosts run on, and debian12Docker what they do with HostOptions.Docker.
+	// debian12 is what hosts run on, debian12Docker what they run on with HostOptions.Docker.
 	debian12 = debian{
 		what: "Debian 12 with systemd and OpenSSH's server", release: "bookworm",
 		packages: "systemd,systemd-sysv,dbus,openssh-server,sudo,python3,iproute2,ca-certificates,procps",
@@ -49,8 +49,8 @@ var (
 	}
 )
 
-// addPackages copies a system's folder and installs packages into the copy, which takes a quarter of the time that
-// debootstrap would take. Names are resolved as on this machine, and no service of a package starts on it.
+// addPackages copies a system's folder and installs packages into the copy, in a quarter of the time that debootstrap
+// takes. Names are resolved as on this machine, and no service of a package is started.
 const addPackages = `set -e
 from=$1 to=$2
 shift 2
@@ -70,7 +70,7 @@ apt install -y --no-install-recommends "$@"
 rm "$policy"
 `
 
-// install returns the system's folder. The first call installs it.
+// install returns the system's folder. The first call installs the system.
 func (d debian) install(ctx context.Context) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -120,14 +120,14 @@ func (d debian) installInto(ctx context.Context, root string) error {
 	}
 	began := time.Now()
 	var said bytes.Buffer
-	// In its own mount namespace: mounts of a debootstrap that is killed would outlive it.
+	// A mount namespace of its own, as mounts of a killed debootstrap would outlive it.
 	install := exec.CommandContext(ctx, "unshare", append([]string{"--mount"}, command...)...)
 	install.Env = append(os.Environ(), "PATH="+searchPath, "DEBIAN_FRONTEND=noninteractive")
 	install.Stdout, install.Stderr = &said, &said
 	if err := install.Run(); err != nil {
 		return fmt.Errorf("%s: %w: %s", command[0], err, said.Bytes()[max(0, said.Len()-logTail*80):])
 	}
-	for _, folder := range []string{"var/cache/apt", "var/lib/apt/lists"} { // a third of it all, and never used again
+	for _, folder := range []string{"var/cache/apt", "var/lib/apt/lists"} { // a third of the size, and never used again
 		if err := os.RemoveAll(filepath.Join(staging, folder)); err != nil {
 			return err
 		}

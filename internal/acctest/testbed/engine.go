@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// EngineVariable names the Docker Engine of beds that have none of their own, a key of [Engines].
+// EngineVariable selects the Docker Engine, by its key in [Engines], of beds whose options select none.
 const EngineVariable = "TRAINYARD_TEST_ENGINE"
 
 // Engine is a Docker Engine with an image store.
@@ -28,7 +28,7 @@ var Engines = map[string]Engine{
 	"26.1-containerd": {Debian13: true, Containerd: true},
 }
 
-// chosen returns the Engine of the nodes, unless they are mixed.
+// chosen returns the nodes' Engine, unless they are mixed.
 func (o Options) chosen() (Engine, error) {
 	name := cmp.Or(o.Engine, os.Getenv(EngineVariable))
 	engine, known := Engines[name]
@@ -38,8 +38,8 @@ func (o Options) chosen() (Engine, error) {
 	return engine, nil
 }
 
-// OnEngines runs a test that depends on the Engine's version or its image store: with [Options.Engine] empty, and on
-// 26.1 with containerd's image store. Where [EngineVariable] names an Engine, it runs on that alone.
+// OnEngines runs a test that depends on the Engine's version or image store: with [Options.Engine] empty, and on 26.1
+// with containerd's image store. If [EngineVariable] selects an Engine, it runs only on that.
 func OnEngines(t *testing.T, run func(t *testing.T, engine string)) {
 	t.Helper()
 	const second = "26.1-containerd"
@@ -54,7 +54,7 @@ func OnEngines(t *testing.T, run func(t *testing.T, engine string)) {
 // mixed are the Engines of a mixed bed's nodes, in turn.
 var mixed = []Engine{{}, {Debian13: true, Containerd: true}, {Debian13: true}}
 
-// engineOf returns the Engine of the node with this number, from 1.
+// engineOf returns the Engine of a node, given its number from 1.
 func (o Options) engineOf(number int, chosen Engine) Engine {
 	if o.Mixed {
 		return mixed[(number-1)%len(mixed)]

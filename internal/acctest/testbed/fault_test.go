@@ -31,7 +31,7 @@ func wantAnswer(t *testing.T, who string, want bool, answers func() bool) {
 	}
 }
 
-// TestFaults does its faults to different nodes of one bed at the same time: most of it is waiting for heartbeats.
+// TestFaults injects faults into different nodes of one bed in parallel, because most of it is waiting for heartbeats.
 func TestFaults(t *testing.T) {
 	bed := New(t, Options{Nodes: 5, Managers: 1})
 	runPeers(t, bed, "victims", 5)

@@ -15,27 +15,27 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// folderPrefix begins the names of the folders of beds, and of their control groups.
+// folderPrefix is the prefix of the names of beds' folders and control groups.
 const folderPrefix = "trainyard-testbed-"
 
-// removeLimit is how long processes may take to end when the kernel ends them.
+// removeLimit is how long processes may take to end after the kernel kills them.
 const removeLimit = patience.Limit
 
-// folder is where a bed keeps everything. Who holds its lock owns it; the kernel gives the lock back when its owner
-// ends, however it does.
+// folder holds all files of a bed. Whoever holds its lock owns it; the kernel releases the lock when the owner ends in
+// any way.
 type folder struct {
 	path string
 	lock *os.File
 }
 
-// newFolder makes a folder and locks it.
+// newFolder creates and locks a folder.
 func newFolder() (*folder, error) {
 	for {
 		path, err := os.MkdirTemp("", folderPrefix)
 		if err != nil {
 			return nil, err
 		}
-		// Another process that looks for leftovers may have been faster to lock it; then the folder is its.
+		// Another process that looks for leftovers may lock it first, and owns it then.
 		claimed, err := claim(path)
 		if err != nil {
 			return nil, err
@@ -46,7 +46,7 @@ func newFolder() (*folder, error) {
 	}
 }
 
-// claim locks a folder. It returns nil where the folder is another's or is gone.
+// claim locks a folder. It returns nil if the folder is locked by another process or gone.
 func claim(path string) (*folder, error) {
 	lock, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,7 +61,7 @@ func claim(path string) (*folder, error) {
 		err = unix.Fstat(int(lock.Fd()), &status)
 	}
 	if err != nil || status.Nlink == 0 {
-		_ = lock.Close() // only read from
+		_ = lock.Close() // it was only read
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = nil
 		}
@@ -70,16 +70,17 @@ func claim(path string) (*folder, error) {
 	return &folder{path: path, lock: lock}, nil
 }
 
-// name is the folder's name, which is the name of the bed's control group as well.
+// name is the folder's name, which is also the name of the bed's control group.
 func (f *folder) name() string { return filepath.Base(f.path) }
 
-// remove removes the control groups and the folder, and lastly gives the lock up.
+// remove removes the control groups and the folder, and then releases the lock.
 func (f *folder) remove() error {
 	err := onceEnded(func() error { return errors.Join(removeControlGroups(f.name()), os.RemoveAll(f.path)) })
 	return errors.Join(err, f.lock.Close())
 }
 
-// onceEnded removes what processes keep that may be about to end, as when their owner was killed just now.
+// onceEnded retries remove while processes that hold things may still be ending, such as those of an owner that was
+// just killed.
 func onceEnded(remove func() error) error {
 	look := time.NewTicker(poll)
 	defer look.Stop()
@@ -97,7 +98,7 @@ func onceEnded(remove func() error) error {
 	}
 }
 
-// sweep removes what beds whose owner has ended left behind.
+// sweep removes what beds left behind whose owner has ended.
 func sweep() error {
 	paths, err := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// dialLimit is how long a forwarded connection may take to come about.
+// dialLimit is the connect timeout of forwarded connections.
 const dialLimit = 10 * time.Second
 
-// forward is a port of this machine's loopback device that leads to one in the bed's network.
+// forward is a port on this machine's loopback device that leads to a port in the bed's network.
 type forward struct {
 	listener net.Listener
 	done     context.CancelFunc
@@ -41,7 +41,7 @@ func (n *network) forward(target netip.AddrPort) (*forward, error) {
 	return f, nil
 }
 
-// carry connects what was accepted to the target, until both ends are done or the context is.
+// carry connects an accepted connection to the target, until both ends are done or the context is.
 func (n *network) carry(ctx context.Context, outer net.Conn, target netip.AddrPort) {
 	defer outer.Close()
 	dial, cancel := context.WithTimeout(ctx, dialLimit)
@@ -51,7 +51,7 @@ func (n *network) carry(ctx context.Context, outer net.Conn, target netip.AddrPo
 		return // the client sees its connection end
 	}
 	defer inner.Close()
-	// A machine that was powered off never says that it is done.
+	// A machine that lost power never closes its end.
 	defer context.AfterFunc(ctx, func() {
 		_ = outer.Close()
 		_ = inner.Close()
@@ -59,10 +59,10 @@ func (n *network) carry(ctx context.Context, outer net.Conn, target netip.AddrPo
 	join(outer, inner)
 }
 
-// String is the forward's address on this machine.
+// String returns the forward's address on this machine.
 func (f *forward) String() string { return f.listener.Addr().String() }
 
-// close ends the forward and all connections through it.
+// close ends the forward and all its connections.
 func (f *forward) close() error {
 	f.done()
 	err := f.listener.Close()
@@ -70,12 +70,12 @@ func (f *forward) close() error {
 	return err
 }
 
-// join copies between two connections until both have no more to say.
+// join copies between two connections until both directions have ended.
 func join(a, b net.Conn) {
 	var copies sync.WaitGroup
 	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
 		copies.Go(func() {
-			_, _ = io.Copy(way[1], way[0]) // both ends see how it ends
+			_, _ = io.Copy(way[1], way[0]) // both ends see the error
 			if half, can := way[1].(interface{ CloseWrite() error }); can {
 				_ = half.CloseWrite()
 			}

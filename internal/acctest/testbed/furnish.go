@@ -17,8 +17,8 @@ import (
 // opsID is the user and group ID of the user ops.
 const opsID = 1000
 
-// masked are units that a host does without: what needs devices or a terminal, what a kernel has but once, and what
-// would only take time.
+// masked are units that a host doesn't need: those for devices or terminals, those for what exists once per kernel, and
+// those that only take time.
 var masked = []string{
 	"apt-daily-upgrade.timer", "apt-daily.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "e2scrub_reap.service",
 	"fstrim.timer", "systemd-tmpfiles-clean.timer", "systemd-remount-fs.service",
@@ -31,14 +31,15 @@ var masked = []string{
 	"systemd-initctl.socket", "systemd-update-utmp.service", "systemd-update-utmp-runlevel.service",
 }
 
-// file is a file of a host's disk.
+// file is a file on a host's disk.
 type file struct {
 	path, content string
 	mode          os.FileMode
 	owner         int
 }
 
-// furnish writes what tells the host from its system, and lets the user of this key in. It returns the host's own key.
+// furnish writes the files that distinguish the host from its system, and lets the user with this key log in. It
+// returns the host's own key.
 func (h *Host) furnish(user ssh.PublicKey) (ssh.PublicKey, error) {
 	disk := filepath.Join(h.folder, diskName)
 	for path, mode := range map[string]os.FileMode{
@@ -48,7 +49,7 @@ func (h *Host) furnish(user ssh.PublicKey) (ssh.PublicKey, error) {
 			return nil, err
 		}
 	}
-	// As MkdirAll made those above.
+	// As MkdirAll made the folders above.
 	for path, mode := range map[string]os.FileMode{".": 0o755, "home": 0o755} {
 		if err := os.Chmod(filepath.Join(disk, path), mode); err != nil {
 			return nil, err
@@ -87,7 +88,7 @@ func (h *Host) furnish(user ssh.PublicKey) (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// files are those that a host has of its own.
+// files are the host's own files.
 func (h *Host) files(user, key ssh.PublicKey) ([]file, error) {
 	machine := make([]byte, 16)
 	_, _ = rand.Read(machine) // never fails
@@ -106,7 +107,7 @@ func (h *Host) files(user, key ssh.PublicKey) ([]file, error) {
 		{path: "etc/ssh/ssh_host_ed25519_key.pub", content: string(ssh.MarshalAuthorizedKey(key))},
 		{path: "etc/ssh/sshd_config.d/host.conf", content: "HostKey /etc/ssh/ssh_host_ed25519_key\n"},
 		{path: "etc/sudoers.d/ops", content: "ops ALL=(ALL:ALL) NOPASSWD: ALL\n", mode: 0o440},
-		// Debian's would empty /tmp, and what of this machine is mounted there.
+		// Debian's would empty /tmp, including folders of this machine that are mounted there.
 		{path: "etc/tmpfiles.d/tmp.conf", content: "# /tmp is empty after each boot.\n"},
 		{path: "root/.ssh/authorized_keys", content: authorized, mode: 0o600},
 		{path: "home/ops/.ssh/authorized_keys", content: authorized, mode: 0o600, owner: opsID},
@@ -126,7 +127,7 @@ func (h *Host) files(user, key ssh.PublicKey) ([]file, error) {
 	return files, nil
 }
 
-// write writes the file onto a disk. Without a mode all may read it.
+// write writes the file onto a disk. Without a mode, everyone may read it.
 func (f file) write(disk string) error {
 	path := filepath.Join(disk, f.path)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // as on any host

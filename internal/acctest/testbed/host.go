@@ -15,14 +15,14 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// Host is a machine with systemd and an SSH server. Its methods may be used at the same time.
+// Host is a machine with systemd and an SSH server. Its methods may be called concurrently.
 type Host struct {
 	// Name is the host's hostname: host1, host2, ….
 	Name string
-	// Address is the host's address in the bed's network, by which hosts reach each other.
+	// Address is the host's address in the bed's network, at which hosts reach each other.
 	Address netip.Addr
 	// SSH is a port of this machine, as 127.0.0.1:PORT, that leads to the host's SSH server through the bed's network,
-	// so that Cut cuts it, too.
+	// so Cut affects it.
 	SSH string
 
 	bed     *Hosts
@@ -36,10 +36,10 @@ type Host struct {
 	closed bool
 }
 
-// hostName is the name of the host with this number, from 1.
+// hostName returns the name of a host, given its number from 1.
 func hostName(number int) string { return "host" + strconv.Itoa(number) }
 
-// newHost prepares a host, which is powered off and has an empty disk.
+// newHost prepares a host, powered off and with an empty disk.
 func newHost(bed *Hosts, number int) (*Host, error) {
 	h := &Host{Name: hostName(number), Address: machineAddress(number), bed: bed}
 	h.folder = filepath.Join(bed.folder.path, h.Name)
@@ -59,8 +59,8 @@ func newHost(bed *Hosts, number int) (*Host, error) {
 	return h, err
 }
 
-// Start powers the host on, if it is off, and waits until it lets users in, and until its Docker Engine answers unless
-// it is disabled or masked.
+// Start powers the host on, if it is off, and waits until users can log in and, unless it is disabled or masked, until
+// its Docker Engine answers.
 func (h *Host) Start(ctx context.Context) error {
 	h.mu.Lock()
 	if ending := h.boot; ending != nil && ending.killed {
@@ -82,7 +82,7 @@ func (h *Host) Start(ctx context.Context) error {
 	return h.awaitEngine(ctx, started)
 }
 
-// Kill cuts the host's power: all that runs on it ends at once, and nothing is told to. Its disk stays.
+// Kill cuts the host's power: everything on it ends at once, without notice. Its disk stays.
 func (h *Host) Kill() error {
 	h.mu.Lock()
 	running := h.boot
@@ -99,7 +99,7 @@ func (h *Host) Kill() error {
 	return nil
 }
 
-// Reboot has the host reboot as its administrator would, and waits until it lets users in again.
+// Reboot reboots the host as its administrator would, and waits until users can log in again.
 func (h *Host) Reboot(ctx context.Context) error {
 	before, err := h.running()
 	if err != nil {
@@ -114,25 +114,25 @@ func (h *Host) Reboot(ctx context.Context) error {
 	return h.Start(ctx)
 }
 
-// Cut takes the host off the bed's network: what is sent to it or by it is lost, and nobody is told.
+// Cut takes the host off the bed's network: everything sent to it or by it is lost silently.
 func (h *Host) Cut() error { return h.plug(true) }
 
 // Heal undoes Cut.
 func (h *Host) Heal() error { return h.plug(false) }
 
-// plug pulls the host's cable, or puts it back.
+// plug unplugs the host's cable, or plugs it in.
 func (h *Host) plug(cut bool) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.cut = cut
 	if h.boot == nil {
-		return nil // the next boot heeds it
+		return nil // takes effect at the next boot
 	}
 	return h.bed.network.connect(h.Name, !cut)
 }
 
-// Root is the folder of the host's file system as this machine sees it, until the host is powered off; there is none
-// while it is. A link in it that has an absolute path leads to where this machine has that path.
+// Root is the folder of the host's file system as seen from this machine; it exists only while the host is powered on.
+// An absolute symbolic link in it leads to that path on this machine.
 func (h *Host) Root() string {
 	running, err := h.running()
 	if err != nil {
@@ -141,7 +141,7 @@ func (h *Host) Root() string {
 	return running.root()
 }
 
-// running is the host's boot, or an error.
+// running returns the host's boot, or an error if it is powered off.
 func (h *Host) running() (*boot, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -24,17 +24,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// boot is a host's time from power on to power off.
+// boot is the period from power-on to power-off of a host.
 type boot struct {
 	init   *exec.Cmd     // the process that has become systemd
-	ended  chan struct{} // closed when it has ended, and all else on the host with it
-	killed bool          // its power was cut, or is about to be
+	ended  chan struct{} // closed when it and everything else on the host has ended
+	killed bool          // the power was cut, or is about to be
 }
 
 // root is the folder of a running host's file system.
 func (b *boot) root() string { return fmt.Sprintf("/proc/%d/root", b.init.Process.Pid) }
 
-// powerOn starts the host's systemd. The lock is held.
+// powerOn starts the host's systemd. The caller holds the lock.
 func (h *Host) powerOn() error {
 	if h.closed {
 		return net.ErrClosed
@@ -64,8 +64,8 @@ func (h *Host) powerOn() error {
 		return fmt.Errorf("starting a process in namespaces of its own: %w", err)
 	}
 	if err := h.become(ours, group, started.init.Process.Pid); err != nil {
-		_ = started.init.Process.Kill() // it may have ended by itself
-		_ = started.init.Wait()         // it fails in any case
+		_ = started.init.Process.Kill() // it may already have ended
+		_ = started.init.Wait()         // fails in any case
 		return err
 	}
 	h.boot = started
@@ -73,7 +73,7 @@ func (h *Host) powerOn() error {
 	return nil
 }
 
-// launch starts the process that is to become systemd, with an end of a connection.
+// launch starts the process that will become systemd, with one end of a connection.
 func (h *Host) launch(connection *os.File) (*exec.Cmd, error) {
 	console, err := os.OpenFile(filepath.Join(h.folder, consoleName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -91,8 +91,8 @@ func (h *Host) launch(connection *os.File) (*exec.Cmd, error) {
 	return init, startLasting(init)
 }
 
-// become gives that process what it needs, and returns when it is systemd. Before, its files are this machine's, where
-// nobody may take it for the host.
+// become gives that process what it needs, and returns when it has become systemd. Until then it sees this machine's
+// files, so nothing may run in it as if on the host.
 func (h *Host) become(connection net.Conn, group string, process int) error {
 	if err := joinControlGroups(group, h.bed.hierarchies, process); err != nil {
 		return err
@@ -117,14 +117,14 @@ func (h *Host) become(connection net.Conn, group string, process int) error {
 	return err
 }
 
-// watch notes when the host ends, and boots it again where that is what it ended for.
+// watch waits for the host to end, and boots it again if it ended for a reboot.
 func (h *Host) watch(b *boot) {
-	_ = b.init.Wait() // how it ended is seen below
+	_ = b.init.Wait() // how it ended is checked below
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	defer close(b.ended)
 	h.boot = nil
-	// So the kernel ends namespaces of processes in which somebody called for a reboot.
+	// SIGHUP is how the kernel ends a PID namespace in which a process called for a reboot.
 	status, known := b.init.ProcessState.Sys().(syscall.WaitStatus)
 	if b.killed || !known || status.Signal() != unix.SIGHUP {
 		return
@@ -134,7 +134,7 @@ func (h *Host) watch(b *boot) {
 	}
 }
 
-// await waits until the host lets users in.
+// await waits until users can log in on the host.
 func (h *Host) await(ctx context.Context, started *boot) error {
 	look := time.NewTicker(poll)
 	defer look.Stop()
@@ -153,7 +153,7 @@ func (h *Host) await(ctx context.Context, started *boot) error {
 	}
 }
 
-// up says what keeps the host from letting users in. It looks from within, as the host may be cut off.
+// up returns why users can't log in yet. It checks from within, since the host may be cut off.
 func (b *boot) up() error {
 	sockets, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/tcp", b.init.Process.Pid))
 	if err != nil {
@@ -162,21 +162,21 @@ func (b *boot) up() error {
 	if !slices.ContainsFunc(strings.Split(string(sockets), "\n"), listensForSSH) {
 		return errors.New("the SSH server does not listen yet")
 	}
-	// While the file is there, only root may log in.
+	// While this file exists, only root may log in.
 	if _, err := os.Lstat(b.root() + "/run/nologin"); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(errors.New("users other than root are not let in yet"), err)
 	}
 	return nil
 }
 
-// listensForSSH says whether a line of /proc/net/tcp is that of the SSH server.
+// listensForSSH reports whether a line of /proc/net/tcp is the SSH server's.
 func listensForSSH(line string) bool {
 	const listens = "0A"
-	fields := strings.Fields(line) // 0: 00000000:0016 00000000:0000 0A …
+	fields := strings.Fields(line) // such as 0: 00000000:0016 00000000:0000 0A …
 	return len(fields) > 3 && strings.HasSuffix(fields[1], fmt.Sprintf(":%04X", sshPort)) && fields[3] == listens
 }
 
-// console is the end of what the host's first process wrote, and of what it said before there was a journal.
+// console returns the last lines of the host's first process, and of what systemd logged before there was a journal.
 func (h *Host) console() string {
 	var lines []string
 	for _, name := range []string{consoleName, kmsgName} {
@@ -190,7 +190,7 @@ func (h *Host) console() string {
 	return strings.Join(lines, "\n")
 }
 
-// say adds a line to what the host's first process wrote.
+// say appends a line to the output of the host's first process.
 func (h *Host) say(line string) {
 	console, err := os.OpenFile(filepath.Join(h.folder, consoleName), os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {

@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	// engineSocket is where a host's engine listens.
+	// engineSocket is the socket of a host's engine.
 	engineSocket = "/run/docker.sock"
-	// engineJournal shows what an engine last said.
+	// engineJournal prints the last log lines of a host's engine.
 	engineJournal = "journalctl --quiet --boot --unit=docker --lines=10 --output=cat"
 )
 
-// engineFolders are where an engine keeps images and containers, and the folders of the host's folder that hold them:
-// containers' file systems are overlays, which the kernel does not stack on one another at will.
+// engineFolders map the folders of a host's folder to those where its engine keeps images and containers. Containers'
+// file systems are overlays, and the kernel limits stacking those.
 var engineFolders = map[string]string{"docker": "var/lib/docker", "containerd": "var/lib/containerd"}
 
-// Client is a client of the host's Docker Engine, by its socket and whether or not the host is cut off. It outlasts the
-// host's boots, and is closed with the bed. Without HostOptions.Docker it is nil.
+// Client is a client of the host's Docker Engine, through its socket, so it works even if the host is cut off. It
+// survives reboots of the host, and is closed with the bed. It is nil without HostOptions.Docker.
 func (h *Host) Client() *client.Client { return h.client }
 
-// Load loads an image, given as a docker-archive, onto all hosts at the same time, and makes sure that they now have it
-// by that reference.
+// Load loads an image, given as a docker-archive, onto all hosts in parallel, and checks that they have it under this
+// reference.
 func (b *Hosts) Load(ctx context.Context, ref string, archive []byte) error {
 	return b.each(func(host *Host) error { return host.Load(ctx, ref, archive) })
 }
 
-// Load is Hosts.Load for this host alone.
+// Load is Hosts.Load for this host only.
 func (h *Host) Load(ctx context.Context, ref string, archive []byte) error {
 	if err := load(ctx, h.client, ref, archive); err != nil {
 		return fmt.Errorf("loading %s onto %s: %w", ref, h.Name, err)
@@ -45,10 +45,10 @@ func (h *Host) Load(ctx context.Context, ref string, archive []byte) error {
 	return nil
 }
 
-// addEngine prepares the host's part of an engine, and its client.
+// addEngine prepares the host's folders for an engine, and its client.
 func (h *Host) addEngine() (err error) {
 	for name := range engineFolders {
-		if err := os.Mkdir(filepath.Join(h.folder, name), 0o711); err != nil { //nolint:gosec // as Docker makes it
+		if err := os.Mkdir(filepath.Join(h.folder, name), 0o711); err != nil { //nolint:gosec // as Docker creates it
 			return err
 		}
 	}
@@ -65,7 +65,7 @@ func (h *Host) addEngine() (err error) {
 	return err
 }
 
-// engineMounts give the engine folders that are no overlays.
+// engineMounts give the engine folders that are not on an overlay.
 func (b hostBoot) engineMounts() []mounting {
 	var mounts []mounting
 	for name, folder := range engineFolders {
@@ -74,13 +74,14 @@ func (b hostBoot) engineMounts() []mounting {
 	return mounts
 }
 
-// engineFiles are what a host with an engine has beyond the others.
+// engineFiles are the additional files of a host with an engine.
 func (h *Host) engineFiles() []file {
 	if !h.bed.options.Docker {
 		return nil
 	}
 	return []file{
-		// It is the default where control groups have version 2, as on users' hosts, and not where they have version 1.
+		// The systemd driver is the default with version 2 of control groups, as on users' hosts, but not with version
+		// 1.
 		{
 			path:    "etc/docker/daemon.json",
 			content: fmt.Sprintf(`{"exec-opts": ["native.cgroupdriver=systemd"], "insecure-registries": ["%s/%d"]}`+"\n", gateway, gateway.BitLen()),
@@ -111,7 +112,7 @@ func (b *boot) runsEngine() (bool, error) {
 	return err == nil, err
 }
 
-// awaitEngine waits until the host's engine answers, if it has one that is to run.
+// awaitEngine waits until the host's engine answers, if it starts at boot.
 func (h *Host) awaitEngine(ctx context.Context, started *boot) error {
 	if runs, err := started.runsEngine(); !runs {
 		return err
@@ -128,7 +129,7 @@ func (h *Host) awaitEngine(ctx context.Context, started *boot) error {
 	look := time.NewTicker(poll)
 	defer look.Stop()
 	for {
-		// systemd has its socket from early on, and keeps who asks waiting.
+		// systemd opens the socket early, and clients block until the engine runs.
 		_, err := h.client.Ping(ctx)
 		if err == nil {
 			return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// dockerHost is a host with a Docker Engine that has the image of testdata/peer. Tests leave no container behind.
+// dockerHost is a host with a Docker Engine that has the image of testdata/peer. Tests leave no container on it.
 func dockerHost(t testing.TB) *Host {
 	t.Helper()
 	host := SharedHosts(t, HostOptions{Hosts: 1, Docker: true}).Hosts[0]
@@ -43,7 +43,7 @@ func runPeer(t testing.TB, host *Host, with container.HostConfig, arguments ...s
 	return created.ID, engine.ContainerStart(ctx, created.ID, container.StartOptions{})
 }
 
-// peerSays is what a peer writes until it ends, and its exit status.
+// peerSays returns the output of a peer that ends, and its exit status.
 func peerSays(t testing.TB, host *Host, with container.HostConfig, arguments ...string) (said string, status int64) {
 	t.Helper()
 	ctx, engine := limited(t), host.Client()
@@ -70,7 +70,7 @@ func peerSays(t testing.TB, host *Host, with container.HostConfig, arguments ...
 	return strings.TrimPrefix(output.String(), "peer starts\n"), status
 }
 
-// wantLimits fails unless the host's engine runs a container that has its limit of memory, in a slice.
+// wantLimits fails unless the host's engine can run a container in a slice, and enforces its memory limit.
 func wantLimits(t testing.TB, host *Host) {
 	t.Helper()
 	limit := container.HostConfig{Resources: container.Resources{Memory: 64 << 20, CgroupParent: "trainyard-x.slice"}}
@@ -104,7 +104,7 @@ func wantLimits(t testing.TB, host *Host) {
 func TestHostDocker(t *testing.T) {
 	host := dockerHost(t)
 	wantLimits(t, host)
-	// NVIDIA's first device: without a driver, opening it fails for another reason where the container may.
+	// NVIDIA's first device. Without a driver, opening it fails with a different error if the container is allowed to.
 	const forbidden = "operation not permitted"
 	if said, status := peerSays(t, host, container.HostConfig{}, "open", "195", "0"); !strings.Contains(said, forbidden) {
 		t.Errorf("opening a device that the container was not given: status %d: %s", status, said)
@@ -144,7 +144,7 @@ func TestHostDockerBoots(t *testing.T) {
 	}
 }
 
-// TestHostDockerRestarts restarts the engine more often than a packaged one may be.
+// TestHostDockerRestarts restarts the engine more often than Debian's unit allows.
 func TestHostDockerRestarts(t *testing.T) {
 	host := dockerHost(t)
 	on(t, host, "for i in 1 2 3 4; do systemctl restart docker || exit; done")

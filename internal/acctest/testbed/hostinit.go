@@ -17,67 +17,68 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hostInitName is the name under which this program becomes a host's systemd instead of what it is otherwise.
+// hostInitName is the program name under which this program becomes a host's systemd.
 const hostInitName = "trainyard-testbed-host"
 
-// init makes this program, whichever it is, a host's first process where a bed started it as that. Its standard input
-// is a connection to the bed, which says which host. It is told what went wrong, or sees the connection end.
+// init turns this program, whichever it is, into a host's first process if a bed started it as such. Standard input is
+// a connection to the bed, which sends the configuration; an error is sent back, or the connection ends on success.
 func init() {
 	if len(os.Args) != 1 || os.Args[0] != hostInitName {
 		return
 	}
-	runtime.LockOSThread() // whose namespaces are changed
+	runtime.LockOSThread() // its namespaces are changed
 	connection, err := unix.FcntlInt(os.Stdin.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		log.Fatal(err)
 	}
 	bed := os.NewFile(uintptr(connection), "bed")
 	var boot hostBoot
-	if err = json.NewDecoder(bed).Decode(&boot); err == nil { // it fails where the bed has ended
+	if err = json.NewDecoder(bed).Decode(&boot); err == nil { // fails if the bed has ended
 		err = boot.run()
 	}
 	_, _ = fmt.Fprint(bed, err)
 	os.Exit(1)
 }
 
-// hostBoot is what a host boots from.
+// hostBoot is the configuration that a host boots with.
 type hostBoot struct {
 	Hostname string
-	// System is the folder of its system, and Folder that of what it changes in it.
+	// System is the folder of its system, Folder the one for what it changes.
 	System, Folder string
-	// Mounts are folders of this machine that it sees.
+	// Mounts are folders of this machine that it can see.
 	Mounts      []string
 	Hierarchies []hierarchy
-	// Docker says whether it has a Docker Engine.
+	// Docker reports whether it has a Docker Engine.
 	Docker bool
 }
 
 // The parts of a host's folder.
 const (
 	diskName    = "disk" // what the host has written
-	workName    = "work" // overlayfs needs it
-	rootName    = "root" // where the host mounts its system; empty for all others
+	workName    = "work" // for overlayfs
+	rootName    = "root" // mount point of the host's system; looks empty from outside
 	bootIDName  = "boot_id"
 	consoleName = "console.log"
-	kmsgName    = "kmsg.log" // what systemd says while there is no journal
+	kmsgName    = "kmsg.log" // systemd's log before there is a journal
 )
 
-// mounting is a file system, mounted within the host's root.
+// mounting is a file system to mount within the host's root.
 type mounting struct {
 	kind, target string
 	flags        uintptr
 	data         string
-	source       string // the kind, if empty
+	source       string // default: the kind
 }
 
-// run makes the host's file system the only one, and this process its systemd. It returns only an error.
+// run makes the host's file system the only one, and turns this process into the host's systemd. It returns only on
+// error.
 func (b hostBoot) run() error {
 	unix.Umask(0)
-	// From here on the groups in which the bed has put this process are the highest of all.
+	// From here on, the control groups in which the bed has put this process are the root ones.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil {
 		return fmt.Errorf("a namespace of control groups: %w", err)
 	}
-	// What is mounted from here on is the host's alone.
+	// From here on, mounts are visible only on the host.
 	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
 		return err
 	}
@@ -120,12 +121,12 @@ func (b hostBoot) run() error {
 	if err := forbid(); err != nil {
 		return err
 	}
-	// By the variable systemd knows that devices and kernel are not its own to manage.
+	// The variable tells systemd not to manage devices and the kernel.
 	environment := []string{"container=trainyard-testbed", "PATH=" + searchPath}
 	return fmt.Errorf("systemd: %w", unix.Exec("/lib/systemd/systemd", []string{"/sbin/init"}, environment))
 }
 
-// showKmsg makes the kernel's log a file of the bed's, in which systemd says why it can't go on.
+// showKmsg replaces the kernel's log with a file in the bed's folder, to which systemd writes why it can't continue.
 func (b hostBoot) showKmsg(path string) error {
 	log := filepath.Join(b.Folder, kmsgName)
 	for _, file := range []string{log, path} {
@@ -136,7 +137,7 @@ func (b hostBoot) showKmsg(path string) error {
 	return unix.Mount(log, path, "", unix.MS_BIND, "")
 }
 
-// forbid keeps programs that this thread starts from what only this machine may change: its kernel, and its clock.
+// forbid keeps programs that this thread starts from changing this machine's kernel and clock.
 func forbid() error {
 	for _, capability := range []uintptr{unix.CAP_SYS_MODULE, unix.CAP_SYS_RAWIO, unix.CAP_SYS_TIME} {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0); err != nil {
@@ -146,7 +147,7 @@ func forbid() error {
 	return nil
 }
 
-// enterRoot makes a folder, where a file system is mounted, the root, and drops all that was mounted before.
+// enterRoot makes the mount point of a file system the root, and drops all earlier mounts.
 func enterRoot(root string) error {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
@@ -187,26 +188,26 @@ func (b hostBoot) systemMounts(root string) []mounting {
 		{kind: "tmpfs", target: "run/lock", flags: strict, data: "mode=1777"},
 		{kind: "tmpfs", target: "tmp", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=1777"},
 	}
-	// Of the kernel's settings there is one set for all hosts and this machine.
+	// These kernel settings are shared by all hosts and this machine.
 	for _, settings := range []string{"proc/sys", "proc/sysrq-trigger"} {
 		if _, err := os.Lstat("/" + settings); err != nil {
-			continue // this kernel has none
+			continue // not in this kernel
 		}
 		mounts = append(mounts, readOnly(filepath.Join(root, settings), settings)...)
 	}
-	// Those of the network are the host's own, and an engine changes them.
+	// Network settings are the host's own, and an engine changes them.
 	const network = "proc/sys/net"
 	mounts = append(mounts,
 		mounting{source: filepath.Join(root, network), target: network, flags: unix.MS_BIND},
 		mounting{target: network, flags: unix.MS_REMOUNT | unix.MS_BIND | strict},
 	)
-	// All machines of one kernel would have the same one.
+	// Otherwise all machines would have the boot ID of this one's kernel.
 	return append(mounts, mounting{
 		source: filepath.Join(b.Folder, bootIDName), target: "proc/sys/kernel/random/boot_id", flags: unix.MS_BIND,
 	})
 }
 
-// readOnly shows what is at another path, and forbids to change it there.
+// readOnly mounts another path, read-only.
 func readOnly(source, target string) []mounting {
 	return []mounting{
 		{source: source, target: target, flags: unix.MS_BIND},
@@ -214,7 +215,7 @@ func readOnly(source, target string) []mounting {
 	}
 }
 
-// controlGroupMounts show the host its own control groups where it expects them.
+// controlGroupMounts mount the host's own control groups where it expects them.
 func controlGroupMounts(in []hierarchy) []mounting {
 	const flags = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
 	var mounts []mounting
@@ -231,7 +232,7 @@ func controlGroupMounts(in []hierarchy) []mounting {
 	return mounts
 }
 
-// linkControllers lets controllers that share a hierarchy be found by the name of each, too.
+// linkControllers makes controllers that share a hierarchy available under the name of each.
 func linkControllers(root string, in []hierarchy) error {
 	for _, h := range in {
 		if names := strings.Split(h.Controllers, ","); len(names) > 1 {
@@ -245,7 +246,7 @@ func linkControllers(root string, in []hierarchy) error {
 	return nil
 }
 
-// folderMounts show the host folders of this machine, which it can't change.
+// folderMounts mount folders of this machine on the host, read-only.
 func folderMounts(folders []string) []mounting {
 	var mounts []mounting
 	for _, folder := range folders {
@@ -254,7 +255,7 @@ func folderMounts(folders []string) []mounting {
 	return mounts
 }
 
-// makeDevices makes the devices that all machines have.
+// makeDevices creates the devices that all machines have.
 func makeDevices(folder string) error {
 	for name, device := range map[string][2]uint32{
 		"null": {1, 3}, "zero": {1, 5}, "full": {1, 7}, "random": {1, 8}, "urandom": {1, 9}, "tty": {5, 0},

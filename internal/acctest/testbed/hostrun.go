@@ -17,12 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// detached runs a command as a child of the host's first process, which on a host all orphans are: for one of another
-// parent the last steps of a reboot would wait in vain. Its status goes to file descriptor 3.
+// detached runs a command as a child of the host's first process, the parent of all orphans on a host: with another
+// parent, the last steps of a reboot would wait in vain. Its exit status goes to file descriptor 3.
 const detached = `{ (eval "$1") 3>&-; echo $? >&3; } &`
 
-// Run runs a shell command on the host as root, without SSH and whether or not the host is cut off, and returns what
-// it writes, less the last line's end. What it leaves running runs on.
+// Run runs a shell command on the host as root, without SSH, so it works even if the host is cut off. It returns the
+// output without the last newline. Background processes keep running.
 func (h *Host) Run(ctx context.Context, command string) (string, error) {
 	running, err := h.running()
 	if err != nil {
@@ -39,13 +39,13 @@ func (h *Host) Run(ctx context.Context, command string) (string, error) {
 	return output, nil
 }
 
-// run runs a shell command and returns what it wrote to its standard output and error, and its exit status.
+// run runs a shell command and returns its standard output and error, and its exit status.
 func (b *boot) run(ctx context.Context, command string) (output, said, status string, err error) {
 	shell := exec.Command("/bin/sh", "-c", detached, "sh", command)
 	shell.Dir = "/"
 	shell.Env = []string{"PATH=" + searchPath, "HOME=/root", "LANG=C.UTF-8"}
 	shell.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	// Files, rather than pipes: what the command leaves running may hold them.
+	// Files rather than pipes, because background processes of the command may hold them open.
 	var files [2]*os.File
 	for i := range files {
 		if files[i], err = unnamedFile(); err != nil {
@@ -68,7 +68,7 @@ func (b *boot) run(ctx context.Context, command string) (output, said, status st
 	if err != nil {
 		return "", "", "", err
 	}
-	// The processes of the command are its group, of which the shell was the first.
+	// The command's processes form a group, led by the shell.
 	stop := context.AfterFunc(ctx, func() { _ = unix.Kill(-shell.Process.Pid, unix.SIGKILL) })
 	line, err := io.ReadAll(ours)
 	if !stop() {
@@ -84,7 +84,7 @@ func (b *boot) run(ctx context.Context, command string) (output, said, status st
 	return texts[0], texts[1], strings.TrimSpace(string(line)), err
 }
 
-// unnamedFile is a file that goes when it is closed.
+// unnamedFile returns a file that is deleted when closed.
 func unnamedFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "")
 	if err != nil {
@@ -93,25 +93,25 @@ func unnamedFile() (*os.File, error) {
 	return file, os.Remove(file.Name())
 }
 
-// hostNamespaces are those that a host has of its own.
+// hostNamespaces are the namespaces that a host has of its own.
 const hostNamespaces = unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWNET | unix.CLONE_NEWCGROUP
 
-// within does something on a thread that is in all namespaces of the host, and ends then. It is none of those that have
-// started processes, see hasChildren.
+// within calls do on a thread that has entered all namespaces of the host, and that ends afterwards. It never uses a
+// thread that has started processes, see hasChildren.
 func (b *boot) within(do func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread()
 		if hasChildren(unix.Gettid()) {
-			err := b.within(do) // on another thread, as this one is taken until then
+			err := b.within(do) // on another thread, since this one is locked meanwhile
 			runtime.UnlockOSThread()
 			done <- err
 			return
 		}
-		// It is never unlocked.
+		// The thread stays locked, so it ends with its goroutine.
 		done <- func() error {
-			// Threads that have a root and a working directory in common can't enter another file system.
+			// Threads that share a root and working directory can't enter another mount namespace.
 			if err := unix.Unshare(unix.CLONE_FS); err != nil {
 				return err
 			}
@@ -129,15 +129,15 @@ func (b *boot) within(do func() error) error {
 	return <-done
 }
 
-// hasChildren reports whether processes that run were started by a thread: it must not end where the kernel kills them
-// then, as it does to Terraform's of a test.
+// hasChildren reports whether a thread has started processes that still run. Such a thread must not end, since the
+// kernel may kill them then, as it does with a test's Terraform.
 func hasChildren(thread int) bool {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", thread))
 	return err != nil || len(children) > 0
 }
 
-// starter starts processes that the kernel is to kill when the thread ends that started them: on a thread that lasts as
-// long as this process, which no other does for certain.
+// starter starts processes that the kernel kills when the thread that started them ends. It does so on a thread that is
+// certain to last as long as this process.
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {

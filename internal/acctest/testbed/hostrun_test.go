@@ -59,7 +59,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// What a host does takes as long as it would on a machine of so few processors, however many this machine has.
+// Work on a host takes as long as on a machine with this few processors, however many this machine has.
 func TestHostProcessors(t *testing.T) {
 	host := NewHosts(t, HostOptions{Hosts: 1, CPUs: 0.2}).Hosts[0]
 	const spins = `systemd-run --quiet --wait --pipe python3 -c "
@@ -71,7 +71,7 @@ print(time.monotonic() - wall)"`
 	if err != nil {
 		t.Fatal(err)
 	}
-	if least := (0.3 - 0.2*0.1) / 0.2 / 2; took < least { // what it may spend of a first period comes on top, and half of the rest is enough
+	if least := (0.3 - 0.2*0.1) / 0.2 / 2; took < least { // the first quota comes on top; half the rest is enough
 		t.Errorf("0.3 s of a processor take %.2f s where there are 0.2 processors, want more than %.2f s", took, least)
 	}
 }

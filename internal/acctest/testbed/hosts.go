@@ -22,25 +22,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// sshPort is where hosts can be logged in to.
+// sshPort is the port of hosts' SSH servers.
 const sshPort = 22
 
-// HostOptions say what a bed of hosts is like.
+// HostOptions describe a bed of hosts.
 type HostOptions struct {
 	// Hosts is the number of hosts, 1 to 99.
 	Hosts int
-	// Mounts are folders of this machine that all hosts have at the same path, and cannot change. Of folders mounted
-	// within them nothing is seen.
+	// Mounts are folders of this machine that all hosts have at the same path, read-only. File systems mounted below
+	// them are not visible.
 	Mounts []string
-	// CPUs is how many of this machine's processors each host may keep busy, such as 0.5; with 0 there is no bound. A
-	// host sees all of them nevertheless, and what Host.Run runs counts for none. On control groups of version 1 no
-	// unit may have a larger quota than its host.
+	// CPUs is how many of this machine's processors each host can use, such as 0.5; 0 is no limit. A host still sees
+	// all of them, and what Host.Run runs doesn't count. With version 1 of control groups, no unit may have a larger
+	// quota than its host.
 	CPUs float64
-	// Docker has systemd run Debian's Docker Engine on each host, see Host.Client.
+	// Docker makes systemd run Debian's Docker Engine on each host, see Host.Client.
 	Docker bool
 }
 
-// validate says what is wrong with the options.
+// validate returns an error if the options are invalid.
 func (o HostOptions) validate() error {
 	if o.Hosts < 1 || o.Hosts > maxNodes {
 		return fmt.Errorf("a test bed of %d hosts: it has 1 to %d", o.Hosts, maxNodes)
@@ -65,11 +65,11 @@ func (o HostOptions) validate() error {
 type Hosts struct {
 	// Hosts are the bed's hosts.
 	Hosts []*Host
-	// KeyFile is the path of a private key that logs in on every host, as root and as ops, who has sudo without a
+	// KeyFile is the path of a private key that can log in on every host as root, and as ops, who has sudo without a
 	// password.
 	KeyFile string
-	// KnownHosts is the path of a known_hosts file with the key of each host, for its forwarded port on this machine
-	// and for its address in the bed's network.
+	// KnownHosts is the path of a known_hosts file with the key of each host, for both its forwarded port on this
+	// machine and its address in the bed's network.
 	KnownHosts string
 
 	options     HostOptions
@@ -80,8 +80,8 @@ type Hosts struct {
 	close       func() error
 }
 
-// prepare returns the folder of the hosts' system, or says what is missing. The first call installs the system, which
-// takes minutes.
+// prepare returns the folder of the hosts' system, or an error that says what is missing. The first call installs the
+// system, which takes minutes.
 func (o HostOptions) prepare(ctx context.Context) (string, error) {
 	if err := errors.Join(o.validate(), preflight(os.Geteuid(), hostPackages, lookPath)); err != nil {
 		return "", err
@@ -92,8 +92,8 @@ func (o HostOptions) prepare(ctx context.Context) (string, error) {
 	return debian12.install(ctx)
 }
 
-// StartHosts starts a bed of hosts: when it returns, all of them let users in. It removes what killed processes left of
-// theirs before. The bed has to be closed.
+// StartHosts starts a bed of hosts: when it returns, users can log in on all of them. It first removes what earlier,
+// killed beds left behind. The caller has to close the bed.
 func StartHosts(ctx context.Context, options HostOptions) (*Hosts, error) {
 	system, err := options.prepare(ctx)
 	if err != nil {
@@ -113,11 +113,11 @@ func StartHosts(ctx context.Context, options HostOptions) (*Hosts, error) {
 	return bed, nil
 }
 
-// watchers is how often files may be watched on this machine at the same time: what is enough for one machine, which is
-// Linux's default of 128, is not for all hosts of several beds.
+// watchers is the limit of inotify instances per user: Linux's default of 128 suffices for one machine, but not for all
+// hosts of several beds.
 const watchers = 8192
 
-// allowWatchers raises this machine's limit, if it is lower.
+// allowWatchers raises this machine's limit if it is lower.
 func allowWatchers() error {
 	const file = "/proc/sys/fs/inotify/max_user_instances"
 	text, err := os.ReadFile(file)
@@ -133,7 +133,7 @@ func allowWatchers() error {
 	return nil
 }
 
-// start makes all parts of the bed. What it made when it fails is in the bed.
+// start makes all parts of the bed. If it fails, the bed holds the parts made so far.
 func (b *Hosts) start(ctx context.Context) (err error) {
 	if b.hierarchies, err = hierarchies(); err != nil {
 		return err
@@ -169,7 +169,7 @@ func (b *Hosts) start(ctx context.Context) (err error) {
 	return b.each(func(host *Host) error { return host.Start(ctx) })
 }
 
-// newKey makes a key, writes its private part to a file as ssh-keygen does, and returns the public one.
+// newKey generates a key, writes its private part to a file as ssh-keygen does, and returns the public part.
 func newKey(file string) (ssh.PublicKey, error) {
 	public, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -185,10 +185,10 @@ func newKey(file string) (ssh.PublicKey, error) {
 	return ssh.NewPublicKey(public)
 }
 
-// Close ends the bed and all that runs on it, and removes what it left. The second call does nothing.
+// Close ends the bed and everything that runs on it, and removes what it left. A second call does nothing.
 func (b *Hosts) Close() error { return b.close() }
 
-// tearDown undoes start, as far as it came.
+// tearDown undoes start, even a partial one.
 func (b *Hosts) tearDown() error {
 	err := b.each((*Host).close)
 	if b.network != nil {
@@ -203,7 +203,7 @@ func (b *Hosts) tearDown() error {
 	return nil
 }
 
-// each does something with all hosts at the same time and returns the first error.
+// each calls do for all hosts in parallel, and returns the first error.
 func (b *Hosts) each(do func(*Host) error) error {
 	var group errgroup.Group
 	for _, host := range b.Hosts {
@@ -212,15 +212,15 @@ func (b *Hosts) each(do func(*Host) error) error {
 	return group.Wait()
 }
 
-// Gateway is the address of another machine in the bed's network, for DialContext and Listen.
+// Gateway is the address of an extra machine in the bed's network, which DialContext and Listen use.
 func (b *Hosts) Gateway() netip.Addr { return gateway }
 
-// DialContext connects to an IP address and port of the bed's network from that machine: a server on a host, say. It
-// serves as a transport's DialContext.
+// DialContext connects from that machine to an IP address and port in the bed's network, such as a server on a host. It
+// can serve as a transport's DialContext.
 func (b *Hosts) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	return b.network.dial(ctx, network, address)
 }
 
-// Listen listens on a TCP port of that machine, 0 for any, so that hosts can reach a server of the test at Gateway.
-// Their engines take a registry there without TLS.
+// Listen listens on a TCP port of that machine (0 for any), so that hosts can reach a server of the test at Gateway.
+// Their engines accept a registry there without TLS.
 func (b *Hosts) Listen(port int) (net.Listener, error) { return b.network.listen(port) }

@@ -21,10 +21,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// two is what most tests of hosts run on.
+// two is the bed that most tests of hosts use.
 var two = HostOptions{Hosts: 2}
 
-// clientConfig is that of a client that has the bed's files.
+// clientConfig is the configuration of an SSH client that uses the bed's key files.
 func clientConfig(t testing.TB, bed *Hosts, user string) *ssh.ClientConfig {
 	t.Helper()
 	private, err := os.ReadFile(bed.KeyFile)
@@ -49,7 +49,7 @@ func login(t testing.TB, bed *Hosts, host *Host, user string) *ssh.Client {
 	if err != nil {
 		t.Fatalf("%s@%s: %v", user, host.Name, err)
 	}
-	t.Cleanup(func() { _ = client.Close() }) // the host may have gone
+	t.Cleanup(func() { _ = client.Close() }) // the host may be gone
 	return client
 }
 
@@ -64,7 +64,7 @@ func over(client *ssh.Client, command string) (string, error) {
 	return strings.TrimSpace(string(output)), err
 }
 
-// on runs a command on a host as root, and fails the test where it fails.
+// on runs a command on a host as root, and fails the test if the command fails.
 func on(t testing.TB, host *Host, command string) string {
 	t.Helper()
 	output, err := host.Run(limited(t), command)
@@ -74,7 +74,7 @@ func on(t testing.TB, host *Host, command string) string {
 	return output
 }
 
-// bootID is what tells a host's boots apart.
+// bootID identifies a host's current boot.
 func bootID(t testing.TB, host *Host) string {
 	t.Helper()
 	return on(t, host, "cat /proc/sys/kernel/random/boot_id")
@@ -135,7 +135,7 @@ func TestSystemd(t *testing.T) {
 	bed := SharedHosts(t, two)
 	for _, host := range bed.Hosts {
 		acctest.Eventually(t, host.Name+" to run", func() bool {
-			state, _ := host.Run(limited(t), "systemctl is-system-running") // it fails in all other states
+			state, _ := host.Run(limited(t), "systemctl is-system-running") // fails in all other states
 			return state == "running"
 		})
 	}
@@ -149,10 +149,10 @@ func TestSystemd(t *testing.T) {
 	}
 	on(t, host, "systemd-run --quiet --wait --unit=talker echo said")
 	acctest.Eventually(t, "the journal to have what a unit said", func() bool {
-		said, _ := host.Run(limited(t), "journalctl --quiet --unit=talker --output=cat") // some versions fail where there is nothing
+		said, _ := host.Run(limited(t), "journalctl --quiet --unit=talker --output=cat") // some versions fail if there is no entry
 		return strings.Contains(said, "said")
 	})
-	// What a service has left behind ends with it.
+	// What a service leaves running ends with it.
 	left := on(t, host, `systemd-run --quiet --unit=left --remain-after-exit sh -c 'sleep 1000 &'
 systemctl stop left && pgrep -x sleep || echo none`)
 	if left != "none" {
@@ -160,10 +160,10 @@ systemctl stop left && pgrep -x sleep || echo none`)
 	}
 }
 
-// TestBus speaks to systemd's D-Bus as far as it lets a user in.
+// TestBus opens systemd's D-Bus connection up to the authentication of users.
 func TestBus(t *testing.T) {
 	bed := SharedHosts(t, two)
-	for user, id := range map[string]string{"root": "30", "ops": "31303030"} { // in hexadecimal digits of its digits
+	for user, id := range map[string]string{"root": "30", "ops": "31303030"} { // user IDs in hexadecimal ASCII
 		bus, err := login(t, bed, bed.Hosts[0], user).Dial("unix", "/run/dbus/system_bus_socket")
 		if err != nil {
 			t.Fatalf("%s: %v", user, err)
@@ -226,7 +226,7 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-// TestKernelIsNotTheHosts has a host's root try to change what is this machine's.
+// TestKernelIsNotTheHosts: root on a host can't change this machine's kernel settings.
 func TestKernelIsNotTheHosts(t *testing.T) {
 	bed := SharedHosts(t, two)
 	host := bed.Hosts[0]
@@ -241,7 +241,7 @@ func TestKernelIsNotTheHosts(t *testing.T) {
 	}
 }
 
-// TestNetworkIsTheHosts has a host's root change settings of the network.
+// TestNetworkIsTheHosts: root on a host can change the host's network settings, without changing this machine's.
 func TestNetworkIsTheHosts(t *testing.T) {
 	host := NewHosts(t, HostOptions{Hosts: 1}).Hosts[0]
 	const setting, value = "/proc/sys/net/ipv4/ip_default_ttl", "99"
@@ -332,7 +332,7 @@ func TestReboot(t *testing.T) {
 	if after == before {
 		t.Errorf("it is still boot %s", after)
 	}
-	// As somebody does who knows nothing of beds.
+	// As somebody would who knows nothing about beds.
 	_, _ = over(login(t, bed, host, "ops"), "sudo systemctl reboot") // the connection may end first
 	acctest.Eventually(t, "the host to be another boot", func() bool {
 		said, err := host.Run(limited(t), "cat /etc/hostname /proc/sys/kernel/random/boot_id")
@@ -423,10 +423,10 @@ func hostProcesses(t testing.TB, name string) []string {
 	for _, h := range in {
 		_ = filepath.WalkDir(h.path(name), func(path string, entry os.DirEntry, err error) error {
 			if err == nil && entry.Name() == "cgroup.procs" {
-				content, _ := os.ReadFile(path) // the group may have gone
+				content, _ := os.ReadFile(path) // the group may be gone
 				found = append(found, strings.Fields(string(content))...)
 			}
-			return nil // a group that has gone has none
+			return nil // a removed group has none
 		})
 	}
 	return found
@@ -455,7 +455,7 @@ func TestHostsClose(t *testing.T) {
 	}
 }
 
-// wantNothingLeft fails unless all has gone of the bed of hosts that had this folder.
+// wantNothingLeft fails unless everything is gone of the bed of hosts that had this folder.
 func wantNothingLeft(t testing.TB, folder string) {
 	t.Helper()
 	name := filepath.Base(folder)

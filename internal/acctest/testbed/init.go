@@ -22,11 +22,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initName is the name under which this program is a node's init instead of what it is otherwise.
+// initName is the program name under which this program becomes a node's init.
 const initName = "trainyard-testbed-node"
 
-// init makes this program, whichever it is, a node's init where a bed started it as that. Its arguments are the node's
-// hostname, its folder and that of its system, and its standard input is the connection to the bed.
+// init turns this program, whichever it is, into a node's init if a bed started it as such. Its arguments are the
+// node's hostname, its folder and its system's folder; standard input is the connection to the bed.
 func init() {
 	if len(os.Args) != 4 || os.Args[0] != initName {
 		return
@@ -37,7 +37,8 @@ func init() {
 	os.Exit(0)
 }
 
-// serveInit does what the bed tells until the bed is gone. With this process the kernel ends all others of the node.
+// serveInit serves the bed's calls until the bed is gone. When this process ends, the kernel ends all others on the
+// node.
 func serveInit(node *nodeInit) error {
 	connection, err := net.FileConn(os.Stdin)
 	if err != nil {
@@ -52,18 +53,18 @@ func serveInit(node *nodeInit) error {
 	return nil
 }
 
-// nodeInit is the first process of a node: its exported methods are what the bed can tell it, by net/rpc.
+// nodeInit is the first process of a node. The bed calls its exported methods through net/rpc.
 type nodeInit struct {
 	hostname, folder string
 	// system is the folder whose /usr and /etc the node mounts; "" for this machine's.
 	system string
 
 	mu      sync.Mutex
-	dockerd int           // the process ID of the last dockerd started
-	ended   chan struct{} // closed when it has ended; nil where none was started
+	dockerd int           // PID of the last dockerd started
+	ended   chan struct{} // closed when that ended; nil if none was started
 }
 
-// Boot gives the node what a host has: a name, and a /proc, /run and /etc of its own.
+// Boot gives the node what each host has of its own: a name, and a /proc, /run and /etc.
 func (n *nodeInit) Boot(_ struct{}, _ *struct{}) error {
 	upper, work := filepath.Join(n.folder, "etc"), filepath.Join(n.folder, "etc.work")
 	type mount struct {
@@ -72,23 +73,23 @@ func (n *nodeInit) Boot(_ struct{}, _ *struct{}) error {
 		data                 string
 	}
 	mounts := []mount{
-		// What is mounted from here on is the node's alone.
+		// From here on, mounts are visible only on the node.
 		{target: "/", flags: unix.MS_SLAVE | unix.MS_REC},
 		{source: "proc", target: "/proc", kind: "proc", flags: unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC},
 		{source: "tmpfs", target: "/run", kind: "tmpfs", flags: unix.MS_NOSUID | unix.MS_NODEV, data: "mode=0755"},
 		{source: "overlay", target: "/etc", kind: "overlay", data: "lowerdir=" + n.system + "/etc,upperdir=" + upper + ",workdir=" + work},
 	}
 	if n.system != "" {
-		// All else, such as the folders of tests, is this machine's.
+		// Everything else, such as the folders of tests, is this machine's.
 		mounts = append(mounts, mount{source: n.system + "/usr", target: "/usr", flags: unix.MS_BIND})
 	}
 	docker := filepath.Join(upper, "docker")
 	for _, folder := range []string{docker, work} {
-		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // /etc is for all to read
+		if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // everyone may read /etc
 			return err
 		}
 	}
-	// Of this machine's /etc/docker nothing is seen: it may hold the identity of its engine.
+	// This machine's /etc/docker stays hidden: it may hold the identity of its engine.
 	if err := unix.Setxattr(docker, "trusted.overlay.opaque", []byte("y"), 0); err != nil {
 		return fmt.Errorf("%s: %w", docker, err)
 	}
@@ -100,14 +101,14 @@ func (n *nodeInit) Boot(_ struct{}, _ *struct{}) error {
 	return unix.Sethostname([]byte(n.hostname))
 }
 
-// Start starts dockerd by this command, and does not wait until it is up.
+// Start starts dockerd with this command, without waiting until it answers.
 func (n *nodeInit) Start(command []string, _ *struct{}) error {
 	output, err := os.OpenFile(filepath.Join(n.folder, logName), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer output.Close()
-	// Under the lock, so that reap knows the process by the time that it ends.
+	// Under the lock, so that reap knows the process when it ends.
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	program, err := lookPath(command[0]) // among the node's programs
@@ -122,7 +123,7 @@ func (n *nodeInit) Start(command []string, _ *struct{}) error {
 	return process.Release()
 }
 
-// Running says whether dockerd runs.
+// Running reports whether dockerd runs.
 func (n *nodeInit) Running(_ struct{}, running *bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,7 +131,7 @@ func (n *nodeInit) Running(_ struct{}, running *bool) error {
 	return nil
 }
 
-// runs says whether dockerd runs. The lock is held.
+// runs reports whether dockerd runs. The caller holds the lock.
 func (n *nodeInit) runs() bool {
 	if n.ended == nil {
 		return false
@@ -143,7 +144,7 @@ func (n *nodeInit) runs() bool {
 	}
 }
 
-// End sends dockerd a signal and waits for its end.
+// End sends dockerd a signal and waits until it has ended.
 func (n *nodeInit) End(signal syscall.Signal, _ *struct{}) error {
 	n.mu.Lock()
 	if !n.runs() {
@@ -160,8 +161,8 @@ func (n *nodeInit) End(signal syscall.Signal, _ *struct{}) error {
 	return nil
 }
 
-// Pause stops dockerd and its containerd. They have stopped when it returns: on a busy machine a thread that runs goes
-// on for a while after the signal, until the one that has been chosen to heed it gets its turn.
+// Pause stops dockerd and its containerd, and waits until they have stopped: on a busy machine, threads may run on for
+// a while after the signal until the one chosen to handle it is scheduled.
 func (n *nodeInit) Pause(_ struct{}, _ *struct{}) error {
 	if err := signalEngine(unix.SIGSTOP); err != nil {
 		return err
@@ -180,10 +181,10 @@ func (n *nodeInit) Pause(_ struct{}, _ *struct{}) error {
 	}
 }
 
-// Resume lets them go on.
+// Resume continues them.
 func (n *nodeInit) Resume(_ struct{}, _ *struct{}) error { return signalEngine(unix.SIGCONT) }
 
-// goesOn says whether a thread of a process runs, or will when what it waits for has come.
+// goesOn reports whether a thread of a process runs, or will run when what it waits for arrives.
 func goesOn(pid int) bool {
 	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid)) // the pattern is well-formed
 	return slices.ContainsFunc(names, func(name string) bool {
@@ -193,7 +194,7 @@ func goesOn(pid int) bool {
 	})
 }
 
-// signalEngine sends a signal to the processes of the engine.
+// signalEngine sends a signal to the engine's processes.
 func signalEngine(signal syscall.Signal) error {
 	processes, err := engineProcesses()
 	if err != nil {
@@ -207,7 +208,7 @@ func signalEngine(signal syscall.Signal) error {
 	return nil
 }
 
-// engineProcesses are the processes of the engine; those of containers, and their shims, are none.
+// engineProcesses returns the engine's processes, without containers and their shims.
 func engineProcesses() ([]int, error) {
 	names, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil {
@@ -231,7 +232,7 @@ func engineProcesses() ([]int, error) {
 	return processes, nil
 }
 
-// reap takes note of ended processes, be they dockerd or orphans that came to this process as their new parent.
+// reap reaps processes that ended: dockerd, and orphans whose parent this process has become.
 func (n *nodeInit) reap() {
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)

@@ -16,21 +16,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Subnet is the network of the nodes of a bed. It exists in the bed's namespaces only, so all beds have the same.
+// Subnet is the network of a bed's nodes. It exists only in the bed's namespaces, so all beds have the same.
 var Subnet = netip.MustParsePrefix("10.200.0.0/24")
 
-// gateway is the address in Subnet of the machine that joins the nodes' cables.
+// gateway is the address in Subnet of the machine that connects the nodes' cables.
 var gateway = netip.MustParseAddr("10.200.0.254")
 
-// machineAddress is the address in Subnet of the machine with this number, from 1.
+// machineAddress returns the address in Subnet of a machine, given its number from 1.
 func machineAddress(number int) netip.Addr {
 	octets := Subnet.Addr().As4()
 	octets[3] = byte(number) //nolint:gosec // at most maxNodes
 	return netip.AddrFrom4(octets)
 }
 
-// network is what connects the nodes of a bed: a bridge in a network namespace of its own, so that the rules of this
-// machine's firewall do not apply to it. It lasts as long as this process, at most.
+// network connects the nodes of a bed: a bridge in its own network namespace, so that this machine's firewall rules do
+// not apply. It lasts at most as long as this process.
 type network struct {
 	links  *netlink.Handle // of the namespace
 	bridge int             // its index
@@ -55,7 +55,7 @@ func newNetwork() (*network, error) {
 	return n, nil
 }
 
-// lay makes the devices of the namespace.
+// lay creates the devices of the namespace.
 func (n *network) lay() error {
 	var err error
 	if n.links, err = netlink.NewHandleAt(n.namespace); err != nil {
@@ -69,7 +69,7 @@ func (n *network) lay() error {
 	return up(n.links, "nodes", gateway)
 }
 
-// plug connects a new node, by the process ID of its init. Where cut, the cable carries nothing yet.
+// plug connects a new node, given its init's PID. With cut, the cable carries nothing yet.
 func (n *network) plug(name string, init int, address netip.Addr, cut bool) error {
 	if err := n.unplug(name); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (n *network) plug(name string, init int, address netip.Addr, cut bool) erro
 		LinkAttrs:     netlink.LinkAttrs{Name: name, MasterIndex: n.bridge},
 		PeerName:      "eth0",
 		PeerNamespace: netlink.NsPid(init),
-		// A node that boots again has the hardware of before.
+		// A node that reboots keeps its hardware address.
 		PeerHardwareAddr: append(net.HardwareAddr{0x02, 0x42}, number[:]...),
 	}
 	if err := n.links.LinkAdd(cable); err != nil {
@@ -101,7 +101,7 @@ func (n *network) plug(name string, init int, address netip.Addr, cut bool) erro
 	return up(links, "eth0", address)
 }
 
-// up sets a device and the loopback device up, and gives the device its address.
+// up brings a device and the loopback device up, and gives the device its address.
 func up(links *netlink.Handle, name string, address netip.Addr) error {
 	for _, device := range []string{"lo", name} {
 		link, err := links.LinkByName(device)
@@ -121,7 +121,7 @@ func up(links *netlink.Handle, name string, address netip.Addr) error {
 	return nil
 }
 
-// unplug takes a node's cable away, if it is there: that of a node that crashed goes by itself.
+// unplug removes a node's cable if it exists: that of a crashed node disappears by itself.
 func (n *network) unplug(name string) error {
 	link, err := n.links.LinkByName(name)
 	if _, absent := errors.AsType[netlink.LinkNotFoundError](err); absent {
@@ -136,7 +136,7 @@ func (n *network) unplug(name string) error {
 	return nil
 }
 
-// connect lets a node's cable carry, or not.
+// connect makes a node's cable carry traffic, or not.
 func (n *network) connect(name string, on bool) error {
 	link, err := n.links.LinkByName(name)
 	if err != nil {
@@ -166,7 +166,7 @@ func (n *network) listen(port int) (listener net.Listener, err error) {
 	return listener, err
 }
 
-// within does something in the network's namespace. Sockets stay in the namespace in which they were made.
+// within calls do in the network's namespace. Sockets stay in the namespace in which they were created.
 func (n *network) within(do func() error) error {
 	return keepingNamespace(func() error {
 		if err := n.enter(); err != nil {
@@ -176,7 +176,7 @@ func (n *network) within(do func() error) error {
 	})
 }
 
-// enter has the thread enter the namespace.
+// enter moves the thread into the namespace.
 func (n *network) enter() error {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -186,7 +186,7 @@ func (n *network) enter() error {
 	return netns.Set(n.namespace)
 }
 
-// close gives the namespace up, and with it all that is in it.
+// close releases the namespace, and with it everything in it.
 func (n *network) close() error {
 	if n.links != nil {
 		n.links.Close()
@@ -199,7 +199,7 @@ func (n *network) close() error {
 	return n.namespace.Close()
 }
 
-// keepingNamespace does something that changes the network namespace of the thread, and changes it back.
+// keepingNamespace calls do, which changes the thread's network namespace, and changes it back.
 func keepingNamespace(do func() error) error {
 	runtime.LockOSThread()
 	before, err := netns.Get()
@@ -210,7 +210,7 @@ func keepingNamespace(do func() error) error {
 	defer before.Close()
 	result := do()
 	if err := netns.Set(before); err != nil {
-		// The thread stays locked: it ends with its goroutine, and no other ever runs in the wrong namespace.
+		// The thread stays locked: it ends with its goroutine, so no other ever runs in the wrong namespace.
 		return errors.Join(result, fmt.Errorf("returning to this machine's network: %w", err))
 	}
 	runtime.UnlockOSThread()

@@ -46,7 +46,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestListen has an engine pull from a registry that the test serves, which never gets further than its first question.
+// TestListen: an engine pulls from a registry that the test serves, and gets no further than its first request.
 func TestListen(t *testing.T) {
 	bed := Shared(t, three)
 	listener, err := bed.Listen(5000)
@@ -82,7 +82,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestUnplug: the kernel takes the cable of a node that crashed away by itself, at times just before a bed does.
+// TestUnplug: the kernel removes the cable of a crashed node by itself, sometimes just before a bed does.
 func TestUnplug(t *testing.T) {
 	SkipIfShort(t)
 	n, err := newNetwork()

@@ -25,25 +25,25 @@ import (
 )
 
 const (
-	// logName is the file in a node's folder with what its engine says.
+	// logName is the file in a node's folder with its engine's log.
 	logName = "dockerd.log"
-	// logTail is how much of it errors show, in lines.
+	// logTail is how many lines of it errors show.
 	logTail = 20
 	// errorTail is how many of its errors a failed test shows.
 	errorTail = 3
 	// tlsPort is Docker's port for TLS.
 	tlsPort = 2376
-	// poll is how often a bed looks for what no event tells of.
+	// poll is the polling interval for what no event reports.
 	poll = 50 * time.Millisecond
 )
 
-// Node is a machine with a Docker Engine. Its methods may be used at the same time.
+// Node is a machine with a Docker Engine. Its methods may be called concurrently.
 type Node struct {
 	// Name is the node's hostname: node1, node2, ….
 	Name string
 	// Address is the node's address in the bed's network, which other nodes and containers can reach.
 	Address netip.Addr
-	// Socket is the path of the Unix socket on which the engine can be reached from this machine.
+	// Socket is the path of the Unix socket at which this machine can reach the engine.
 	Socket string
 	// Engine is the node's Docker Engine.
 	Engine Engine
@@ -57,14 +57,14 @@ type Node struct {
 	init    *exec.Cmd   // nil while the node is powered off
 	control *rpc.Client // of the init
 	cut     bool
-	silent  time.Time // since when no engine has run; zero where one does
+	silent  time.Time // when the engine stopped; zero while one runs
 }
 
 // Host is the engine's endpoint, as in DOCKER_HOST.
 func (n *Node) Host() string { return "unix://" + n.Socket }
 
-// TLSHost is the engine's endpoint with TLS, by the certificates in Bed.Certificates. It leads through the bed's
-// network, so that Cut cuts it, too. Without Options.TLS it is empty.
+// TLSHost is the engine's endpoint with TLS, for the certificates in Bed.Certificates. It leads through the bed's
+// network, so Cut affects it. Without Options.TLS it is empty.
 func (n *Node) TLSHost() string {
 	if n.forward == nil {
 		return ""
@@ -72,10 +72,10 @@ func (n *Node) TLSHost() string {
 	return "tcp://" + n.forward.String()
 }
 
-// Client is a client of the engine that speaks the newest API version that both know. It is closed with the bed.
+// Client is a client of the engine with the newest API version that both support. It is closed with the bed.
 func (n *Node) Client() *client.Client { return n.client }
 
-// newNode prepares a node, which is powered off.
+// newNode prepares a node, powered off.
 func newNode(bed *Bed, number int) (*Node, error) {
 	n := &Node{
 		Name: "node" + strconv.Itoa(number), Address: machineAddress(number),
@@ -83,7 +83,7 @@ func newNode(bed *Bed, number int) (*Node, error) {
 	}
 	n.folder = filepath.Join(bed.folder.path, n.Name)
 	n.Socket = filepath.Join(n.folder, "docker.sock")
-	if err := os.Mkdir(n.folder, 0o755); err != nil { //nolint:gosec // tests may reach the socket as other users
+	if err := os.Mkdir(n.folder, 0o755); err != nil { //nolint:gosec // tests may open the socket as other users
 		return nil, err
 	}
 	if err := n.configure(); err != nil {
@@ -132,17 +132,17 @@ func (n *Node) configure() error {
 // configuration is the path of the engine's configuration.
 func (n *Node) configuration() string { return filepath.Join(n.folder, "daemon.json") }
 
-// Pause stops the processes of the engine where they are, as a hung machine would; containers run on.
+// Pause stops the engine's processes where they are, as on a machine that hangs; containers keep running.
 func (n *Node) Pause() error { return n.call("Pause", struct{}{}, nil) }
 
-// Resume lets them go on.
+// Resume continues them.
 func (n *Node) Resume() error { return n.call("Resume", struct{}{}, nil) }
 
-// Kill ends dockerd at once. Containers run on until it is started again.
+// Kill kills dockerd. Containers keep running until it is started again.
 func (n *Node) Kill() error { return n.end(unix.SIGKILL) }
 
-// Restart starts the engine on the data that it has, and waits until it answers. A running engine is told to end
-// first; a node that crashed boots. The Swarm has noticed by then that the node was away.
+// Restart starts the engine with its existing data, and waits until it answers. A running engine is first stopped; a
+// crashed node boots. By then the Swarm has noticed that the node was down.
 func (n *Node) Restart(ctx context.Context) error {
 	if err := n.boot(); err != nil {
 		return err
@@ -156,7 +156,7 @@ func (n *Node) Restart(ctx context.Context) error {
 	return n.start(ctx)
 }
 
-// end tells the engine to end by a signal, and waits for that.
+// end ends the engine with a signal, and waits for that.
 func (n *Node) end(signal syscall.Signal) error {
 	if err := n.call("End", signal, nil); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (n *Node) end(signal syscall.Signal) error {
 	return nil
 }
 
-// fallSilent takes note that no engine runs. The lock is held.
+// fallSilent records that no engine runs. The caller holds the lock.
 func (n *Node) fallSilent() {
 	if n.silent.IsZero() {
 		n.silent = time.Now()
@@ -181,14 +181,14 @@ func (n *Node) silence() time.Duration {
 	return time.Since(n.silent)
 }
 
-// Crash powers the node off: nothing on it runs on, and nothing is told to end.
+// Crash powers the node off: everything on it ends without notice.
 func (n *Node) Crash() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.powerOff()
 }
 
-// powerOff ends the node's init, and so all its processes. The lock is held.
+// powerOff ends the node's init, and so all its processes. The caller holds the lock.
 func (n *Node) powerOff() error {
 	if n.init == nil {
 		return nil
@@ -210,18 +210,18 @@ func (n *Node) Cut() error { return n.plug(true) }
 // Reconnect undoes Cut.
 func (n *Node) Reconnect() error { return n.plug(false) }
 
-// plug pulls the node's cable, or puts it back.
+// plug unplugs the node's cable, or plugs it in.
 func (n *Node) plug(cut bool) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.cut = cut
 	if n.init == nil {
-		return nil // the next boot heeds it
+		return nil // takes effect at the next boot
 	}
 	return n.bed.network.connect(n.Name, !cut)
 }
 
-// boot makes the node's namespaces and its init, if it is powered off.
+// boot creates the node's namespaces and its init, if it is powered off.
 func (n *Node) boot() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -249,7 +249,7 @@ func (n *Node) system() string {
 	return ""
 }
 
-// launch starts the node's init. The lock is held.
+// launch starts the node's init. The caller holds the lock.
 func (n *Node) launch() error {
 	connection, theirs, err := connected()
 	if err != nil {
@@ -258,12 +258,12 @@ func (n *Node) launch() error {
 	defer theirs.Close()
 	init := exec.Command("/proc/self/exe")
 	init.Args = []string{initName, n.Name, n.folder, n.system()}
-	// An engine starts itself anew several times a container, and would collect garbage each time.
+	// An engine re-executes itself several times per container, and would collect garbage each time.
 	init.Env = []string{"PATH=" + searchPath, "GOGC=400"}
 	init.Stdin, init.Stderr = theirs, os.Stderr
 	init.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC | unix.CLONE_NEWNET,
-		Setsid:     true, // an interrupt from the terminal is the bed's to handle
+		Setsid:     true, // the bed handles interrupts from the terminal
 	}
 	if err := init.Start(); err != nil {
 		return errors.Join(fmt.Errorf("starting a process in namespaces of its own: %w", err), connection.Close())
@@ -340,13 +340,12 @@ func (n *Node) start(ctx context.Context) error {
 	}
 }
 
-// log is the end of what the engine said.
+// log returns the last lines of the engine's log.
 func (n *Node) log() string { return n.lastLines(logTail, anyLine) }
 
 func anyLine(string) bool { return true }
 
-// errors is the end of what the engine said went wrong, but for what managers say each second while another one is
-// dead.
+// errors returns the last errors in the engine's log, except what managers log every second while another one is down.
 func (n *Node) errors() string {
 	return n.lastLines(errorTail, func(line string) bool {
 		wrong := strings.Contains(line, "level=error") || strings.Contains(line, "level=fatal")
@@ -354,7 +353,7 @@ func (n *Node) errors() string {
 	})
 }
 
-// lastLines returns so many of the lines of the engine's log that count.
+// lastLines returns the last lines of the engine's log that count, up to a limit.
 func (n *Node) lastLines(limit int, counts func(line string) bool) string {
 	content, err := os.ReadFile(filepath.Join(n.folder, logName))
 	if err != nil {

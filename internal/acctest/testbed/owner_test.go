@@ -18,14 +18,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// ownerVariable makes this program the owner of a bed that waits to be killed: one of hosts, or one that runs a peer
-// from this archive.
+// ownerVariable makes this program the owner of a bed that waits to be killed. The value ownerOfHosts starts a bed of
+// hosts; any other is the path of an image archive, for a bed that runs a peer.
 const (
 	ownerVariable = "TRAINYARD_TESTBED_OWNER"
 	ownerOfHosts  = "hosts"
 )
 
-// own starts a bed, writes its folder, and waits.
+// own starts a bed, prints its folder, and waits.
 func own(what string) {
 	var folder string
 	if what == ownerOfHosts {
@@ -33,7 +33,7 @@ func own(what string) {
 		if err != nil {
 			log.Fatal(err)
 		}
-		// Another systemd is to end as well, which the first one becomes when it is updated.
+		// Re-executing systemd, as an update does, must not keep it from ending with its owner.
 		if _, err := bed.Hosts[0].Run(context.Background(), "systemctl daemon-reexec"); err != nil {
 			log.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func own(what string) {
 	select {}
 }
 
-// ownPeer starts a bed with a container and returns its folder.
+// ownPeer starts a bed with a container and returns the bed's folder.
 func ownPeer(archive string) string {
 	ctx := context.Background()
 	content, err := os.ReadFile(archive)
@@ -70,7 +70,7 @@ func ownPeer(archive string) string {
 	return bed.folder.path
 }
 
-// startOwner runs this program as the owner of a bed, and returns the bed's folder and how to kill the owner.
+// startOwner runs this program as the owner of a bed, and returns the bed's folder and a function to kill the owner.
 func startOwner(t *testing.T, what string) (folder string, kill func()) {
 	t.Helper()
 	// The tests of other packages look for leftovers as well, and would remove the bed as soon as its owner is killed.

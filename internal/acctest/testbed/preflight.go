@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// searchPath is where commands are looked for: root's, which is not the PATH of everyone who has root's rights.
+// searchPath is where commands are looked up: root's PATH, which not every user with root's rights has.
 const searchPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// needed is a command that a bed needs, and the package of Debian and Ubuntu that has it.
+// needed is a command that a bed needs, and its package in Debian and Ubuntu.
 type needed struct{ command, name string }
 
 var (
@@ -30,7 +30,7 @@ var (
 	}
 )
 
-// preflight says what this machine lacks for a bed.
+// preflight returns an error that says what this machine lacks for a bed.
 func preflight(uid int, packages []needed, look func(command string) (string, error)) error {
 	if uid != 0 {
 		return fmt.Errorf("the test bed runs machines in namespaces, which only root may make; this is user %d. "+

@@ -14,9 +14,9 @@ func TestPreflight(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		uid     int
-		hosts   bool // or else engines
+		hosts   bool // needs of hosts rather than nodes
 		missing []string
-		want    []string // in the error; none where there is none
+		want    []string // parts of the error; empty for none
 	}{
 		{name: "all there"},
 		{name: "no root", uid: 1000, want: []string{"only root may", "user 1000", "sudo"}},

@@ -21,10 +21,10 @@ import (
 	"time"
 )
 
-// Proxy stands between a client and a node's engine: it passes calls on, counts them, and does to them what faults
-// say. A connection carries one call, so that no client repeats a call by itself, and each is counted.
+// Proxy stands between a client and a node's engine: it forwards calls, counts them, and applies faults to them. A
+// connection carries one call, so that no client retries by itself, and each call is counted.
 type Proxy struct {
-	// Socket is the path of the Unix socket on which it listens.
+	// Socket is the path of the Unix socket that it listens on.
 	Socket string
 
 	server *http.Server
@@ -40,25 +40,25 @@ type Proxy struct {
 type Call struct {
 	// Method is the HTTP method.
 	Method string
-	// Path is the path, without the API's version and the query: "/services/create".
+	// Path is the path without the API version and the query: "/services/create".
 	Path string
 }
 
-// String is the call as in Docker's documentation of its API.
+// String returns the call as in Docker's API documentation.
 func (c Call) String() string { return c.Method + " " + c.Path }
 
-// Action is what a fault does to a call that next would answer.
+// Action is what a fault does with a call that next would answer.
 type Action func(next http.Handler) http.Handler
 
-// Fault says which calls meet with an action. Calls are counted from when the fault is set.
+// Fault applies an action to selected calls. Calls are counted from when the fault is set.
 type Fault struct {
-	// Match narrows the calls that are counted, and met; without it, all are.
+	// Match selects the calls that are counted and affected; nil selects all.
 	Match func(Call) bool
-	// Nth is the call that is met, from 1.
+	// Nth is the first affected call, counted from 1.
 	Nth int
-	// Onwards has all later ones met, too.
+	// Onwards affects all later calls as well.
 	Onwards bool
-	// Do is what is done to it.
+	// Do is the action.
 	Do Action
 }
 
@@ -68,7 +68,7 @@ type fault struct {
 	seen int // calls that matched
 }
 
-// Matching matches calls of a method by a pattern as in path.Match: Matching("POST", "/services/*/update").
+// Matching matches calls by method, and by a pattern as in path.Match: Matching("POST", "/services/*/update").
 func Matching(method, pattern string) func(Call) bool {
 	if _, err := path.Match(pattern, ""); err != nil {
 		panic(fmt.Sprintf("%q: %v", pattern, err))
@@ -79,7 +79,7 @@ func Matching(method, pattern string) func(Call) bool {
 	}
 }
 
-// Fail answers with HTTP 500 and a message, as an engine would that cannot carry a call out.
+// Fail answers with HTTP 500 and a message, as an engine does that can't carry out a call.
 func Fail(message string) Action {
 	return func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -90,7 +90,7 @@ func Fail(message string) Action {
 	}
 }
 
-// Delay passes the call on after some time, unless the client has given up by then.
+// Delay forwards the call after some time, unless the client has given up by then.
 func Delay(by time.Duration) Action {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,14 +105,14 @@ func Delay(by time.Duration) Action {
 	}
 }
 
-// Drop closes the connection, and the engine never sees the call: so does an engine that is gone.
+// Drop closes the connection without forwarding the call, as if the engine were gone.
 func Drop() Action {
 	return func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	}
 }
 
-// DropAnswer lets the engine carry the call out, to its end, and closes the connection without the answer.
+// DropAnswer forwards the call, waits until the engine has carried it out, and closes the connection without an answer.
 func DropAnswer() Action {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func DropAnswer() Action {
 	}
 }
 
-// NewProxy starts a proxy before a node's engine that ends with the test.
+// NewProxy starts a proxy for a node's engine that ends with the test.
 func NewProxy(t testing.TB, node *Node) *Proxy {
 	t.Helper()
 	p, err := StartProxy(node)
@@ -137,7 +137,7 @@ func NewProxy(t testing.TB, node *Node) *Proxy {
 	return p
 }
 
-// StartProxy starts a proxy before a node's engine.
+// StartProxy starts a proxy for a node's engine.
 func StartProxy(node *Node) (*Proxy, error) {
 	p := &Proxy{
 		Socket: filepath.Join(node.bed.folder.path, fmt.Sprintf("proxy%d.sock", node.bed.proxies.Add(1))),
@@ -154,7 +154,7 @@ func StartProxy(node *Node) (*Proxy, error) {
 	return p, nil
 }
 
-// Close ends the proxy, and the calls that it is passing on.
+// Close ends the proxy, and the calls in progress.
 func (p *Proxy) Close() error {
 	err := p.server.Close()
 	if served := <-p.served; !errors.Is(served, http.ErrServerClosed) {
@@ -163,7 +163,7 @@ func (p *Proxy) Close() error {
 	return err
 }
 
-// reverse passes requests on to a Unix socket; answers that come bit by bit go on bit by bit.
+// reverse forwards requests to a Unix socket; answers are streamed.
 func reverse(socket string) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", "docker" },
@@ -175,7 +175,7 @@ func reverse(socket string) *httputil.ReverseProxy {
 			},
 		},
 		FlushInterval: -1,
-		// An engine that cannot be reached is to the client what it would be without a proxy: no answer.
+		// Without a reachable engine the client gets no answer, as without a proxy.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	}
@@ -184,15 +184,14 @@ func reverse(socket string) *httputil.ReverseProxy {
 // Host is the proxy's endpoint, as in DOCKER_HOST.
 func (p *Proxy) Host() string { return "unix://" + p.Socket }
 
-// On sets a fault, in addition to those that are set.
+// On adds a fault.
 func (p *Proxy) On(f Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = append(p.faults, &fault{Fault: f})
 }
 
-// Calls are the calls since the start or the last Reset, in the order in which they came, those that met with faults
-// included.
+// Calls are the calls since the start or the last Reset, in order of arrival, including those that faults affected.
 func (p *Proxy) Calls() []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -206,15 +205,15 @@ func (p *Proxy) Reset() {
 	p.calls, p.faults = nil, nil
 }
 
-// version is the API's version, with which the paths of most requests begin.
+// version matches the API version with which the paths of most requests begin.
 var version = regexp.MustCompile(`^/v\d+\.\d+`)
 
-// ServeHTTP passes a request on, or does to it what faults say.
+// ServeHTTP forwards a request, or applies a fault to it.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.take(Call{Method: r.Method, Path: version.ReplaceAllString(r.URL.Path, "")}).ServeHTTP(w, r)
 }
 
-// take counts a call and returns what handles it.
+// take counts a call and returns its handler.
 func (p *Proxy) take(call Call) http.Handler {
 	p.mu.Lock()
 	defer p.mu.Unlock()

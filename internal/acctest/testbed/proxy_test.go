@@ -23,7 +23,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// proxied is a proxy before a shared bed's first node, and a client that goes through it and has sent nothing yet.
+// proxied returns a proxy for a shared bed's first node, and a client of the proxy that has sent nothing yet.
 func proxied(t *testing.T) (*Proxy, *client.Client) {
 	t.Helper()
 	node := Shared(t, three).Nodes[0]
@@ -91,7 +91,7 @@ func TestProxyFaults(t *testing.T) {
 	}
 }
 
-// TestProxyDelay sees a call that waits: it has come, the engine has not carried it out, and the client can give up.
+// TestProxyDelay: a delayed call has arrived but not reached the engine, and the client can give up.
 func TestProxyDelay(t *testing.T) {
 	proxy, through := proxied(t)
 	came := make(chan struct{})
@@ -118,7 +118,7 @@ func TestProxyDelay(t *testing.T) {
 	}
 }
 
-// TestProxyStreams sees that what an engine sends bit by bit comes through bit by bit, both ways.
+// TestProxyStreams: the proxy streams data both ways as it arrives.
 func TestProxyStreams(t *testing.T) {
 	proxy, through := proxied(t)
 	ctx := limited(t)

@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// swarmPort is where managers listen.
+	// swarmPort is the managers' port.
 	swarmPort = "2377"
 	// Steady is Options.Heartbeat of a bed whose nodes are never down. A machine that stands still for some seconds has
 	// all of them miss shorter ones, and the Swarm starts their tasks anew.
 	Steady = time.Minute
-	// defaultHeartbeat is Options.Heartbeat where none is given.
+	// defaultHeartbeat is the default of Options.Heartbeat.
 	defaultHeartbeat = 3 * time.Second
-	// answerLimit is how long a manager that may be paused is given to answer.
+	// answerLimit is how long to wait for an answer from a manager that may be paused.
 	answerLimit = time.Second
 )
 
-// formSwarm makes the nodes a Swarm, and waits until all are ready.
+// formSwarm forms a Swarm of the nodes, and waits until all are ready.
 func (b *Bed) formSwarm(ctx context.Context) error {
 	first := b.Nodes[0]
 	if err := b.initSwarm(ctx, first); err != nil {
@@ -93,18 +93,19 @@ func (n *Node) Join(ctx context.Context, request swarm.JoinRequest) error {
 	return fmt.Errorf("swarm join on %s: %w\n%s", n.Name, errors.Join(err, unknown), n.log())
 }
 
-// heartbeat is how often the Swarm's nodes tell that they live.
+// heartbeat is the interval of the Swarm's heartbeats.
 func (b *Bed) heartbeat() time.Duration { return cmp.Or(b.options.Heartbeat, defaultHeartbeat) }
 
-// missedHeartbeats make a node down; one that was just sent may be one more.
+// missedHeartbeats is the number of heartbeat intervals after which a node is surely down: three, plus one since a
+// heartbeat may just have been sent.
 const missedHeartbeats = 4
 
-// outlastHeartbeats returns when the Swarm takes a node for down that has been silent for so long already. A manager
-// that finds this out at the moment at which the node registers anew may note it after that, and then the node stays
-// down, though it is heard of.
+// outlastHeartbeats waits until the Swarm considers a node down that has already been silent for this long. If a
+// manager noticed it only while the node registers again, it might record that afterwards, and the node would stay down
+// despite its heartbeats.
 func (b *Bed) outlastHeartbeats(ctx context.Context, silence time.Duration) error {
 	if len(b.Nodes) == 1 {
-		return nil // nobody hears it
+		return nil // there is no manager to notice
 	}
 	select {
 	case <-time.After(missedHeartbeats*b.heartbeat() - silence):
@@ -114,7 +115,7 @@ func (b *Bed) outlastHeartbeats(ctx context.Context, silence time.Duration) erro
 	}
 }
 
-// swarmAddress is where the node listens as a manager.
+// swarmAddress is the node's address as a manager.
 func (n *Node) swarmAddress() string { return n.Address.String() + ":" + swarmPort }
 
 // Await waits until another node, a manager, sees the node in this state.
@@ -127,8 +128,8 @@ func (b *Bed) Await(ctx context.Context, node *Node, state swarm.NodeState) erro
 	})
 }
 
-// awaitNodes waits until one of these managers, of which some may be gone and some be workers, sees what holds of the
-// Swarm's nodes.
+// awaitNodes waits until the Swarm's nodes, as listed by one of these managers, satisfy a condition. Some of them may
+// be down, or be worker nodes.
 func (b *Bed) awaitNodes(ctx context.Context, managers []*Node, what string, holds func([]swarm.Node) bool) error {
 	look := time.NewTicker(poll)
 	defer look.Stop()

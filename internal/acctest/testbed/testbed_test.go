@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	// peerProgram is what containers run.
+	// peerProgram is the program of containers.
 	peerProgram = "github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed/testdata/peer"
 	// peerRef is its image.
 	peerRef = "testbed/peer:1"
@@ -39,7 +39,7 @@ const (
 	peerPort = "7000"
 )
 
-// three is what most tests run on.
+// three is the bed that most tests use.
 var three = Options{Nodes: 3, Managers: 1}
 
 func TestMain(m *testing.M) {
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 	acctest.Main(m, CloseShared)
 }
 
-// limited is the test's context, with a limit to what may wait for ever.
+// limited is the test's context with a timeout, for calls that may hang.
 func limited(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience.Limit)
@@ -58,7 +58,7 @@ func limited(t testing.TB) context.Context {
 	return ctx
 }
 
-// peerArchive is the image of testdata/peer, as a docker-archive.
+// peerArchive is the image of testdata/peer as a docker-archive.
 func peerArchive(t testing.TB) []byte {
 	t.Helper()
 	file, err := image.FromDisk("/bin/peer", acctest.Build(t, peerProgram))
@@ -84,8 +84,8 @@ func loadPeer(t testing.TB, bed *Bed) {
 	}
 }
 
-// runPeers runs a peer on each of the first nodes of a Swarm, in an overlay network, until the test ends, and waits
-// until they answer.
+// runPeers runs a peer on each of the first nodes of a Swarm, in an overlay network, until the test ends. It returns
+// when they answer.
 func runPeers(t testing.TB, bed *Bed, name string, nodes int) {
 	t.Helper()
 	ctx, manager := limited(t), bed.Nodes[0].Client()
@@ -94,7 +94,7 @@ func runPeers(t testing.TB, bed *Bed, name string, nodes int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	replicas := uint64(nodes) //nolint:gosec // a handful
+	replicas := uint64(nodes) //nolint:gosec // a few
 	service, err := manager.ServiceCreate(ctx, swarm.ServiceSpec{
 		Annotations: swarm.Annotations{Name: name},
 		Mode:        swarm.ServiceMode{Replicated: &swarm.ReplicatedService{Replicas: &replicas}},
@@ -134,7 +134,7 @@ func runPeers(t testing.TB, bed *Bed, name string, nodes int) {
 	}
 }
 
-// ask asks the peer on a node, from another machine of the bed's network.
+// ask queries the peer on a node, from another machine in the bed's network.
 func ask(ctx context.Context, bed *Bed, node *Node, question string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -193,7 +193,7 @@ func wantEngine(t *testing.T, node *Node, info system.Info) {
 	t.Helper()
 	driver := "overlay2"
 	if node.Engine.Containerd {
-		driver = "overlayfs" // as containerd calls it
+		driver = "overlayfs" // as containerd names it
 	}
 	if info.Driver != driver {
 		t.Errorf("%s stores images by %s, not by %s", node.Name, info.Driver, driver)
@@ -361,7 +361,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// runContainer runs a peer without any Swarm.
+// runContainer runs a peer outside of a Swarm.
 func runContainer(t testing.TB, node *Node) {
 	t.Helper()
 	created, err := node.Client().ContainerCreate(t.Context(), &container.Config{Image: peerRef}, nil, nil, nil, "")
@@ -373,7 +373,7 @@ func runContainer(t testing.TB, node *Node) {
 	}
 }
 
-// processes are the command lines of the processes that have to do with the bed's folder.
+// processes are the command lines of the processes related to the bed's folder.
 func processes(t testing.TB, bed *Bed) []string {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -390,7 +390,7 @@ func processes(t testing.TB, bed *Bed) []string {
 	return found
 }
 
-// controlGroups are the control groups of the bed of this name.
+// controlGroups are the control groups of the bed with this name.
 func controlGroups(t testing.TB, name string) []string {
 	t.Helper()
 	var found []string

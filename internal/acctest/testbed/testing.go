@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/patience"
 )
 
-// SkipIfShort skips a test that takes a bed under -short, as in make test-unit. What starts one calls it.
+// SkipIfShort skips a test that needs a bed under -short, as in make test-unit. Whatever starts a bed calls it.
 func SkipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -26,7 +26,7 @@ func SkipIfShort(t testing.TB) {
 	}
 }
 
-// New starts a bed that ends with the test. Where none can be had the test fails: it is skipped only under -short.
+// New starts a bed that ends with the test. If none can be started the test fails; it is skipped only under -short.
 func New(t testing.TB, options Options) *Bed {
 	t.Helper()
 	bed := start(t, options)
@@ -56,11 +56,11 @@ func endWith(t testing.TB, closeBed func() error) {
 var (
 	sharedMutex sync.Mutex
 	shared      = map[Options]*Bed{}
-	sharedHosts = map[string]*Hosts{} // by options, written out
+	sharedHosts = map[string]*Hosts{} // by options, formatted
 )
 
-// Shared is the bed with these options that all tests of the process share; the first one starts it. A test leaves it
-// as it found it. TestMain ends the process with CloseShared.
+// Shared returns the bed with these options that all tests of the process share; the first call starts it. Each test
+// leaves it as it found it, and TestMain ends with CloseShared.
 func Shared(t testing.TB, options Options) *Bed {
 	t.Helper()
 	sharedMutex.Lock()
@@ -137,8 +137,8 @@ func startHosts(t testing.TB, options HostOptions) *Hosts {
 	return bed
 }
 
-// logFailure has a test that fails log what last went wrong in the engines, and little of it: what the test says is not
-// to drown in it.
+// logFailure makes a failing test log the last errors of the engines: only a few, so that the test's own message stays
+// visible.
 func (b *Bed) logFailure(t testing.TB) {
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -155,8 +155,8 @@ func (b *Bed) logFailure(t testing.TB) {
 	})
 }
 
-// waits tells of the nodes that are not ready and the tasks that should run and don't, as the first manager that knows
-// says.
+// waits describes nodes that are not ready, and tasks that should run but don't, as reported by the first manager that
+// answers.
 func (b *Bed) waits() string {
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Limit)
 	defer cancel()
@@ -189,10 +189,10 @@ func (b *Bed) waits() string {
 	return ""
 }
 
-// lastWarnings shows what last went wrong on a host.
+// lastWarnings prints the last warnings in a host's journal.
 var lastWarnings = fmt.Sprintf("journalctl --quiet --boot --priority=warning --lines=%d --output=cat", errorTail)
 
-// logFailure has a test that fails log what last went wrong on the hosts.
+// logFailure makes a failing test log the last warnings of the hosts.
 func (b *Hosts) logFailure(t testing.TB) {
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -212,8 +212,8 @@ func (b *Hosts) logFailure(t testing.TB) {
 	})
 }
 
-// Home returns a home directory of somebody who logs in on the hosts without any option: with the key that they know,
-// and knowing theirs.
+// Home returns the home directory of a user who logs in on the hosts without any option: with the key that they accept,
+// and known_hosts with theirs.
 func (b *Hosts) Home(t testing.TB) string {
 	t.Helper()
 	home := t.TempDir()

@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// keep runs a bed and says how to use it, until the context ends.
+// keep runs a bed until the context ends, and prints how to use it.
 func keep(ctx context.Context, out io.Writer, options testbed.Options) error {
 	bed, err := testbed.Start(ctx, options)
 	if err != nil {
@@ -54,7 +54,7 @@ func keep(ctx context.Context, out io.Writer, options testbed.Options) error {
 	return errors.Join(err, bed.Close())
 }
 
-// describe writes how the bed can be used.
+// describe prints how to use the bed.
 func describe(out io.Writer, bed *testbed.Bed, options testbed.Options) error {
 	for i, node := range bed.Nodes {
 		role := "engine"
@@ -96,7 +96,7 @@ func keepHosts(ctx context.Context, out io.Writer, options testbed.HostOptions) 
 	return errors.Join(err, bed.Close())
 }
 
-// describeHosts writes how the hosts can be used.
+// describeHosts prints how to use the hosts.
 func describeHosts(out io.Writer, bed *testbed.Hosts) error {
 	for _, host := range bed.Hosts {
 		address, port, err := net.SplitHostPort(host.SSH)

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// kept runs a bed, passes what it says to a function once it has said all, and ends the bed.
+// kept runs a bed, passes its complete output to look, and ends the bed.
 func kept(t *testing.T, keep func(context.Context, io.Writer) error, look func(said string)) {
 	t.Helper()
 	testbed.SkipIfShort(t)
@@ -41,7 +41,7 @@ func kept(t *testing.T, keep func(context.Context, io.Writer) error, look func(s
 	}
 }
 
-// after returns what a text has between a beginning and an end.
+// after returns the part of a text between a beginning and an end.
 func after(text, beginning, end string) string {
 	_, text, _ = strings.Cut(text, beginning)
 	text, _, _ = strings.Cut(text, end)

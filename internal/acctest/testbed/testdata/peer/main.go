@@ -50,7 +50,7 @@ func main() {
 func do(what string, with []string) error {
 	var numbers []int
 	for _, text := range with {
-		number, _ := strconv.Atoi(text) // 0 where it is none
+		number, _ := strconv.Atoi(text) // 0 for non-numbers
 		numbers = append(numbers, number)
 	}
 	switch what {
