@@ -41,7 +41,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/trainctl"
 )
 
-// version is set when a release is built.
+// version is set by the linker in a release build.
 var version = "dev"
 
 func main() {
@@ -120,7 +120,7 @@ func help(out io.Writer) error {
 	return w.Flush()
 }
 
-// serve answers Terraform until it is done, or gone.
+// serve serves Terraform's calls until Terraform is done or gone.
 func serve(args []string) error {
 	flags := flag.NewFlagSet("terraform-provider-trainyard", flag.ContinueOnError)
 	flags.Usage = func() {

@@ -18,8 +18,8 @@ const (
 	requestTimeout = 10 * time.Second
 )
 
-// parameterClient pulls and pushes vectors of parameterCount numbers, of which each server holds a shard. A server that
-// is not there yet, or is restarting, is tried again until it has been out of reach for the client's patience.
+// parameterClient pulls and pushes vectors of parameterCount numbers, of which each server holds a shard. It retries a
+// server that is not up yet, or restarting, until the server has been unreachable for patience.
 type parameterClient struct {
 	servers  []string // host:port, by index
 	patience time.Duration
@@ -32,7 +32,7 @@ func newParameterClient(servers []string, patience time.Duration, log *slog.Logg
 		servers:  servers,
 		patience: patience,
 		log:      log,
-		// The members of a group talk to each other directly, so a proxy of the environment does not apply.
+		// Members of a group talk to each other directly, so a proxy set in the environment does not apply.
 		http: &http.Client{Transport: &http.Transport{Proxy: nil}, Timeout: requestTimeout},
 	}
 }
@@ -46,8 +46,8 @@ func (c *parameterClient) pull(ctx context.Context, parameters []float64) error 
 	})
 }
 
-// push sends the gradient. One that was sent again after a lost answer may be applied twice, which is harmless to
-// asynchronous training.
+// push sends the gradient. If the answer is lost, the gradient is sent again and may be applied twice, which is
+// harmless in asynchronous training.
 func (c *parameterClient) push(ctx context.Context, gradient []float64) error {
 	return c.eachShard(gradient, func(server int, part []float64) error {
 		return c.call(ctx, server, http.MethodPost, gradientPath, encodeVector(part), func(body io.Reader) error {
@@ -57,10 +57,10 @@ func (c *parameterClient) push(ctx context.Context, gradient []float64) error {
 	})
 }
 
-// close gives the connections back.
+// close closes the connections.
 func (c *parameterClient) close() { c.http.CloseIdleConnections() }
 
-// eachShard calls do for all servers at once, each with its part of the vector.
+// eachShard calls do for all servers in parallel, each with its part of the vector.
 func (c *parameterClient) eachShard(vector []float64, do func(server int, part []float64) error) error {
 	errs := make([]error, len(c.servers))
 	var all sync.WaitGroup
@@ -72,7 +72,7 @@ func (c *parameterClient) eachShard(vector []float64, do func(server int, part [
 	return errors.Join(errs...)
 }
 
-// call makes one request, again and again with growing pauses while the server is out of reach.
+// call makes a request, and repeats it with growing pauses while the server is unreachable.
 func (c *parameterClient) call(
 	ctx context.Context, server int, method, path string, body []byte, read func(io.Reader) error,
 ) error {
@@ -102,7 +102,7 @@ func (c *parameterClient) call(
 	}
 }
 
-// attempt makes one request once.
+// attempt makes one request.
 func (c *parameterClient) attempt(
 	ctx context.Context, server int, method, path string, body []byte, read func(io.Reader) error,
 ) error {
@@ -122,7 +122,7 @@ func (c *parameterClient) attempt(
 	return read(response.Body)
 }
 
-// statusError is an answer of the server that is not the one asked for.
+// statusError is an error status of a server.
 type statusError struct {
 	code   int
 	reason string
@@ -132,7 +132,8 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.code, http.StatusText(e.code), e.reason)
 }
 
-// isRefusal tells what asking again would not change from a server that is out of reach.
+// isRefusal reports whether the server refused the request, so that a retry would not help, rather than being
+// unreachable.
 func isRefusal(err error) bool {
 	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code < http.StatusInternalServerError
@@ -141,7 +142,7 @@ func isRefusal(err error) bool {
 	return ok
 }
 
-// pause waits for d, or until ctx ends, which is its error.
+// pause waits for d, or until ctx ends, and then returns its error.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// startShards serves the initial parameters on count parameter servers; each handler may be wrapped.
+// startShards serves the initial parameters on this many parameter servers. wrap can wrap each handler.
 func startShards(t *testing.T, count int, wrap func(http.Handler) http.Handler) []string {
 	t.Helper()
 	var addresses []string
@@ -119,7 +119,7 @@ func TestClientGivesUpOnAServerThatNeverComes(t *testing.T) {
 
 func TestShardsOfAnotherClusterAreRefusedAtOnce(t *testing.T) {
 	servers := startShards(t, 2, unchanged)
-	client := newTestClient(t, servers[:1], time.Hour, io.Discard) // believes in one server; there are two
+	client := newTestClient(t, servers[:1], time.Hour, io.Discard) // expects one server; there are two
 	vector := make([]float64, parameterCount)
 	for name, err := range map[string]error{
 		"pull": client.pull(t.Context(), vector),

@@ -24,17 +24,17 @@ const (
 	maxPixel   = 16
 )
 
-// splitSeed fixes which images are held out. It is no flag: a member started with another seed must not train on what
-// the chief evaluates with.
+// splitSeed determines which images are held out. It is not a flag: a member with another seed would train on images
+// that the chief uses for evaluation.
 const splitSeed = 1998
 
-// digit is one image, row by row with 0 for paper and 1 for full ink, and the digit it shows.
+// digit is an image, row by row, with 0 for paper and 1 for full ink, and the digit that it shows.
 type digit struct {
 	pixels [pixelCount]float64
 	label  int
 }
 
-// dataset is the digits, shuffled and split.
+// dataset is the shuffled digits, split in two.
 type dataset struct{ training, heldOut []digit }
 
 // loadDigits reads a gzip-compressed CSV file; an empty path means the embedded data set.
@@ -111,14 +111,14 @@ func splitDigits(digits []digit) dataset {
 	return dataset{heldOut: digits[:heldOut], training: digits[heldOut:]}
 }
 
-// sampler deals mini-batches from a set of digits: each digit once before any comes again, in a new order each time.
+// sampler deals mini-batches from a set of digits: each digit once per epoch, in a new order each time.
 type sampler struct {
 	digits []digit
 	rng    *rand.Rand
 	order  []int
 }
 
-// newSampler samples one trainer's share; the trainer's position gives each its own order under a common seed.
+// newSampler samples one trainer's share. Trainers with the same seed get different orders, by their position.
 func newSampler(training []digit, trainer, trainers int, seed uint64) *sampler {
 	share := shardOf(len(training), trainer, trainers)
 	return &sampler{

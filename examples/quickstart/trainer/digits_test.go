@@ -76,7 +76,7 @@ func TestLoadDigitsNamesTheMissingFile(t *testing.T) {
 	}
 }
 
-// numbered makes n digits that can be told apart by their first pixel.
+// numbered makes n digits that differ in their first pixel.
 func numbered(n int) []digit {
 	digits := make([]digit, n)
 	for i := range digits {

@@ -20,8 +20,8 @@ import (
 	"time"
 )
 
-// Exit codes of the trainer. An unfinished worker that was asked to end reports the signal as a shell would, so that
-// nobody takes its training for done.
+// Exit codes of the trainer. An unfinished worker that was interrupted reports the signal as a shell does, so that its
+// training doesn't count as complete.
 const (
 	exitDone        = 0
 	exitFailed      = 1
@@ -29,10 +29,10 @@ const (
 	exitInterrupted = 128 + int(syscall.SIGTERM)
 )
 
-// errInterrupted says that the trainer was asked to end before it had done its steps.
+// errInterrupted says that the trainer was asked to stop before its last step.
 var errInterrupted = errors.New("interrupted before the last step")
 
-// options are the flags. Every member of a group is given the same ones.
+// options are the flags. All members of a group get the same ones.
 type options struct {
 	alone        bool
 	steps        int
@@ -59,9 +59,9 @@ func run(ctx context.Context, args []string, tfConfig string, stdout, stderr io.
 		return exitDone
 	}
 	if err != nil {
-		return exitUsage // the flag set has said why
+		return exitUsage // the flag set has printed why
 	}
-	task := task{Type: taskWorker} // the only one, where it is alone
+	task := task{Type: taskWorker} // alone, it is the only task
 	if !opts.alone {
 		if task, err = parseTask(tfConfig); err != nil {
 			fmt.Fprintln(stderr, "trainer:", err)
@@ -100,7 +100,7 @@ func perform(ctx context.Context, task task, opts options, log *slog.Logger) err
 	return train(ctx, task, opts, splitDigits(digits), log)
 }
 
-// parseOptions reads and checks the flags; what is wrong is also written to stderr, with the usage.
+// parseOptions parses and checks the flags. It also writes errors to stderr, with the usage.
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var opts options
 	flags := flag.NewFlagSet("trainer", flag.ContinueOnError)
@@ -143,7 +143,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	return opts, err
 }
 
-// newLogger logs JSON lines of the shape {"time":…,"event":…,…}.
+// newLogger logs JSON lines such as {"time":…,"event":…,…}.
 func newLogger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, attr slog.Attr) slog.Attr {

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// modelFile is the name of the saved model within the model folder.
+// modelFile is the name of the saved model in the model folder.
 const modelFile = "model.json"
 
-// savedModel is a trained network. Weights are row-major: one row a unit of the layer.
+// savedModel is a trained network. Weights are row-major: one row per unit of the layer.
 type savedModel struct {
 	Layers        [3]int    `json:"layers"`
 	Accuracy      float64   `json:"accuracy"`
@@ -20,7 +20,7 @@ type savedModel struct {
 	OutputBias    []float64 `json:"output_bias"`
 }
 
-// saveModel writes the model into dir, whole or not at all, and returns its path.
+// saveModel writes the model into dir atomically, and returns its path.
 func saveModel(dir string, parameters []float64, accuracy float64) (string, error) {
 	net := networkOf(parameters)
 	document, err := json.Marshal(savedModel{
@@ -41,7 +41,7 @@ func saveModel(dir string, parameters []float64, accuracy float64) (string, erro
 	return path, nil
 }
 
-// writeWhole replaces the file at path, creating its folder; a reader never sees half of it.
+// writeWhole replaces the file at path atomically, and creates its folder if needed.
 func writeWhole(path string, content []byte) (err error) {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -10,9 +10,8 @@ const (
 	parameterCount = hiddenCount*pixelCount + hiddenCount + classCount*hiddenCount + classCount
 )
 
-// network is a view of a flat vector of parameterCount numbers (parameters, or a gradient in them) as the layers of a
-// neural network: 64 pixels → 64 tanh units → softmax over 10 digits. Being flat, the vector can be cut into shards
-// anywhere.
+// network is a view of a flat vector of parameterCount numbers (the parameters or their gradient) as the layers of a
+// neural network: 64 pixels → 64 tanh units → softmax over 10 digits. A flat vector can be cut into shards anywhere.
 type network struct {
 	hiddenWeights []float64 // [hiddenCount][pixelCount]
 	hiddenBias    []float64 // [hiddenCount]
@@ -35,8 +34,8 @@ func networkOf(flat []float64) network {
 	}
 }
 
-// initialParameters are the parameters before the first step, a function of the seed: each parameter server computes
-// them on its own, so that no member has to hand them out. Weights are scaled by Glorot's rule; biases are 0.
+// initialParameters are the parameters before the first step. They depend only on the seed, so that each parameter
+// server computes its own. Weights are scaled by Glorot's rule; biases are 0.
 func initialParameters(seed uint64) []float64 {
 	parameters := make([]float64, parameterCount)
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -72,7 +71,8 @@ func (n network) forward(d *digit, hidden, probabilities []float64) {
 	}
 }
 
-// score is what a set of digits yields: the sum of the cross-entropy losses, and how many digits were read rightly.
+// score is the result on a set of digits: the sum of their cross-entropy losses, and how many were classified
+// correctly.
 type score struct {
 	digits, right int
 	loss          float64
@@ -98,10 +98,10 @@ func (s *score) merge(other score) {
 	s.loss += other.loss
 }
 
-// meanLoss is the loss of one digit on average.
+// meanLoss is the mean loss per digit.
 func (s score) meanLoss() float64 { return s.loss / float64(s.digits) }
 
-// accuracy is the fraction of digits read rightly, 0 to 1.
+// accuracy is the fraction of correctly classified digits, 0 to 1.
 func (s score) accuracy() float64 { return float64(s.right) / float64(s.digits) }
 
 // evaluate scores the parameters on digits.
@@ -116,7 +116,7 @@ func evaluate(parameters []float64, digits []digit) score {
 	return total
 }
 
-// computeGradient overwrites gradient with that of the batch's mean loss in the parameters, and scores the batch.
+// computeGradient overwrites gradient with the gradient of the batch's mean loss, and scores the batch.
 func computeGradient(parameters []float64, batch []*digit, gradient []float64) score {
 	clear(gradient)
 	net, grad := networkOf(parameters), networkOf(gradient)
@@ -129,7 +129,7 @@ func computeGradient(parameters []float64, batch []*digit, gradient []float64) s
 		net.forward(d, hidden, output)
 		total.add(d, output)
 
-		output[d.label]-- // probabilities minus the truth: the error at the output
+		output[d.label]-- // probabilities minus the label, the error at the output
 		clear(hiddenError)
 		for c, e := range output {
 			e *= share

@@ -13,14 +13,14 @@ func TestGradientMatchesFiniteDifferences(t *testing.T) {
 	batch := []*digit{&digits[0], &digits[1], &digits[2], &digits[13]}
 	parameters, gradient := initialParameters(3), make([]float64, parameterCount)
 	for i := range gradient {
-		gradient[i] = math.NaN() // what was there before must not matter
+		gradient[i] = math.NaN() // previous content must not matter
 	}
 	computeGradient(parameters, batch, gradient)
 
 	const step = 1e-5
 	scratch := make([]float64, parameterCount)
 	meanLoss := func() float64 { return computeGradient(parameters, batch, scratch).meanLoss() }
-	for i := 0; i < parameterCount; i += 7 { // all layers, a seventh of the time
+	for i := 0; i < parameterCount; i += 7 { // covers all layers in a seventh of the time
 		kept := parameters[i]
 		parameters[i] = kept + step
 		above := meanLoss()
@@ -39,7 +39,7 @@ func TestEvaluateCountsWhatIsRight(t *testing.T) {
 		digits[i].label = i % 2
 	}
 	parameters := make([]float64, parameterCount)
-	networkOf(parameters).outputBias[1] = 50 // always reads a one
+	networkOf(parameters).outputBias[1] = 50 // always predicts 1
 	if got := evaluate(parameters, digits); got.accuracy() != 0.5 || math.Abs(got.meanLoss()-25) > 1e-9 {
 		t.Errorf("accuracy %g, loss %g; want 0.5 and 25", got.accuracy(), got.meanLoss())
 	}

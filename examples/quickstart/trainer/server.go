@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// The protocol between workers and parameter servers: a shard travels as the little-endian float64s it consists of.
+// The protocol between workers and parameter servers: a shard is sent as its float64s, little-endian.
 const (
-	parametersPath = "/parameters" // GET: the shard as it is now
+	parametersPath = "/parameters" // GET: the current shard
 	gradientPath   = "/gradient"   // POST: applied at once
 	float64Bytes   = 8
 	stopTimeout    = 3 * time.Second
 )
 
-// parameterServer holds one shard of the parameters and applies gradients to it as they come, whoever sends them:
+// parameterServer holds a shard of the parameters and applies gradients to it as they arrive, from any worker:
 // asynchronous stochastic gradient descent.
 type parameterServer struct {
 	learningRate float64
@@ -32,7 +32,7 @@ type parameterServer struct {
 	updates    int // gradients applied
 }
 
-// newParameterServer holds the initial values of a shard.
+// newParameterServer returns a server with the initial values of a shard.
 func newParameterServer(held shard, opts options) *parameterServer {
 	return &parameterServer{
 		learningRate: opts.learningRate,
@@ -51,7 +51,7 @@ func (s *parameterServer) pull(w http.ResponseWriter, _ *http.Request) {
 	s.mu.RLock()
 	body := encodeVector(s.parameters)
 	s.mu.RUnlock()
-	_, _ = w.Write(body) // a worker that has gone away will ask again
+	_, _ = w.Write(body) // a worker that went away asks again
 }
 
 func (s *parameterServer) push(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func (s *parameterServer) updateCount() int {
 	return s.updates
 }
 
-// serve answers workers until ctx ends, then finishes the requests under way.
+// serve serves workers until ctx ends, and then finishes the requests in progress.
 func serve(ctx context.Context, listener net.Listener, s *parameterServer, log *slog.Logger) error {
 	server := &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
@@ -97,12 +97,12 @@ func serve(ctx context.Context, listener net.Listener, s *parameterServer, log *
 func encodeVector(vector []float64) []byte {
 	body := make([]byte, float64Bytes*len(vector))
 	if _, err := binary.Encode(body, binary.LittleEndian, vector); err != nil {
-		panic(err) // the buffer has the size of the vector
+		panic(err) // the buffer is as large as the vector
 	}
 	return body
 }
 
-// readVector fills vector from r, which must hold exactly that many numbers.
+// readVector fills vector from r, which must contain exactly as many numbers.
 func readVector(r io.Reader, vector []float64) error {
 	want := float64Bytes * len(vector)
 	body, err := io.ReadAll(io.LimitReader(r, int64(want)+1))
@@ -116,7 +116,7 @@ func readVector(r io.Reader, vector []float64) error {
 	return err
 }
 
-// sizeError says that a peer cuts the parameters into other shards than this member does.
+// sizeError says that a peer shards the parameters differently.
 type sizeError struct{ got, want int }
 
 func (e *sizeError) Error() string {

@@ -9,22 +9,22 @@ import (
 	"strconv"
 )
 
-// The task types the trainer knows, as TF_CONFIG spells them.
+// The task types that the trainer knows, as in TF_CONFIG.
 const (
 	taskPS     = "ps"
 	taskWorker = "worker"
 	taskChief  = "chief"
 )
 
-// task is this process's place in the cluster, as TF_CONFIG states it.
+// task is this process's place in the cluster, as in TF_CONFIG.
 type task struct {
 	Type    string
 	Index   int
 	cluster map[string][]string // task type → addresses (host:port), by index
 }
 
-// parseTask reads TF_CONFIG: {"cluster":{"ps":["host:port",…],"worker":[…],"chief":[…]},"task":{"type":…,"index":…}}.
-// Task types other than ps, worker and chief may be in the cluster; they take no part in the training.
+// parseTask parses TF_CONFIG: {"cluster":{"ps":["host:port",…],"worker":[…],"chief":[…]},"task":{"type":…,"index":…}}.
+// The cluster may contain other task types than ps, worker and chief; they take no part in training.
 func parseTask(tfConfig string) (task, error) {
 	if tfConfig == "" {
 		return task{}, errors.New(`TF_CONFIG is not set: it must name the cluster and this task, for example ` +
@@ -86,7 +86,7 @@ func (t task) address() string { return t.cluster[t.Type][t.Index] }
 // servers are the addresses of the parameter servers, by index.
 func (t task) servers() []string { return t.cluster[taskPS] }
 
-// trainers are the addresses of all that train: the chief, where there is one, then the workers.
+// trainers are the addresses of everyone who trains: the chief, if any, and then the workers.
 func (t task) trainers() []string {
 	return slices.Concat(t.cluster[taskChief], t.cluster[taskWorker])
 }
@@ -99,14 +99,15 @@ func (t task) trainer() int {
 	return t.Index
 }
 
-// leads reports whether this task evaluates and saves the model: the chief, or else worker 0.
+// leads reports whether this task evaluates and saves the model: the chief or, without one, worker 0.
 func (t task) leads() bool { return t.Type != taskPS && t.trainer() == 0 }
 
-// shard is the part of the parameters that a parameter server holds.
+// shard is the part of the parameters that this parameter server holds.
 func (t task) shard() shard { return shardOf(parameterCount, t.Index, len(t.servers())) }
 
-// bindAddress is where to listen for peers that dial address. A loopback address is bound as it is; any other host may
-// be a name or a translated address that this machine does not own, so its port is bound on every interface.
+// bindAddress returns where to listen so that peers can connect to address. A loopback address is bound as is; any
+// other host may be a name or a translated address that this machine doesn't have, so its port is bound on all
+// interfaces.
 func bindAddress(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || host == "localhost" || (ip != nil && ip.IsLoopback()) {
@@ -115,10 +116,10 @@ func bindAddress(address string) string {
 	return net.JoinHostPort("", port)
 }
 
-// shard is a contiguous range [low, high) of some whole.
+// shard is a contiguous range [low, high).
 type shard struct{ low, high int }
 
-// shardOf is the index-th of count shards of total elements; the sizes of the shards differ by one at most.
+// shardOf returns one of count shards of total elements. Shards differ in size by one at most.
 func shardOf(total, index, count int) shard {
 	return shard{low: total * index / count, high: total * (index + 1) / count}
 }

@@ -17,10 +17,10 @@ import (
 	"time"
 )
 
-// lab is a running set of parameter servers, and the addresses that workers know each other by.
+// lab is a set of running parameter servers, and the addresses of all members.
 type lab struct {
 	servers, workers []string
-	logs             []*bytes.Buffer // by parameter server; to be read once stop has returned
+	logs             []*bytes.Buffer // by parameter server; read after stop has returned
 	stop             func()
 }
 
@@ -72,7 +72,7 @@ func (l *lab) config(t *testing.T, kind string, index int) string {
 	return string(document)
 }
 
-// line is one line of a member's log.
+// line is one log line of a member.
 type line struct {
 	Time     time.Time
 	Event    string
@@ -190,7 +190,7 @@ func TestOneProcessLearnsAlone(t *testing.T) {
 	}
 }
 
-// checkModel loads the saved model and evaluates it anew.
+// checkModel loads the saved model and evaluates it again.
 func checkModel(t *testing.T, dir string, accuracy float64) {
 	t.Helper()
 	document, err := os.ReadFile(filepath.Join(dir, modelFile))
@@ -217,7 +217,7 @@ func checkModel(t *testing.T, dir string, accuracy float64) {
 	}
 }
 
-// cancelAfter is a log that calls cancel when it has seen an event.
+// cancelAfter is a log that calls cancel when an event is logged.
 type cancelAfter struct {
 	event  string
 	cancel func()
@@ -335,7 +335,7 @@ func TestDivergenceIsAnError(t *testing.T) {
 	log := newLogger(io.Discard)
 	client := newParameterClient(l.servers, time.Minute, log)
 	defer client.close()
-	if err := client.push(t.Context(), parameters); err != nil { // a gradient that ruins every parameter
+	if err := client.push(t.Context(), parameters); err != nil { // an infinite gradient ruins all parameters
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer

@@ -9,9 +9,9 @@ import (
 	"net"
 )
 
-// train is the life of a worker or chief: it waits for the parameter servers, does its steps, and, where it leads,
-// evaluates and saves the model. A worker that starts again goes on from the parameters as they then are. Training
-// without end returns nil when ctx ends; other training returns errInterrupted.
+// train is what a worker or chief does: it waits for the parameter servers, runs its steps, and, if it leads, evaluates
+// and saves the model. A restarted worker continues from the current parameters. Training without end returns nil when
+// ctx ends; other training returns errInterrupted.
 func train(ctx context.Context, task task, opts options, data dataset, log *slog.Logger) error {
 	trainers := len(task.trainers())
 	if len(data.training) < trainers || len(data.heldOut) == 0 {
@@ -36,7 +36,7 @@ func train(ctx context.Context, task task, opts options, data dataset, log *slog
 	}
 }
 
-// trainAlone is a whole cluster in one process: a parameter server that only this machine reaches, and its one worker.
+// trainAlone is a whole cluster in one process: a parameter server on the loopback interface, and its one worker.
 func trainAlone(ctx context.Context, opts options, data dataset, log *slog.Logger) error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -55,8 +55,7 @@ func trainAlone(ctx context.Context, opts options, data dataset, log *slog.Logge
 	return errors.Join(err, <-served)
 }
 
-// trainSteps pulls, computes and pushes for each mini-batch. Progress lines give the mean over the steps since the
-// last.
+// trainSteps pulls, computes and pushes for each mini-batch. Progress lines give the mean since the last one.
 func trainSteps(
 	ctx context.Context, client *parameterClient, samples *sampler, opts options, log *slog.Logger,
 ) error {
@@ -88,7 +87,7 @@ func trainSteps(
 	return nil
 }
 
-// conclude evaluates the parameters on the held-out digits, and saves them where that is asked for.
+// conclude evaluates the parameters on the held-out digits, and saves them if asked to.
 func conclude(
 	ctx context.Context, client *parameterClient, opts options, heldOut []digit, log *slog.Logger,
 ) error {
@@ -109,5 +108,5 @@ func conclude(
 	return nil
 }
 
-// rounded keeps the four decimals that are worth reading in a log.
+// rounded rounds to the four decimals that are useful in a log.
 func rounded(value float64) float64 { return math.Round(value*1e4) / 1e4 }
