@@ -10,12 +10,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// clock ends each second of a load, and writes what it was like.
+// clock ends each second of a load, and records its measurements.
 type clock struct {
 	load *load
-	// rebalancer is asked whether partitions are being moved, if it isn't empty.
+	// rebalancer is the address to ask whether partitions are being moved; empty to ask none.
 	rebalancer string
-	// demands is a trace, and seconds has what was measured.
+	// demands is a trace, seconds has the measurements.
 	demands, seconds *table
 
 	rows int
@@ -54,7 +54,7 @@ func (c *clock) tick(now time.Time) error {
 	if err := c.seconds.row(row...); err != nil {
 		return err
 	}
-	// A trace has a row for each second, also where the machine was too busy to tick.
+	// A trace has a row for each second, even if the machine was too busy to tick.
 	begun := now.Add(-since).Truncate(time.Second)
 	for ; time.Duration(c.rows)*time.Second <= since; c.rows++ {
 		at := time.Duration(c.rows) * time.Second
@@ -65,8 +65,7 @@ func (c *clock) tick(now time.Time) error {
 	return nil
 }
 
-// moving reports whether a rebalancer says that partitions are being moved. One that can't be asked counts as one that
-// moves none.
+// moving reports whether a rebalancer is moving partitions. If it can't be reached, the answer is false.
 func moving(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

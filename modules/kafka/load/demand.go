@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// demand is how many records a second are wanted, by the time since the start.
+// demand is the wanted rate in records per second, as a function of the time since the start.
 type demand struct {
 	shape      string
 	base, peak float64
@@ -17,8 +17,8 @@ type demand struct {
 	seed       uint64
 }
 
-// shapes has, by name, how far a demand is from its base to its peak, 0 to 1, at a part of a period, and in which one
-// that is.
+// shapes has functions, by name, that return where between base (0) and peak (1) the demand is, given the position in a
+// period (0 to 1) and the period's number.
 var shapes = map[string]func(part float64, period uint64, seed uint64) float64{
 	"constant": func(float64, uint64, uint64) float64 { return 0 },
 	"ramp": func(part float64, period, _ uint64) float64 {
@@ -30,8 +30,8 @@ var shapes = map[string]func(part float64, period uint64, seed uint64) float64{
 	"steps": func(part float64, _, _ uint64) float64 { return math.Floor(2 * part) },
 	"day":   func(part float64, _, _ uint64) float64 { return (1 - math.Cos(2*math.Pi*part)) / 2 },
 	"spike": func(part float64, period, seed uint64) float64 {
-		// A tenth of each period, whose beginning is drawn anew for each.
-		begin := 0.9 * rand.New(rand.NewPCG(seed, period)).Float64() //nolint:gosec // no secret
+		// A spike takes a tenth of each period, and starts at random.
+		begin := 0.9 * rand.New(rand.NewPCG(seed, period)).Float64() //nolint:gosec // not a secret
 		if part >= begin && part < begin+0.1 {
 			return 1
 		}
@@ -39,7 +39,7 @@ var shapes = map[string]func(part float64, period uint64, seed uint64) float64{
 	},
 }
 
-// most is the largest demand, in records a second.
+// most is the maximum demand, in records per second.
 const most = 1_000_000
 
 func (d demand) check() error {
@@ -61,7 +61,7 @@ func (d demand) check() error {
 	return nil
 }
 
-// at returns the demand at a time since the start, before which there is none.
+// at returns the demand at a time since the start; 0 before it.
 func (d demand) at(since time.Duration) float64 {
 	if since < 0 {
 		return 0

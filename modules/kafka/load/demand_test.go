@@ -31,7 +31,7 @@ func TestDemand(t *testing.T) {
 	}
 }
 
-// TestSpike: each period has one spike of a tenth, and another seed has it elsewhere.
+// TestSpike: each period has one spike of a tenth of it, elsewhere with another seed.
 func TestSpike(t *testing.T) {
 	peaks := func(seed uint64) (at []int) {
 		d := demand{"spike", 1, 9, 1000 * time.Second, seed}

@@ -2,7 +2,7 @@ package main
 
 import "math"
 
-// histogram counts latencies in buckets whose bounds are 2 % apart, from a microsecond to some minutes.
+// histogram counts latencies in buckets with bounds 2 % apart, from a microsecond to about ten minutes.
 type histogram struct {
 	counts [buckets]uint64
 	total  uint64
@@ -10,7 +10,7 @@ type histogram struct {
 
 const (
 	buckets = 1024
-	// growth is how much larger each bucket is than the one before.
+	// growth is the ratio of the bounds of adjacent buckets.
 	growth = 1.02
 )
 
@@ -24,7 +24,7 @@ func (h *histogram) add(ms float64) {
 	h.total++
 }
 
-// merge adds all of another.
+// merge adds the counts of another histogram.
 func (h *histogram) merge(other *histogram) {
 	for i, c := range other.counts {
 		h.counts[i] += c
@@ -32,7 +32,7 @@ func (h *histogram) merge(other *histogram) {
 	h.total += other.total
 }
 
-// quantile returns a bound in milliseconds that a share of the latencies keeps to; 0 where there are none.
+// quantile returns a bound, in milliseconds, that this share of the latencies does not exceed; 0 if there are none.
 func (h *histogram) quantile(share float64) float64 {
 	if h.total == 0 {
 		return 0

@@ -5,16 +5,16 @@ import (
 	"sync"
 )
 
-// stream is what one producer sends to one partition: records with the numbers 0, 1, 2, ….
+// stream is what one producer sends to one partition: records numbered 0, 1, 2, ….
 type stream struct {
 	producer  uint32
 	partition int32
 }
 
-// span is the numbers from begin to before end.
+// span is the range of numbers [begin, end).
 type span struct{ begin, end uint64 }
 
-// ledger tells what became of each record.
+// ledger accounts for each record.
 type ledger struct {
 	mu      sync.Mutex
 	streams map[stream]*entries
@@ -23,25 +23,25 @@ type ledger struct {
 
 // tally counts records.
 type tally struct {
-	// Produced are those that were handed to Kafka, Acknowledged those that it said it has, and Errors those of which
-	// it said, or the client gave up on hearing, anything else.
+	// Produced records were handed to Kafka. Kafka Acknowledged them, or they are Errors: it answered anything else, or
+	// the client gave up.
 	Produced     uint64 `json:"produced"`
 	Acknowledged uint64 `json:"acknowledged"`
 	Errors       uint64 `json:"errors"`
-	// Consumed are those that were read, each once. Of those that were read, OutOfOrder came after one with a larger
-	// number of the same producer and partition, and Duplicated were read before.
+	// Consumed records were read, each counted once. OutOfOrder ones were read after a larger number of the same
+	// producer and partition; Duplicated ones had been read before.
 	Consumed   uint64 `json:"consumed"`
 	Duplicated uint64 `json:"duplicated"`
 	OutOfOrder uint64 `json:"out_of_order"`
 }
 
-// entries is what became of the records of a stream.
+// entries account for the records of a stream.
 type entries struct {
-	// issued are as many as were produced, and next is one more than the largest that was read.
+	// issued is how many were produced, next is one more than the largest number read.
 	issued, next uint64
-	// missing were skipped by what was read.
+	// missing are numbers that reading has skipped.
 	missing []span
-	// failed were not acknowledged: they may be there, or not.
+	// failed were not acknowledged, so Kafka may or may not have them.
 	failed map[uint64]bool
 }
 
@@ -57,7 +57,7 @@ func (l *ledger) of(s stream) *entries {
 	return e
 }
 
-// produce returns the number of a stream's next record.
+// produce issues the number of a stream's next record.
 func (l *ledger) produce(s stream) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *ledger) produce(s stream) uint64 {
 	return e.issued - 1
 }
 
-// acknowledge notes that Kafka has a record, or that it failed.
+// acknowledge records that Kafka acknowledged a record, or that it failed.
 func (l *ledger) acknowledge(s stream, number uint64, failed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +79,7 @@ func (l *ledger) acknowledge(s stream, number uint64, failed bool) {
 	l.Acknowledged++
 }
 
-// consume notes that a record was read.
+// consume records that a record was read.
 func (l *ledger) consume(s stream, number uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -99,7 +99,7 @@ func (l *ledger) consume(s stream, number uint64) {
 	}
 }
 
-// find takes a number out of those that are missing, and reports whether it was.
+// find removes a number from those missing, and reports whether it was one of them.
 func (e *entries) find(number uint64) bool {
 	for i, s := range e.missing {
 		if number < s.begin || number >= s.end {
@@ -117,7 +117,7 @@ func (e *entries) find(number uint64) bool {
 	return false
 }
 
-// lost returns how many records were acknowledged, and not read. All must have been acknowledged or have failed.
+// lost returns how many acknowledged records were not read. All must have been acknowledged or have failed.
 func (l *ledger) lost() (lost uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +138,7 @@ func (l *ledger) lost() (lost uint64) {
 	return lost
 }
 
-// counts returns the tally, and the lag: how many records were acknowledged, and not read yet.
+// counts returns the tally and the lag, which is the number of acknowledged records not read yet.
 func (l *ledger) counts() (tally, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

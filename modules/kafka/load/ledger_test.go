@@ -51,7 +51,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// TestLedgerProperty: in whatever order records are read, none is lost that was, and each that was not is.
+// TestLedgerProperty: whatever the order of reading, exactly the acknowledged records that were not read count as lost.
 func TestLedgerProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, s := newLedger(), stream{}

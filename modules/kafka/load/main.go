@@ -20,7 +20,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	context.AfterFunc(ctx, stop) // a second signal ends it at once
+	context.AfterFunc(ctx, stop) // a second signal kills it
 	if err := run(ctx, os.Args[1:], os.Stdout); errors.Is(err, flag.ErrHelp) {
 		return
 	} else if err != nil {
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// errUnsound says that records were lost, doubled, or came out of order.
+// errUnsound says that records were lost, duplicated, or out of order.
 var errUnsound = errors.New("records were lost, duplicated or out of order")
 
 func run(ctx context.Context, args []string, out io.Writer) (err error) {
@@ -98,7 +98,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 			return err
 		}
 	}
-	// What serves and ticks goes on until all is read, and its failure ends the load.
+	// The server and the clock run until everything is read; if either fails, the load ends.
 	beside, stop := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, fail := context.WithCancelCause(ctx)
 	var all sync.WaitGroup
@@ -119,7 +119,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		err = errors.Join(err, cause)
 	}
 	fail(nil)
-	// What was due after the last second counts, too.
+	// Also count what was due after the last second.
 	_, lag := l.ledger.counts()
 	l.timeline.tick(time.Now(), 0, lag)
 	result := reportOf(l.ledger, l.timeline)

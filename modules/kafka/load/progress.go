@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// progress is how far the partitions are read.
+// progress is how far each partition has been read.
 type progress struct {
 	mu      sync.Mutex
 	next    map[int32]int64
@@ -17,7 +17,7 @@ func newProgress(begin map[int32]int64) *progress {
 	return &progress{next: maps.Clone(begin), changed: make(chan struct{}, 1)}
 }
 
-// note notes the offset that a partition is read to.
+// note records the offset up to which a partition has been read.
 func (p *progress) note(partition int32, next int64) {
 	p.mu.Lock()
 	p.next[partition] = next
@@ -28,7 +28,7 @@ func (p *progress) note(partition int32, next int64) {
 	}
 }
 
-// reach waits until all partitions are read to where they end.
+// reach waits until all partitions have been read up to these offsets.
 func (p *progress) reach(ctx context.Context, ends map[int32]int64) error {
 	for !p.reached(ends) {
 		select {

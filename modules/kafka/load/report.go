@@ -1,17 +1,17 @@
 package main
 
-// report is what a run comes to.
+// report is the result of a run.
 type report struct {
 	tally
-	// Lost were acknowledged, and can't be read.
+	// Lost records were acknowledged, but can't be read.
 	Lost uint64 `json:"lost"`
-	// Rest and Change are the latencies while no partition was moved, and while some were.
+	// Rest is the latency while no partition was being moved, Change while some were.
 	Rest    latency  `json:"rest"`
 	Change  latency  `json:"change"`
 	Seconds []second `json:"seconds"`
 }
 
-// sound reports whether no record was lost, read twice, or read out of order.
+// sound reports whether no record was lost, duplicated, or out of order.
 func (r report) sound() bool { return r.Lost+r.Duplicated+r.OutOfOrder == 0 }
 
 func reportOf(l *ledger, t *timeline) report {

@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	// tickPause is how often producers look how many records are due.
+	// tickPause is how often producers check how many records are due.
 	tickPause  = 10 * time.Millisecond
 	drainLimit = 2 * time.Minute
 )
 
-// load sends records, reads them, and keeps account of both.
+// load sends records, reads them back, and accounts for both.
 type load struct {
 	bootstrap string
 	demand    demand
@@ -31,7 +31,7 @@ type load struct {
 	run       uint64
 	padding   []byte
 	duration  time.Duration
-	// patience bounds how long it may take at the end until all is acknowledged, and then until all is read.
+	// patience limits the wait at the end for all acknowledgements, and then for reading everything.
 	patience time.Duration
 	// begun is when the first record was due.
 	begun atomic.Pointer[time.Time]
@@ -42,18 +42,18 @@ type load struct {
 
 func newLoad(bootstrap string, d demand, t topic, producers, size int, duration time.Duration) *load {
 	padding := make([]byte, max(0, size-header))
-	random := rand.New(rand.NewPCG(d.seed, 0)) //nolint:gosec // no secret
+	random := rand.New(rand.NewPCG(d.seed, 0)) //nolint:gosec // not a secret
 	for i := range padding {
 		padding[i] = byte(random.Uint32())
 	}
 	return &load{
 		bootstrap: bootstrap, demand: d, topic: t, producers: producers, padding: padding,
 		duration: duration, patience: drainLimit,
-		run: rand.Uint64(), ledger: newLedger(), timeline: newTimeline(), //nolint:gosec // no secret
+		run: rand.Uint64(), ledger: newLedger(), timeline: newTimeline(), //nolint:gosec // not a secret
 	}
 }
 
-// since returns how long records have been due; less than nothing while none are.
+// since returns the time since the first record was due; negative before that.
 func (l *load) since(now time.Time) time.Duration {
 	if begun := l.begun.Load(); begun != nil {
 		return now.Sub(*begun)
@@ -61,7 +61,7 @@ func (l *load) since(now time.Time) time.Duration {
 	return -1
 }
 
-// drive sends the demand until ctx is done, and returns once all that was acknowledged is read, or can't be.
+// drive sends the demand until ctx is done, and returns once everything acknowledged has been read, or can't be.
 func (l *load) drive(ctx context.Context) error {
 	reader, err := serve.Client(l.bootstrap,
 		kgo.ClientID("trainyard-load-consumer"), kgo.FetchMaxWait(100*time.Millisecond))
@@ -79,7 +79,7 @@ func (l *load) drive(ctx context.Context) error {
 	}
 	reader.AddConsumePartitions(map[string]map[int32]kgo.Offset{l.topic.name: at})
 
-	// What ends the producers doesn't end the consumer, which has to read all that they sent.
+	// When the producers end, the consumer continues, since it has to read everything that they sent.
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	read := newProgress(begin)
@@ -110,7 +110,7 @@ func (l *load) drive(ctx context.Context) error {
 	return l.drain(reading, reader, read)
 }
 
-// drain waits until the consumer has come to where the partitions end.
+// drain waits until the consumer has reached the ends of the partitions.
 func (l *load) drain(ctx context.Context, reader *kgo.Client, read *progress) error {
 	ctx, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
@@ -140,7 +140,7 @@ func (l *load) drain(ctx context.Context, reader *kgo.Client, read *progress) er
 }
 
 // produce sends one producer's share of the demand until ctx is done, and returns once all of it has been acknowledged
-// or has failed. Partitions take turns.
+// or has failed. It uses the partitions in turn.
 func (l *load) produce(ctx context.Context, id uint32, begun time.Time) error {
 	client, err := serve.Client(l.bootstrap, kgo.ClientID(fmt.Sprintf("trainyard-load-producer-%d", id)),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerLinger(0),
@@ -154,8 +154,7 @@ func (l *load) produce(ctx context.Context, id uint32, begun time.Time) error {
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		now := time.Now()
-		// Records that were to be sent between two looks count as due at the first one, so that a delay is seen for
-		// what it is.
+		// Records to be sent between two ticks count as due at the earlier one, so that delays are not hidden.
 		due += l.demand.at(last.Add(now.Sub(last)/2).Sub(begun)) * now.Sub(last).Seconds() / float64(l.producers)
 		for ; float64(sent+1) <= due && ctx.Err() == nil; sent++ {
 			partition := (sent + int(id)) % l.topic.partitions
@@ -176,12 +175,12 @@ func (l *load) produce(ctx context.Context, id uint32, begun time.Time) error {
 	return nil
 }
 
-// send sends the next record of a stream, that was due at a time.
+// send sends the next record of a stream, which was due at the given time.
 func (l *load) send(ctx context.Context, client *kgo.Client, s stream, due time.Time) {
 	number := l.ledger.produce(s)
 	value := encode(l.run, s.producer, number, l.padding)
 	record := &kgo.Record{Topic: l.topic.name, Partition: s.partition, Value: value}
-	// The end of the run must not call back what has been sent.
+	// Ending the run must not cancel what has been sent.
 	client.Produce(context.WithoutCancel(ctx), record, func(_ *kgo.Record, err error) {
 		l.ledger.acknowledge(s, number, err != nil)
 		if err != nil {

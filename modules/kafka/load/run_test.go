@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// cluster starts a Kafka in this process, and returns the addresses of its brokers.
+// cluster starts a Kafka in this process, and returns its brokers' addresses.
 func cluster(t *testing.T, options ...kfake.Opt) string {
 	t.Helper()
 	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(3)}, options...)...)
@@ -30,7 +30,7 @@ func cluster(t *testing.T, options ...kfake.Opt) string {
 	return strings.Join(c.ListenAddrs(), ",")
 }
 
-// drive runs a load until a number of records was acknowledged, and returns its report and its error.
+// drive runs a load until this many records are acknowledged, and returns its report and error.
 func drive(t *testing.T, bootstrap string, limit time.Duration) (report, error) {
 	t.Helper()
 	l := newLoad(bootstrap, demand{"constant", 500, 500, time.Hour, 1}, topic{"orders", 4, 3}, 2, 100, 0)
@@ -48,7 +48,7 @@ func drive(t *testing.T, bootstrap string, limit time.Duration) (report, error) 
 	return reportOf(l.ledger, l.timeline), err
 }
 
-// TestDrive: all that is produced is read, each once and in order, also of a topic that holds what others sent before.
+// TestDrive: everything produced is read once and in order, even from a topic with other records.
 func TestDrive(t *testing.T) {
 	bootstrap := cluster(t)
 	for range 2 {
@@ -59,7 +59,7 @@ func TestDrive(t *testing.T) {
 	}
 }
 
-// TestLost: a Kafka that acknowledges records and doesn't keep them is found out.
+// TestLost: a Kafka that acknowledges records without keeping them is detected.
 func TestLost(t *testing.T) {
 	if r, err := drive(t, cluster(t, kfake.BlackholeProduce()), 200*time.Millisecond); err == nil || r.sound() || r.Lost != r.Acknowledged || r.Consumed != 0 {
 		t.Errorf("it comes to %+v, %v", r, err)
@@ -82,7 +82,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestTrace: what is recorded can be read as a trace, which has a row for each second.
+// TestTrace: the recorded demand is a valid trace, with a row for each second.
 func TestTrace(t *testing.T) {
 	d := demand{"ramp", 0, 100, 10 * time.Second, 1}
 	l := newLoad("", d, topic{}, 1, 100, 0)
@@ -117,7 +117,7 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// TestMoving: only a rebalancer that says so moves partitions.
+// TestMoving: partitions are being moved only if a rebalancer says so.
 func TestMoving(t *testing.T) {
 	for body, want := range map[string]bool{`{"reassigning": 1}`: true, `{"reassigning": 0}`: false, "<html>": false, "": false} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
@@ -133,7 +133,7 @@ func TestMoving(t *testing.T) {
 	}
 }
 
-// TestUsage: what a flag can't be is said with what it can.
+// TestUsage: the error for an invalid flag says what is allowed.
 func TestUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		`-bootstrap is "kafka": brokers as host:port are allowed`: {"-bootstrap", "kafka"},

@@ -7,16 +7,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/modules/kafka/internal/serve"
 )
 
-// status is how a load gets on, as GET /status tells.
+// status is the state of a load, as returned by GET /status.
 type status struct {
-	// Load is how many records a second are wanted now.
+	// Load is the current demand, in records per second.
 	Load     float64 `json:"load"`
 	Produced uint64  `json:"produced"`
 	Consumed uint64  `json:"consumed"`
 	Errors   uint64  `json:"errors"`
-	// P99 is the latency of the last seconds, in milliseconds.
+	// P99 is the latency over the last seconds, in milliseconds.
 	P99 float64 `json:"p99_ms"`
-	// Lag is how many records are acknowledged, and not read yet, and LagGrowth by how many a second that grows.
+	// Lag is the number of acknowledged records not read yet, LagGrowth by how many per second it grows.
 	Lag       uint64  `json:"lag"`
 	LagGrowth float64 `json:"lag_growth"`
 }

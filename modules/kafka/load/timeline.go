@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// recent is how many seconds the latency and the growth of the lag that /status tells are about.
+	// recent is over how many seconds /status computes the latency and the growth of the lag.
 	recent = 10
-	// longest is how many seconds the report tells of one by one: the last ones.
+	// longest is the maximum number of seconds in the report: the last ones.
 	longest = 3600
 )
 
-// second is what was measured in one second.
+// second holds the measurements of one second.
 type second struct {
 	Time         time.Time `json:"time"`
 	Wanted       float64   `json:"wanted"`
@@ -20,31 +20,31 @@ type second struct {
 	P50          float64   `json:"p50_ms"`
 	P99          float64   `json:"p99_ms"`
 	Lag          uint64    `json:"lag"`
-	// Changing reports whether partitions were being moved, as the rebalancer told.
+	// Changing reports whether partitions were being moved, according to the rebalancer.
 	Changing bool `json:"changing"`
 }
 
-// timeline has what was measured, second by second.
+// timeline holds the measurements by second.
 type timeline struct {
 	mu      sync.Mutex
 	current *histogram
 	last    []*histogram
 	seconds []second
-	// rest and change have the latencies while no partition was moved, and while some were.
+	// rest has the latencies while no partition was being moved, change while some were.
 	rest, change histogram
 	changing     bool
 }
 
 func newTimeline() *timeline { return &timeline{current: &histogram{}} }
 
-// acknowledged notes how long a record took.
+// acknowledged adds a record's latency.
 func (t *timeline) acknowledged(took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.current.add(float64(took) / float64(time.Millisecond))
 }
 
-// note notes whether partitions are being moved. A second in which some were for a part counts as one.
+// note records whether partitions are being moved. A second during part of which some were counts as one.
 func (t *timeline) note(changing bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,7 +69,7 @@ func (t *timeline) tick(now time.Time, wanted float64, lag uint64) second {
 	return s
 }
 
-// now returns the latency of the last seconds, and by how many records a second the lag has grown.
+// now returns the latency over the last seconds, and the growth of the lag in records per second.
 func (t *timeline) now() (p99, growth float64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +84,7 @@ func (t *timeline) now() (p99, growth float64) {
 	return all.quantile(0.99), growth
 }
 
-// latency is how long records took, in milliseconds.
+// latency summarises how long records took, in milliseconds.
 type latency struct {
 	Records uint64  `json:"records"`
 	P50     float64 `json:"p50_ms"`

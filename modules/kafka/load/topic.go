@@ -13,18 +13,18 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// topic is what the load is sent to.
+// topic is the topic that the load uses.
 type topic struct {
 	name       string
 	partitions int
 	factor     int
 }
 
-// retryPause is how long to wait until brokers that aren't up yet are asked again.
+// retryPause is the pause before brokers that aren't up yet are asked again.
 const retryPause = time.Second
 
-// open creates a topic unless it is there, and returns the offset at which each partition ends. It waits until there
-// are enough brokers.
+// open creates a topic unless it exists, and returns the offset at which each partition ends. It waits until there are
+// enough brokers.
 func (t topic) open(ctx context.Context, client *kgo.Client) (map[int32]int64, error) {
 	admin := kadm.NewClient(client)
 	for {
@@ -45,7 +45,7 @@ func (t topic) open(ctx context.Context, client *kgo.Client) (map[int32]int64, e
 	}
 }
 
-// final reports whether an error stays, however many brokers there are.
+// final reports whether an error is permanent, whatever the number of brokers.
 func final(err error) bool {
 	if _, shape := errors.AsType[*shapeError](err); shape {
 		return true
@@ -57,8 +57,7 @@ func final(err error) bool {
 func (t topic) try(ctx context.Context, admin *kadm.Client) (map[int32]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
 	defer cancel()
-	// All replicas but one have to have a record before it is acknowledged, so that one broker may go down, and no
-	// more.
+	// Acknowledgements need all replicas but one, so that the topic tolerates the loss of exactly one broker.
 	inSync := strconv.Itoa(max(1, t.factor-1))
 	configs := map[string]*string{"min.insync.replicas": &inSync}
 	_, err := admin.CreateTopic(ctx, int32(t.partitions), int16(t.factor), configs, t.name) //nolint:gosec // checked by flags
@@ -82,7 +81,7 @@ func (t topic) try(ctx context.Context, admin *kadm.Client) (map[int32]int64, er
 	return ends, nil
 }
 
-// shapeError says that a topic is there, with another number of partitions.
+// shapeError says that the topic exists with a different number of partitions.
 type shapeError struct {
 	topic topic
 	has   int

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// table is a CSV file whose rows are on disk as soon as they are written.
+// table is a CSV file whose rows are flushed as soon as they are written.
 type table struct{ w *csv.Writer }
 
-// newTable begins a table. Without a file, its rows go nowhere.
+// newTable starts a table. Without a file, its rows are discarded.
 func newTable(w io.Writer, columns ...string) (*table, error) {
 	t := &table{csv.NewWriter(w)}
 	return t, t.row(columns...)
@@ -24,8 +24,8 @@ func (t *table) row(cells ...string) error {
 	return t.w.Error()
 }
 
-// number is a number as a cell.
+// number formats a number for a cell.
 func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-// cell is a time as a cell.
+// cell formats a time for a cell.
 func cell(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }

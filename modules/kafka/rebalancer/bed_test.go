@@ -21,8 +21,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/modules/kafka/internal/serve"
 )
 
-// bed is a Kafka cluster in this process that answers by its protocol: kfake has the connections, and the bed what
-// kfake lacks, which is reassignments that take time, brokers that are fenced, and throttles.
+// bed is a Kafka cluster in this process that speaks Kafka's protocol: kfake handles connections, and the bed adds what
+// kfake lacks: slow reassignments, fenced brokers, and throttles.
 type bed struct {
 	t       *testing.T
 	cluster *kfake.Cluster
@@ -30,22 +30,22 @@ type bed struct {
 	mu         sync.Mutex
 	brokers    map[int32]bool
 	partitions map[partition]held
-	configs    map[string]map[string]string // of "topic a" and "broker 0"
-	// stuck has no reassignment come to its end.
+	configs    map[string]map[string]string // by "topic a" or "broker 0"
+	// stuck keeps reassignments from completing.
 	stuck bool
-	// late are reassignments that the metadata still shows after their end, so many times, as of a broker that has not
-	// heard yet.
+	// late are ended reassignments that the metadata still shows for lateTimes more requests, as from a broker that
+	// hasn't heard of their end.
 	late      map[partition]held
 	lateTimes int
-	// doubt is that of rebalancers.
+	// doubt is the rebalancers' doubt.
 	doubt time.Duration
-	// begun counts reassignments, and atOnce is the most that were in progress at once.
+	// begun counts reassignments; atOnce is the maximum number in progress at the same time.
 	begun, atOnce int
 	unregistered  []int32
 }
 
-// newBed returns a cluster of three brokers, and up to two more that are not registered yet, with partitions that stand
-// one broker further than they should.
+// newBed returns a cluster of three registered brokers, and two more to register later. Its partitions are one broker
+// away from where they should be.
 func newBed(t *testing.T, factors map[partition]int) *bed {
 	b := &bed{t: t, brokers: map[int32]bool{0: true, 1: true, 2: true}, partitions: map[partition]held{}, configs: map[string]map[string]string{}, doubt: patience.Limit}
 	for i, p := range sorted(factors) {
@@ -71,7 +71,7 @@ func newBed(t *testing.T, factors map[partition]int) *bed {
 	return b
 }
 
-// start starts a rebalancer, and returns its address and what kills it.
+// start starts a rebalancer, and returns its address and a function to kill it.
 func (b *bed) start() (address string, kill func()) {
 	client, err := serve.Client(strings.Join(b.cluster.ListenAddrs(), ","), kgo.RetryTimeout(time.Second))
 	if err != nil {
@@ -93,14 +93,14 @@ func (b *bed) start() (address string, kill func()) {
 	return server.URL, kill
 }
 
-// set changes the cluster.
+// set changes the cluster under its lock.
 func (b *bed) set(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	change()
 }
 
-// now returns a copy of the partitions, and of what is configured.
+// now returns a copy of the partitions, and the configuration as text.
 func (b *bed) now() (partitions map[partition]held, configs []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,8 +206,8 @@ func (b *bed) metadata(ask *kmsg.MetadataRequest) kmsg.Response {
 	return answer
 }
 
-// reassignments lists what is in progress, all of which comes to its end right afterwards unless it is stuck, or has to
-// be copied to a broker that is down.
+// reassignments lists those in progress. They complete right afterwards, unless stuck or copying to a broker that is
+// down.
 func (b *bed) reassignments(ask *kmsg.ListPartitionReassignmentsRequest) kmsg.Response {
 	answer := ask.ResponseKind().(*kmsg.ListPartitionReassignmentsResponse) //nolint:forcetypeassert // its kind
 	atOnce, ended := 0, map[partition]held{}

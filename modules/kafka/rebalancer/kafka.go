@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// kafka is the cluster that is kept in balance.
+// kafka is the cluster to keep in balance.
 type kafka struct {
 	client *kgo.Client
 	admin  *kadm.Client
@@ -19,7 +19,7 @@ type kafka struct {
 
 func newKafka(client *kgo.Client) *kafka { return &kafka{client, kadm.NewClient(client)} }
 
-// state reads what the cluster tells of itself.
+// state reads the state of the cluster.
 func (k *kafka) state(ctx context.Context) (state, error) {
 	s := state{brokers: map[int32]bool{}, partitions: map[partition]held{}}
 	ask := kmsg.NewPtrDescribeClusterRequest()
@@ -34,8 +34,8 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 	for _, b := range cluster.Brokers {
 		s.brokers[b.NodeID] = !b.IsFenced
 	}
-	// Reassignments are read before the partitions: of one that has ended since, what it was to remove is missing
-	// anyway.
+	// Reassignments are read before the partitions: if one ends in between, the replicas that it removes are simply
+	// missing.
 	moving, err := kmsg.NewPtrListPartitionReassignmentsRequest().RequestWith(ctx, k.client)
 	if err == nil {
 		err = kerr.ErrorForCode(moving.ErrorCode)
@@ -50,7 +50,7 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 	}
 	for _, topic := range metadata.Topics {
 		if err := kerr.ErrorForCode(topic.ErrorCode); errors.Is(err, kerr.UnknownTopicOrPartition) {
-			continue // it has just been deleted
+			continue // just deleted
 		} else if err != nil || topic.Topic == nil {
 			return state{}, fmt.Errorf("a topic can't be described: %w", err)
 		}
@@ -73,8 +73,8 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 	return s, nil
 }
 
-// reassign begins to move a partition. Kafka refuses to change how many replicas it has, so that what a broker knew too
-// late of an earlier move does no harm.
+// reassign starts to move a partition. It lets Kafka refuse a different number of replicas, so that a broker's outdated
+// view of an earlier move does no harm.
 func (k *kafka) reassign(ctx context.Context, m move) error {
 	ask, topic := kmsg.NewPtrAlterPartitionAssignmentsRequest(), kmsg.NewAlterPartitionAssignmentsRequestTopic()
 	p := kmsg.NewAlterPartitionAssignmentsRequestTopicPartition()
@@ -98,7 +98,7 @@ func (k *kafka) reassign(ctx context.Context, m move) error {
 	return nil
 }
 
-// elect has partitions led by their preferred leaders.
+// elect makes the preferred leaders of partitions their leaders.
 func (k *kafka) elect(ctx context.Context, partitions []partition) error {
 	var set kadm.TopicsSet
 	for _, p := range partitions {
@@ -118,7 +118,7 @@ func (k *kafka) elect(ctx context.Context, partitions []partition) error {
 	return nil
 }
 
-// unregister has the cluster forget a broker.
+// unregister makes the cluster forget a broker.
 func (k *kafka) unregister(ctx context.Context, broker int32) error {
 	ask := kmsg.NewPtrUnregisterBrokerRequest()
 	ask.BrokerID = broker
@@ -132,7 +132,7 @@ func (k *kafka) unregister(ctx context.Context, broker int32) error {
 	return nil
 }
 
-// size returns how many bytes a partition has on some brokers, as far as they tell.
+// size returns the size of a partition on some brokers in bytes, as far as they answer.
 func (k *kafka) size(ctx context.Context, p partition, brokers []int32) (bytes int64, err error) {
 	var set kadm.TopicsSet
 	set.Add(p.topic, p.number)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// partition names a partition of a topic.
+// partition identifies a partition of a topic.
 type partition struct {
 	topic  string
 	number int32
@@ -24,10 +24,10 @@ func sorted[V any](partitions map[partition]V) []partition {
 	return slices.SortedFunc(maps.Keys(partitions), comparePartitions)
 }
 
-// layout returns the replicas of each partition, the preferred leader first, round robin over the brokers: partitions
-// in the order of their names begin one broker further each, and the replicas of one are on consecutive brokers. So the
-// brokers lead as many partitions, and have as many second replicas, as each other, give or take one. factors says how
-// many replicas each partition has.
+// layout assigns each partition its replicas, preferred leader first, round robin over the brokers: partitions in order
+// of their names start one broker further each, and a partition's replicas are on consecutive brokers. So brokers lead
+// equally many partitions, and have equally many second replicas, give or take one. factors gives the number of
+// replicas of each partition.
 func layout(factors map[partition]int, brokers []int32) (map[partition][]int32, error) {
 	ring := slices.Sorted(slices.Values(brokers))
 	replicas := make(map[partition][]int32, len(factors))

@@ -38,8 +38,8 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// TestLayoutProperty: no broker has two replicas of a partition, and each leads, and has as many first, second, …
-// followers, as any other, give or take one.
+// TestLayoutProperty: no broker has two replicas of a partition, and all lead, and have first, second, … followers,
+// equally often, give or take one.
 func TestLayoutProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		brokers := rapid.SliceOfNDistinct(rapid.Int32Range(0, 100), 1, 9, rapid.ID).Draw(t, "brokers")

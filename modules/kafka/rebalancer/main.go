@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// mostThrottle is the largest throttle, 1 TiB/s.
+// mostThrottle is the maximum throttle, 1 TiB/s.
 const mostThrottle = 1 << 20
 
 func run(ctx context.Context, args []string) error {

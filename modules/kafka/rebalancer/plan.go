@@ -5,22 +5,22 @@ import (
 	"slices"
 )
 
-// plan is which brokers should have replicas, as far as hooks have told.
+// plan says which brokers should have replicas, according to the hooks so far.
 type plan struct {
-	// leaving are the brokers that were told of before they go, until they have gone or are wanted again.
+	// leaving are the brokers announced for removal, until they are gone or wanted again.
 	leaving map[int32]bool
-	// members is how many brokers the group has, or has had until those that leave go; 0 while nobody has told.
+	// members is the number of brokers of the group, including leaving ones; 0 until a hook says it.
 	members int
 }
 
-// joined returns the plan once the group has so many brokers.
+// joined returns the plan once the group has this many brokers.
 func (p plan) joined(to int) plan {
 	leaving := maps.Clone(p.leaving)
 	maps.DeleteFunc(leaving, func(b int32, _ bool) bool { return int(b) < to })
 	return plan{leaving, to}
 }
 
-// left returns the plan while brokers leave a group of so many.
+// left returns the plan while brokers leave a group of this many.
 func (p plan) left(from int, brokers []int32) plan {
 	leaving := maps.Clone(p.leaving)
 	if leaving == nil {
@@ -32,7 +32,7 @@ func (p plan) left(from int, brokers []int32) plan {
 	return plan{leaving, from}
 }
 
-// stayed returns the plan where brokers stay after all that were told of before they go.
+// stayed returns the plan with brokers that stay although they were announced for removal.
 func (p plan) stayed(brokers []int32) plan {
 	leaving := maps.Clone(p.leaving)
 	for _, b := range brokers {
@@ -41,8 +41,8 @@ func (p plan) stayed(brokers []int32) plan {
 	return plan{leaving, p.members}
 }
 
-// brokers returns those that should have replicas. One that is down is waited for, unless its ID is beyond the group's.
-// Where nobody has told how many the group has, one that is down and has nothing counts as gone.
+// brokers returns those that should have replicas. It includes brokers that are down, which are waited for, except
+// those with IDs beyond the group's and, while the group's size is unknown, those without replicas.
 func (p plan) brokers(s state) []int32 {
 	owned := s.replicas()
 	var stay []int32
@@ -56,8 +56,8 @@ func (p plan) brokers(s state) []int32 {
 	return stay
 }
 
-// gone returns the brokers to unregister: they are down, have nothing, and were told to leave. A broker that is merely
-// starting is down, too, and would not come up if it was unregistered.
+// gone returns the brokers to unregister: those down and without replicas that are leaving, or have IDs beyond the
+// group's. A broker that is only starting is also down, and would not come up if it were unregistered.
 func (p plan) gone(s state) []int32 {
 	owned := s.replicas()
 	var gone []int32
@@ -70,5 +70,5 @@ func (p plan) gone(s state) []int32 {
 	return gone
 }
 
-// beyond reports whether a broker's ID is one that the group has no member for.
+// beyond reports whether a broker's ID is too large for the group's members.
 func (p plan) beyond(broker int32) bool { return p.members > 0 && int(broker) >= p.members }

@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/modules/kafka/internal/serve"
 )
 
-// How long the rebalancer waits before it looks again: while a change is at work, and while none is; how long it
-// doubts what it sees; and how long one look, with all that follows from it, may take.
+// How long the rebalancer pauses between turns with and without a change in progress, how long it doubts what it sees,
+// and how long a turn may take.
 const (
 	atWorkPause = 500 * time.Millisecond
 	idlePause   = 5 * time.Second
@@ -22,18 +22,17 @@ const (
 	turnLimit   = time.Minute
 )
 
-// remembered is how many changes are remembered that have come to an end.
+// remembered is how many ended changes are remembered.
 const remembered = 64
 
-// rebalancer brings the partitions of a cluster to where hooks want them. It remembers nothing that it could not do
-// without: one that is started anew reads from the cluster how far its predecessor came, and is told by the hooks
-// again.
+// rebalancer moves a cluster's partitions to where the hooks want them. It needs no memory of its own: after a restart
+// it reads from the cluster how far its predecessor got, and the hooks call again.
 type rebalancer struct {
 	kafka *kafka
-	// rate bounds what brokers send and receive for moves, in bytes a second each; 0 sets no bound.
+	// rate limits the traffic of each broker for moves, in bytes per second sent and received; 0 is no limit.
 	rate int64
-	// atWork and idle are pauses. doubt is for how long it has to seem that a topic has more replicas than there are
-	// brokers before that counts: where a move has just ended, a broker may not know yet that the old replica is gone.
+	// atWork and idle are pauses. doubt is how long a topic has to appear to have more replicas than there are brokers
+	// before that is believed: after a move, a broker may still report the old replica.
 	atWork, idle, doubt time.Duration
 
 	wake chan struct{}
@@ -41,27 +40,26 @@ type rebalancer struct {
 	mu      sync.Mutex
 	plan    plan
 	changes map[string]*change
-	ended   []string // IDs of changes that have come to an end, the oldest first
-	// version counts what hooks have told, and restoring reports whether the last of it was that a change is not
-	// wanted.
+	ended   []string // IDs of ended changes, oldest first
+	// version counts the hooks' calls; restoring reports whether a change was called off and is not undone yet.
 	version   int
 	restoring bool
 
-	// What follows is the loop's own.
+	// Used by the loop only.
 
-	// last is the move in progress, and dirty reports whether a throttle may be set.
+	// last is the move in progress; dirty reports whether a throttle may be set.
 	last  *move
 	dirty bool
-	// impossible is since when it has seemed that there are too few brokers.
+	// impossible is since when there appear to be too few brokers.
 	impossible time.Time
 	moved      int64 // under mu
 }
 
-// change is what a hook has told.
+// change is a change requested by a hook.
 type change struct {
 	hook
 	brokers []int32
-	// most is how many partitions were not where they should be when it began, and away how many are not now.
+	// most is the number of misplaced partitions at the beginning, away the current number.
 	most, away int
 	begun      bool
 	waiting    string
@@ -69,7 +67,7 @@ type change struct {
 	failed     *serve.Problem
 }
 
-// progress is how far a change is.
+// progress describes how far a change is.
 func (c *change) progress() string {
 	switch {
 	case c.waiting != "":
@@ -88,7 +86,7 @@ func newRebalancer(k *kafka, rate int64) *rebalancer {
 	}
 }
 
-// tell begins a change, or goes on with one that is at work.
+// tell starts a change, or continues one in progress.
 func (r *rebalancer) tell(ctx context.Context, h hook, brokers []int32) error {
 	r.mu.Lock()
 	plan := r.plan
@@ -115,7 +113,7 @@ func (r *rebalancer) tell(ctx context.Context, h hook, brokers []int32) error {
 	return nil
 }
 
-// possible fails where a plan leaves fewer brokers than a topic has replicas.
+// possible fails if a plan leaves fewer brokers than a topic has replicas.
 func (r *rebalancer) possible(ctx context.Context, p plan) error {
 	for deadline := time.Now().Add(r.doubt); ; {
 		s, err := r.kafka.state(ctx)
@@ -136,7 +134,7 @@ func (r *rebalancer) possible(ctx context.Context, p plan) error {
 	}
 }
 
-// callOff ends a change that is not wanted any more: brokers that were to leave get replicas again.
+// callOff ends a change that is no longer wanted: brokers that were leaving get replicas again.
 func (r *rebalancer) callOff(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,8 +148,8 @@ func (r *rebalancer) callOff(id string) {
 	r.toldAnew(true)
 }
 
-// toldAnew has the loop see to what a hook has told. Changes by which brokers were to leave that are wanted again are
-// forgotten: whoever asks must not take these for empty. The caller holds the lock.
+// toldAnew wakes the loop after a hook's call. It forgets removals of brokers that are wanted again, since they must
+// not be taken for empty. The caller holds the lock.
 func (r *rebalancer) toldAnew(restore bool) {
 	for id, c := range r.changes {
 		if c.leaves() && slices.ContainsFunc(c.brokers, func(b int32) bool { return !r.plan.leaving[b] }) {
@@ -166,7 +164,7 @@ func (r *rebalancer) toldAnew(restore bool) {
 	}
 }
 
-// look returns how a change stands, if it is known.
+// look returns the state of a change, if it is known.
 func (r *rebalancer) look(id string) (change, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +175,7 @@ func (r *rebalancer) look(id string) (change, bool) {
 	return *c, true
 }
 
-// run sees to what hooks have told until ctx is done.
+// run carries out the changes until ctx is done.
 func (r *rebalancer) run(ctx context.Context) {
 	for {
 		pause, err := r.turn(ctx)
@@ -196,7 +194,7 @@ func (r *rebalancer) run(ctx context.Context) {
 	}
 }
 
-// turn looks at the cluster, takes the next step, and returns how long to wait before the one after.
+// turn reads the cluster, takes the next step, and returns the pause before the next turn.
 func (r *rebalancer) turn(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, turnLimit)
 	defer cancel()
@@ -257,7 +255,7 @@ func (r *rebalancer) turn(ctx context.Context) (time.Duration, error) {
 	return pause, r.begin(ctx, s, *n.move)
 }
 
-// begin begins a move.
+// begin starts a move.
 func (r *rebalancer) begin(ctx context.Context, s state, m move) error {
 	r.dirty = true
 	if err := r.kafka.throttle(ctx, s.alive(), m, r.rate); err != nil {
@@ -271,7 +269,7 @@ func (r *rebalancer) begin(ctx context.Context, s state, m move) error {
 	return nil
 }
 
-// count counts the bytes of the move that has come to its end.
+// count adds the bytes of the last move once it has ended.
 func (r *rebalancer) count(ctx context.Context, s state) error {
 	if r.last == nil || s.partitions[r.last.partition].moving() {
 		return nil
@@ -285,7 +283,7 @@ func (r *rebalancer) count(ctx context.Context, s state) error {
 	return err
 }
 
-// settle cleans up once nothing is moved any more: throttles go, and so do brokers that have left.
+// settle cleans up once nothing is being moved: it removes throttles, and unregisters brokers that have left.
 func (r *rebalancer) settle(ctx context.Context, s state, plan plan) error {
 	if s.reassigning() > 0 {
 		return nil
@@ -294,7 +292,7 @@ func (r *rebalancer) settle(ctx context.Context, s state, plan plan) error {
 		if err := r.kafka.unthrottle(ctx, s); err != nil {
 			return err
 		}
-		// Of a broker that is down, the throttle can be removed once it is up again.
+		// The throttle of a broker that is down can only be removed once it is up again.
 		r.dirty = len(s.alive()) < len(s.brokers)
 	}
 	for _, b := range plan.gone(s) {
@@ -309,7 +307,7 @@ func (r *rebalancer) settle(ctx context.Context, s state, plan plan) error {
 	return nil
 }
 
-// working returns the changes that are at work. The caller holds the lock.
+// working returns the changes in progress. The caller holds the lock.
 func (r *rebalancer) working() func(func(*change) bool) {
 	return func(yield func(*change) bool) {
 		for _, id := range slices.Sorted(maps.Keys(r.changes)) {
@@ -320,7 +318,7 @@ func (r *rebalancer) working() func(func(*change) bool) {
 	}
 }
 
-// note notes something of all changes that are at work.
+// note updates all changes in progress.
 func (r *rebalancer) note(what func(*change)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -329,7 +327,7 @@ func (r *rebalancer) note(what func(*change)) {
 	}
 }
 
-// finish ends all changes, unless hooks have told of others meanwhile.
+// finish ends all changes, unless hooks have called meanwhile.
 func (r *rebalancer) finish(version int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -344,7 +342,7 @@ func (r *rebalancer) finish(version int) {
 	}
 }
 
-// refuse ends changes that can't be made any more, as there are topics with more replicas by now. Their brokers stay.
+// refuse ends changes that have become impossible, because topics now have more replicas. Their brokers stay.
 func (r *rebalancer) refuse(version int, why error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -362,7 +360,7 @@ func (r *rebalancer) refuse(version int, why error) {
 	}
 }
 
-// end remembers a change that has come to its end, and forgets the oldest of many.
+// end remembers an ended change, and forgets the oldest beyond the limit.
 func (r *rebalancer) end(c *change) {
 	if r.ended = append(r.ended, c.ID); len(r.ended) > remembered {
 		r.forget(r.ended[0])
@@ -375,7 +373,7 @@ func (r *rebalancer) forget(id string) {
 	r.ended = slices.DeleteFunc(r.ended, func(ended string) bool { return ended == id })
 }
 
-// missing returns what changes wait for before partitions can be moved; "" where there is nothing.
+// missing returns what changes wait for before partitions can be moved; "" if for nothing.
 func missing(working []*change, s state) string {
 	for _, c := range working {
 		if c.leaves() {

@@ -17,12 +17,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/meter"
 )
 
-// testContext returns a context that a test can end.
+// testContext returns a context that a test can cancel.
 func testContext(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(acctest.Bounded(t))
 }
 
-// someFactors are those of three topics, one of them Kafka's own.
+// someFactors are the replication factors of three topics, one of them Kafka's own.
 func someFactors() map[partition]int {
 	factors := map[partition]int{}
 	for topic, shape := range map[string][2]int{"__consumer_offsets": {5, 2}, "clicks": {6, 1}, "orders": {4, 3}} {
@@ -33,7 +33,7 @@ func someFactors() map[partition]int {
 	return factors
 }
 
-// told is what a hook of the group kafka tells.
+// told is the call of a hook of the group kafka.
 func told(name, id string, from, to int, brokers ...int) hook {
 	h := hook{ID: id, Hook: name, Group: "kafka", Role: "broker", From: from, To: to, Members: []string{}}
 	for _, b := range brokers {
@@ -42,7 +42,7 @@ func told(name, id string, from, to int, brokers ...int) hook {
 	return h
 }
 
-// path is where a hook is told.
+// path is the path that a hook calls.
 func (h hook) path() string {
 	if h.leaves() {
 		return "/leaving"
@@ -50,20 +50,20 @@ func (h hook) path() string {
 	return "/joined"
 }
 
-// tell has the controller's client tell a hook, or ask how it gets on.
+// tell calls a hook through the controller's client, or asks for its progress.
 func tell(t *testing.T, address, location string, h hook) (meter.Reply, error) {
 	t.Helper()
 	return meter.Tell(acctest.Bounded(t), domain.ScalingHook{URL: address + h.path()}, h.ID, location, h)
 }
 
-// follow tells a hook, and asks until it is done.
+// follow calls a hook, and polls until it is done.
 func follow(t *testing.T, address string, h hook) {
 	t.Helper()
 	location := ""
 	acctest.Eventually(t, h.Hook+" to be done", func() bool {
 		reply, err := tell(t, address, location, h)
 		if _, transient := errors.AsType[*meter.TransientError](err); transient {
-			return false // it is tried again, as the controller does
+			return false // retried, as by the controller
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func follow(t *testing.T, address string, h hook) {
 	})
 }
 
-// balanced fails unless the partitions stand and are led round robin over brokers, and nothing is throttled.
+// balanced fails unless partitions and leaders are round robin over these brokers, and nothing is throttled.
 func (b *bed) balanced(brokers ...int32) {
 	b.t.Helper()
 	partitions, configs := b.now()
@@ -101,7 +101,7 @@ func (b *bed) balanced(brokers ...int32) {
 	})
 }
 
-// TestUpAndDown: a broker that joined gets its share, one that leaves is emptied, and is unregistered once it has gone.
+// TestUpAndDown: a broker that joins gets its share; one that leaves is emptied, and unregistered once it is gone.
 func TestUpAndDown(t *testing.T) {
 	b := newBed(t, someFactors())
 	address, _ := b.start()
@@ -148,7 +148,7 @@ func statusFrom(t *testing.T, address string) (got status) {
 	return got
 }
 
-// TestKilled: the next rebalancer knows nothing of a change, is told again, and goes on from where the cluster is.
+// TestKilled: a new rebalancer knows of no change; when called again, it continues from the state of the cluster.
 func TestKilled(t *testing.T) {
 	b := newBed(t, someFactors())
 	b.brokers[3], b.stuck = true, true
@@ -182,7 +182,7 @@ func TestKilled(t *testing.T) {
 	follow(t, address, up)
 	b.balanced(0, 1, 2, 3)
 
-	// One that is killed, and whose successor is told nothing, leaves no throttle.
+	// If it is killed, and its successor is not called, no throttle remains.
 	b.set(func() { b.stuck = true })
 	before := begun()
 	if _, err := tell(t, address, "", told(beforeRemoval, "down", 4, 3, 3)); err != nil {
@@ -198,7 +198,7 @@ func TestKilled(t *testing.T) {
 	})
 }
 
-// TestCalledOff: a broker that is not to leave any more gets its replicas back, by DELETE or by what is told next.
+// TestCalledOff: a broker that is no longer to leave gets its replicas back, through DELETE or through the next hook.
 func TestCalledOff(t *testing.T) {
 	for name, test := range map[string]struct {
 		callOff func(t *testing.T, address string)
@@ -233,7 +233,7 @@ func TestCalledOff(t *testing.T) {
 	}
 }
 
-// TestBrokerDown: while the broker that replicas are to be copied to is down, they are waited for.
+// TestBrokerDown: moves wait while the broker to copy to is down.
 func TestBrokerDown(t *testing.T) {
 	b := newBed(t, someFactors())
 	b.brokers[3], b.stuck = true, true
@@ -256,7 +256,7 @@ func TestBrokerDown(t *testing.T) {
 	b.balanced(0, 1, 2, 3)
 }
 
-// TestRefused: what can't be is said at once, and why.
+// TestRefused: invalid requests are refused at once, with a reason.
 func TestRefused(t *testing.T) {
 	b := newBed(t, someFactors())
 	b.doubt = 0
@@ -299,13 +299,13 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// TestUnreachable: while Kafka can't be asked, the hook is told to come again.
+// TestUnreachable: while Kafka is unreachable, hooks are asked to retry.
 func TestUnreachable(t *testing.T) {
 	b := newBed(t, someFactors())
 	address, _ := b.start()
 	b.cluster.Close()
 	_, err := tell(t, address, "", told(beforeRemoval, "1", 4, 3, 3))
-	if _, transient := err.(*meter.TransientError); !transient { //nolint:errorlint // as it is
+	if _, transient := err.(*meter.TransientError); !transient { //nolint:errorlint // exactly this type
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -15,16 +15,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/modules/kafka/internal/serve"
 )
 
-// answerLimit bounds how long Kafka may take to answer what an answer depends on.
+// answerLimit is the timeout for Kafka's answers that a response depends on.
 const answerLimit = 20 * time.Second
 
-// What hooks tell of.
+// The hooks' names.
 const (
 	beforeRemoval = "before_removal"
 	afterAddition = "after_addition"
 )
 
-// hook is what a hook of an autoscaling policy tells.
+// hook is the request body of an autoscaling policy's hook.
 type hook struct {
 	ID      string   `json:"id"`
 	Hook    string   `json:"hook"`
@@ -38,10 +38,10 @@ type hook struct {
 // leaves reports whether the members are about to leave.
 func (h hook) leaves() bool { return h.Hook == beforeRemoval }
 
-// most is the largest number of members that a hook may tell of.
+// most is the maximum number of members in a hook's request.
 const most = 10_000
 
-// brokers returns the IDs of the members that a hook tells of, which end their names, <group>-<role>-<index>.
+// brokers returns the broker IDs of a hook's members: the index at the end of their names, <group>-<role>-<index>.
 func (h hook) brokers(role, want string) ([]int32, error) {
 	refuse := func(format string, args ...any) ([]int32, error) {
 		return nil, serve.Problemf(http.StatusBadRequest, format, args...)
@@ -67,12 +67,12 @@ func (h hook) brokers(role, want string) ([]int32, error) {
 		if !ok || err != nil {
 			return refuse("member is %.200q: names like %s-%s-0 are allowed", member, h.Group, role)
 		}
-		brokers = append(brokers, int32(id)) //nolint:gosec // of 31 bits
+		brokers = append(brokers, int32(id)) //nolint:gosec // has 31 bits
 	}
 	return brokers, nil
 }
 
-// handler answers the hooks, and whoever asks how the cluster is.
+// handler serves the hooks and the cluster's status.
 func (r *rebalancer) handler(role string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /leaving", func(w http.ResponseWriter, q *http.Request) { r.told(w, q, role, beforeRemoval) })
@@ -111,7 +111,7 @@ func (r *rebalancer) handler(role string) http.Handler {
 	return mux
 }
 
-// told answers a hook that tells of members.
+// told handles a hook's request.
 func (r *rebalancer) told(w http.ResponseWriter, q *http.Request, role, want string) {
 	body, err := bounded.ReadAll(q.Body, bounded.Answer)
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
@@ -141,7 +141,7 @@ func (r *rebalancer) told(w http.ResponseWriter, q *http.Request, role, want str
 	accept(w, c)
 }
 
-// accept says that a change is at work.
+// accept answers that a change is in progress.
 func accept(w http.ResponseWriter, c change) {
 	w.Header().Set("Retry-After", "2")
 	serve.JSON(w, http.StatusAccepted, map[string]string{"progress": c.progress()})

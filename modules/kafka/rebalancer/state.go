@@ -2,18 +2,18 @@ package main
 
 import "slices"
 
-// state is what a Kafka cluster tells of itself.
+// state is the state of a Kafka cluster.
 type state struct {
-	// brokers has each registered broker, and whether it is alive: one that isn't is fenced.
+	// brokers maps each registered broker to whether it is alive, that is, not fenced.
 	brokers    map[int32]bool
 	partitions map[partition]held
 }
 
-// held is where a partition is.
+// held is the state of a partition.
 type held struct {
-	// replicas are those it has, or will have once it has moved, the preferred leader first.
+	// replicas are the current ones, or those after the move in progress, preferred leader first.
 	replicas []int32
-	// adding and removing are those that a reassignment in progress brings, and takes away.
+	// adding and removing are the replicas that a reassignment in progress adds and removes.
 	adding, removing []int32
 	inSync           []int32
 	leader           int32
@@ -22,7 +22,7 @@ type held struct {
 // moving reports whether a reassignment is in progress.
 func (h held) moving() bool { return len(h.adding)+len(h.removing) > 0 }
 
-// alive returns the brokers that are, by ID.
+// alive returns the alive brokers, sorted by ID.
 func (s state) alive() (alive []int32) {
 	for b, is := range s.brokers {
 		if is {
@@ -33,7 +33,7 @@ func (s state) alive() (alive []int32) {
 	return alive
 }
 
-// factors returns how many replicas each partition has.
+// factors returns the number of replicas of each partition.
 func (s state) factors() map[partition]int {
 	factors := make(map[partition]int, len(s.partitions))
 	for p, h := range s.partitions {
@@ -42,7 +42,7 @@ func (s state) factors() map[partition]int {
 	return factors
 }
 
-// replicas returns how many replicas each broker has that has any, with those that it is about to get or to lose.
+// replicas returns the number of replicas on each broker that has any, including those to be added or removed.
 func (s state) replicas() map[int32]int {
 	count := map[int32]int{}
 	for _, h := range s.partitions {
@@ -56,7 +56,7 @@ func (s state) replicas() map[int32]int {
 	return count
 }
 
-// reassigning returns how many partitions are being reassigned.
+// reassigning returns the number of partitions being reassigned.
 func (s state) reassigning() (count int) {
 	for _, h := range s.partitions {
 		if h.moving() {
@@ -66,19 +66,18 @@ func (s state) reassigning() (count int) {
 	return count
 }
 
-// step is the next thing to do on the way to a layout.
+// step is the next step towards a layout.
 type step struct {
-	// elect are partitions that can be led by their preferred leader, and are not.
+	// elect are partitions whose preferred leader could lead but doesn't.
 	elect []partition
 	// move is the partition to reassign now, if any.
 	move *move
-	// away is how many partitions are not where they should be, and done reports whether all are, and are led from
-	// there.
+	// away is the number of misplaced partitions; done reports whether there are none, and all preferred leaders lead.
 	away int
 	done bool
 }
 
-// move is one reassignment: from the replicas that a partition has to those that it should have.
+// move is a reassignment from a partition's replicas to those that it should have.
 type move struct {
 	partition partition
 	from, to  []int32
@@ -87,13 +86,13 @@ type move struct {
 // adds returns the brokers that get a replica.
 func (m move) adds() []int32 { return without(m.to, m.from) }
 
-// without returns brokers but for some.
+// without returns brokers except some.
 func without(brokers, some []int32) []int32 {
 	return slices.DeleteFunc(slices.Clone(brokers), func(b int32) bool { return slices.Contains(some, b) })
 }
 
-// next returns the next step. At most one reassignment is in progress at a time, unless others began more; one that
-// leads elsewhere is redirected. What would have to be copied to a broker that is down waits for it.
+// next returns the next step. It starts one reassignment at a time and redirects one in progress to the wrong place;
+// partitions to copy to a broker that is down wait for it.
 func next(s state, want map[partition][]int32) step {
 	var n step
 	var redirect *move

@@ -1,14 +1,14 @@
 package main
 
-// status is how a cluster is, as GET /status tells.
+// status is the state of a cluster, as returned by GET /status.
 type status struct {
 	Brokers           int `json:"brokers"`
 	ReplicationFactor int `json:"replication_factor"`
 	Reassigning       int `json:"reassigning"`
-	// Skew is the difference between the most and the fewest replicas that a broker has, over their mean.
+	// Skew is the difference between the largest and the smallest number of replicas on a broker, divided by the mean.
 	Skew            float64 `json:"skew"`
 	UnderReplicated int     `json:"under_replicated"`
-	// MovedBytes is how much has been copied for moves since the program began.
+	// MovedBytes is how much moves have copied since the program started.
 	MovedBytes int64 `json:"moved_bytes"`
 }
 

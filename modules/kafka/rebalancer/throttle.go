@@ -12,14 +12,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The settings by which replication is throttled, as kafka-reassign-partitions has them: how much a broker may send and
-// receive, and which replicas of a topic that goes for.
+// The settings that throttle replication, as used by kafka-reassign-partitions: rates for each broker's traffic, and
+// the replicas of a topic to which they apply.
 var (
 	rates     = []string{"leader.replication.throttled.rate", "follower.replication.throttled.rate"}
 	throttled = []string{"leader.replication.throttled.replicas", "follower.replication.throttled.replicas"}
 )
 
-// throttledReplicas returns the values of [throttled] for a move: those that send, and those that receive.
+// throttledReplicas returns the values of [throttled] for a move: the senders and the receivers.
 func throttledReplicas(m move) [2]string {
 	list := func(brokers []int32) string {
 		var replicas []string
@@ -31,7 +31,7 @@ func throttledReplicas(m move) [2]string {
 	return [2]string{list(m.from), list(m.adds())}
 }
 
-// throttle bounds what brokers send and receive for a move, in bytes a second each.
+// throttle limits the traffic of each broker for a move, in bytes per second sent and received.
 func (k *kafka) throttle(ctx context.Context, brokers []int32, m move, rate int64) error {
 	if len(m.adds()) == 0 || rate == 0 {
 		return nil
@@ -56,7 +56,7 @@ func (k *kafka) throttle(ctx context.Context, brokers []int32, m move, rate int6
 	return nil
 }
 
-// unthrottle removes all throttles from topics and from brokers that are alive, whoever set them.
+// unthrottle removes all throttles from topics and from alive brokers, whoever set them.
 func (k *kafka) unthrottle(ctx context.Context, s state) error {
 	var topics []string
 	for p := range s.partitions {
@@ -100,7 +100,7 @@ func (k *kafka) unthrottle(ctx context.Context, s state) error {
 	return nil
 }
 
-// set returns the changes that remove what a topic or a broker has set of some settings.
+// set returns the changes that remove those of the named settings that a topic or broker has.
 func set(of kadm.ResourceConfig, names []string) (remove []kadm.AlterConfig) {
 	for _, config := range of.Configs {
 		own := []kmsg.ConfigSource{kmsg.ConfigSourceDynamicTopicConfig, kmsg.ConfigSourceDynamicBrokerConfig}

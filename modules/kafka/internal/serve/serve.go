@@ -19,11 +19,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
 )
 
-// defaultPort is where a program listens that is no member of a group.
+// defaultPort is the port of a program that is not a member of a group.
 const defaultPort = "9090"
 
-// Listen returns the address at which a member listens unless it is told another: the port of TRAINYARD_ADDRESS, on all
-// interfaces.
+// Listen returns a member's default address to listen on: the port of TRAINYARD_ADDRESS, on all interfaces.
 func Listen() string {
 	if _, port, err := net.SplitHostPort(os.Getenv("TRAINYARD_ADDRESS")); err == nil {
 		return ":" + port
@@ -31,7 +30,7 @@ func Listen() string {
 	return ":" + defaultPort
 }
 
-// Client returns a client of the Kafka cluster that one of the brokers, host:port with commas between them, belongs to.
+// Client returns a client of the Kafka cluster of these brokers, given as host:port and separated by commas.
 func Client(bootstrap string, options ...kgo.Opt) (*kgo.Client, error) {
 	brokers := strings.Split(bootstrap, ",")
 	for _, broker := range brokers {
@@ -45,7 +44,7 @@ func Client(bootstrap string, options ...kgo.Opt) (*kgo.Client, error) {
 	}, options...)...)
 }
 
-// Run answers requests at an address until ctx is done.
+// Run serves requests at an address until ctx is done.
 func Run(ctx context.Context, address string, handler http.Handler) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -55,28 +54,28 @@ func Run(ctx context.Context, address string, handler http.Handler) error {
 	return bounded.Serve(ctx, listener, handler)
 }
 
-// JSON answers with a value.
+// JSON answers with a value as JSON.
 func JSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	answer(w, status, value)
 }
 
-// Problem is an error that is answered as RFC 9457 has it.
+// Problem is an error that is sent as problem details (RFC 9457).
 type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 }
 
-// Problemf returns a problem with a status of HTTP.
+// Problemf returns a problem with an HTTP status.
 func Problemf(status int, format string, args ...any) *Problem {
 	return &Problem{Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Error is the detail.
+// Error returns the detail.
 func (p *Problem) Error() string { return p.Detail }
 
-// Fail answers with an error: a [Problem] as it is, and any other as one that may be over soon.
+// Fail answers with an error: a [Problem] as it is, and any other as 503, to be retried.
 func Fail(w http.ResponseWriter, err error) {
 	problem, ok := errors.AsType[*Problem](err)
 	if !ok {
