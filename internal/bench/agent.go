@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// measured is how many members the agent measures, of three processes each, and watched for how long.
+	// measured is the number of members that the agent measures, of three processes each; watched is for how long.
 	measured = 50
 	watched  = time.Minute
-	// asked is how often it is asked meanwhile: by the controller, for the health of pools.
+	// asked is the interval of requests to it, as by the controller, which checks the health of pools.
 	asked = 5 * time.Second
-	// The bars of an agent: a share of a core, and bytes.
+	// The bars of an agent: share of a core, and bytes.
 	agentCPUBar    = 0.01
 	agentMemoryBar = 40e6
 )
 
-// agentCost measures what an agent takes to measure a host with GPUs, each used by a member, at a sample a second.
+// agentCost measures what an agent uses to measure a host with GPUs, each used by a member, once a second.
 func (b *bench) agentCost(ctx context.Context) (_ []fmt.Stringer, err error) {
 	b.say("agent: starting %d members", measured)
 	devices := fakenvml.V100s("measured", hostGPUs)
@@ -105,7 +105,7 @@ func (b *bench) agentCost(ctx context.Context) (_ []fmt.Stringer, err error) {
 	}, nil
 }
 
-// firstReport returns what an agent tells that has just been started.
+// firstReport returns the first report of an agent that was just started.
 func firstReport(ctx context.Context, socket string) (telemetry.Report, error) {
 	const patience, retry = 30 * time.Second, 100 * time.Millisecond
 	for begin := time.Now(); ; {

@@ -18,19 +18,19 @@ import (
 	"time"
 )
 
-// playbooks are what Ansible is given, as its users would write it.
+// playbooks are Ansible's playbooks, as its users would write them.
 //
 //go:embed ansible
 var playbooks embed.FS
 
-// ansible does with plain units of systemd what Trainyard does, to as many members on the same hosts.
+// ansible does the same as Trainyard, with plain systemd units for as many members on the same hosts.
 type ansible struct {
 	*hostsBench
 	program string // the path of ansible-playbook
 	dir     string
 }
 
-// ansible prepares Ansible for the hosts, and installs it where it isn't yet.
+// ansible prepares Ansible for the hosts, and installs it if necessary.
 func (h *hostsBench) ansible(ctx context.Context) (_ *ansible, err error) {
 	h.say("hosts: installing Ansible, unless it is there")
 	install := exec.CommandContext(ctx, "internal/tools/python.sh", "ansible")
@@ -49,7 +49,7 @@ func (h *hostsBench) ansible(ctx context.Context) (_ *ansible, err error) {
 	return a, os.CopyFS(a.dir, files)
 }
 
-// inventory writes which hosts there are, and which of the members are for each.
+// inventory writes the hosts, and the members that each host gets.
 func (a *ansible) inventory(members int) error {
 	hosts := map[string]any{}
 	for i, host := range a.bed.Hosts {
@@ -77,16 +77,16 @@ func (a *ansible) inventory(members int) error {
 	return os.WriteFile(filepath.Join(a.dir, "inventory.json"), text, 0o600)
 }
 
-// ansibleMember is the name of the unit of a member.
+// ansibleMember returns the name of a member's unit.
 func ansibleMember(n int) string { return fmt.Sprintf("bench-member-%d", n) }
 
-// play plays a playbook, and returns how long it took and what it said.
+// play runs a playbook, and returns how long it took and its output.
 func (a *ansible) play(ctx context.Context, arguments ...string) (time.Duration, string, error) {
 	cmd := exec.CommandContext(ctx, a.program, append([]string{"--inventory", "inventory.json"}, arguments...)...)
 	cmd.Dir = a.dir
 	cmd.Env = append(os.Environ(), "ANSIBLE_CONFIG="+filepath.Join(a.dir, "ansible.cfg"),
 		"ANSIBLE_HOME="+filepath.Join(a.dir, "home"), "ANSIBLE_NOCOLOR=1", "LC_ALL=C.UTF-8")
-	// A connection that is kept for the next run holds the output, too.
+	// A file, since the connection that is kept for the next run also holds the output open.
 	output, err := os.CreateTemp(a.dir, "output")
 	if err != nil {
 		return 0, "", err
@@ -103,7 +103,7 @@ func (a *ansible) play(ctx context.Context, arguments ...string) (time.Duration,
 	return took, string(said), errors.Join(err, readErr)
 }
 
-// measure has all of that done once by Ansible, and measures restarts of its units.
+// measure lets Ansible do all of that once, and measures restarts of its units.
 func (a *ansible) measure(ctx context.Context, members int) (s side, err error) {
 	s.name = "Ansible"
 	if err := a.inventory(members); err != nil {

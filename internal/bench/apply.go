@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// applyBars are how much longer than Terraform's own time apply and destroy of groups of these sizes may take.
+// applyBars limit by how much apply and destroy of groups of these sizes may exceed Terraform's own time.
 var applyBars = []struct {
 	members int
 	bar     time.Duration
 }{{6, time.Second}, {200, 5 * time.Second}}
 
-// applied is what was measured of one configuration.
+// applied holds the measurements of one configuration.
 type applied struct {
 	*workspace
 	bar             time.Duration
 	apply, destroys sample
 }
 
-// apply measures applies and destroys in turns: of a cluster alone, which is Terraform's own time, and of groups.
+// apply measures applies and destroys in turns: of a cluster without groups, which is Terraform's own time, and of
+// groups.
 func (b *bench) apply(ctx context.Context) (_ []fmt.Stringer, err error) {
 	var configurations []*applied
 	defer func() {

@@ -83,7 +83,7 @@ func TestReadEngineCalls(t *testing.T) {
 	}
 }
 
-// The table says why Ansible is not there, and has all cells all the same.
+// Without Ansible, the table says why and still has all its cells.
 func TestSidesWithoutAnsible(t *testing.T) {
 	of := func(name string, ms int) side {
 		s := sample{time.Duration(ms) * time.Millisecond}

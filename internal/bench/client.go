@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// client is what Terraform shows itself with to a provider.
+// client is the certificate with which Terraform authenticates to a provider.
 type client struct {
 	certificate tls.Certificate
 	pem         string
 }
 
-// newClient makes a client with a certificate of the kind that Terraform makes for each provider that it starts.
+// newClient generates a certificate like the one that Terraform generates for each provider that it starts.
 func newClient() (*client, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {

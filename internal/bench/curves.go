@@ -11,20 +11,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// contender is an algorithm that is swept over its main setting, from the most members to the fewest.
+// contender is an algorithm with values of its main setting, from the most members to the fewest.
 type contender struct {
-	name, setting string // the latter is how a value of the setting is written
-	// colour and dashes are those of its curve; those without a colour have a table alone.
+	name, setting string // setting formats a value
+	// colour and dashes are the style of its curve; without a colour it appears only in tables.
 	colour, dashes string
 	values         []float64
-	// policy is the algorithm with a value of the setting, for members of a capacity. Constant counts have none.
+	// policy returns the algorithm's policy for members of this capacity; nil for constant counts.
 	policy func(capacity, value float64) domain.AutoscalingPolicy
 }
 
-// The colours are seen on light and on dark ground. Algorithms that are alike share one.
+// Colours that are visible on light and dark backgrounds. Similar algorithms share one.
 const greyCurve, blueCurve, greenCurve, orangeCurve, violetCurve = "#767676", "#0072b2", "#009e73", "#d55e00", "#a35cc4"
 
-// contenders are the algorithms that a load alone can compare.
+// contenders are the algorithms that need only a load.
 var contenders = []contender{
 	{"constant count", "%g members", greyCurve, "6 3", []float64{40, 35, 30, 27, 25, 22, 20, 18, 16, 14, 12, 10}, nil},
 	{"target, of the load", "%g %%", blueCurve, "", []float64{30, 40, 50, 60, 70, 80, 90, 100}, loadTarget},
@@ -47,13 +47,13 @@ var contenders = []contender{
 	{"queue", "%g s of work", "", "", []float64{5, 10, 20, 30, 60, 120, 300}, queueOf},
 }
 
-// curve is what a contender makes of a load, by its values.
+// curve is a contender's results on a load, by value.
 type curve struct {
 	contender
 	points []fate
 }
 
-// curves are those of all contenders.
+// curves returns the curves of all contenders.
 func (t trial) curves() ([]curve, error) {
 	var all []curve
 	for _, c := range contenders {
@@ -74,7 +74,7 @@ func (t trial) curves() ([]curve, error) {
 	return all, nil
 }
 
-// constant is what a count makes of the load that never changes.
+// constant returns the result of a constant count.
 func (t trial) constant(members int) fate {
 	under := 0
 	for _, value := range t.load.trace.Load {
@@ -86,8 +86,8 @@ func (t trial) constant(members int) fate {
 	return fate{percent: 100 * float64(under) / float64(values), memberHours: float64(members) * t.load.trace.Step.Hours() * float64(values)}
 }
 
-// needed are the member-hours of those that the load takes at each moment, if they were there at once, and none was
-// there otherwise.
+// needed returns the member-hours of the members that the load needs at each moment, if they started at once and there
+// were no others.
 func (t trial) needed() float64 {
 	sum := 0.0
 	for _, value := range t.load.trace.Load {
@@ -96,13 +96,13 @@ func (t trial) needed() float64 {
 	return sum * t.load.trace.Step.Hours()
 }
 
-// days is how long the load is.
+// days is the load's length in days.
 func (t trial) days() float64 {
 	return float64(len(t.load.trace.Load)) * t.load.trace.Step.Hours() / 24
 }
 
-// unbeaten reports whether no point of any curve has as few member-hours for as little time with too few members, and
-// less of one of them.
+// unbeaten reports whether no point of any curve is at least as good in both member-hours and time with too few
+// members, and better in one.
 func (f fate) unbeaten(all []curve) bool {
 	return !slices.ContainsFunc(all, func(c curve) bool {
 		return slices.ContainsFunc(c.points, func(other fate) bool {
@@ -111,14 +111,14 @@ func (f fate) unbeaten(all []curve) bool {
 	})
 }
 
-// field is a set of loads, and what the contenders made of each.
+// field is a set of loads with the contenders' results.
 type field struct {
 	name   string
 	trials []trial
-	curves [][]curve // by the loads' order
+	curves [][]curve // in the order of the loads
 }
 
-// newField has the contenders decide over loads.
+// newField runs the contenders on loads.
 func newField(name string, loads []load) (field, error) {
 	f := field{name: name}
 	for _, l := range loads {
@@ -132,7 +132,7 @@ func newField(name string, loads []load) (field, error) {
 	return f, nil
 }
 
-// pointsTable has all points of all curves.
+// pointsTable has the points of all curves.
 func (f field) pointsTable() *table {
 	t := &table{head: []string{"load, algorithm and setting", "too few for", "member-hours", "of those needed", "changes", "unbeaten"}}
 	for i, trial := range f.trials {
@@ -151,7 +151,7 @@ func (f field) pointsTable() *table {
 	return t
 }
 
-// settingsTable shows what one setting makes of all loads.
+// settingsTable shows the results of each setting over all loads.
 func (f field) settingsTable() *table {
 	t := &table{head: []string{"one setting for all loads", "too few for: median", "least", "most", "member-hours, of those needed", "changes a day"}}
 	for i, c := range contenders {
@@ -170,9 +170,9 @@ func (f field) settingsTable() *table {
 	return t
 }
 
-// hindsightTable shows what each algorithm takes on the mean to have too few members for no more than a share of the
-// time, if the cheapest setting is chosen on each load once that is known. Where none of them does, the cheapest
-// constant count that does is taken in its place.
+// hindsightTable shows the mean cost at which each algorithm has too few members for no more than a share of the time,
+// with the cheapest setting chosen on each load in hindsight. On a load where no setting does, the cheapest constant
+// count that does takes its place.
 func (f field) hindsightTable() *table {
 	t := &table{head: []string{"the cheapest setting on each load"}}
 	for _, percent := range riskPercents {
@@ -203,14 +203,14 @@ func (f field) hindsightTable() *table {
 	return t
 }
 
-// sections are the tables of the field.
+// sections are the field's tables.
 func (f field) sections() []fmt.Stringer {
 	return []fmt.Stringer{
 		note(""), note("Cost against time with too few members, " + f.name + ":"), note(""), f.pointsTable(), note(""), f.settingsTable(), note(""), f.hindsightTable(),
 	}
 }
 
-// chart draws the curves of the field.
+// chart draws the field's curves.
 func (f field) chart() autoscale.Chart {
 	chart := autoscale.Chart{
 		Title: "Cost against time with too few members, " + f.name, X: "time with too few members (%)", Y: "member-hours", Ticks: []float64{0, 0.5, 1, 2, 5, 10, 20},
@@ -232,10 +232,10 @@ func (f field) chart() autoscale.Chart {
 	return chart
 }
 
-// costliest is how high a panel is, by the member-hours that the load needs: beyond it, nobody would buy.
+// costliest limits a panel's height, as a multiple of the needed member-hours: nobody would pay more.
 const costliest = 3
 
-// curveNotes say what the curves are of.
+// curveNotes explain the curves.
 var curveNotes = []fmt.Stringer{
 	note(""),
 	note(fmt.Sprintf("A member carries a twentieth of what the load is above for %g %% of the time, and takes a minute to start, or as long as a value of the trace", 100*busiest)),
@@ -258,7 +258,7 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// median is that of sorted values.
+// median returns the median of sorted values.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2

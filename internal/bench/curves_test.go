@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// hours returns a load that has a value an hour.
+// hours returns a load with one value per hour.
 func hours(values ...float64) load {
 	return load{name: "hours", capacity: 1, trace: autoscale.Trace{Start: time.Unix(0, 0), Step: time.Hour, Load: values}}
 }
@@ -46,13 +46,13 @@ func TestUnbeaten(t *testing.T) {
 	}
 }
 
-// TestField: each table has a row for each setting, and the chart has a panel for each load.
+// TestField: each table has a row for each setting, and the chart a panel for each load.
 func TestField(t *testing.T) {
 	var values []float64
 	for i := range 500 {
 		values = append(values, 100*(2+math.Sin(float64(i)/29)))
 	}
-	values[250] = 500 // which nobody foresees
+	values[250] = 500 // which can't be forecast
 	calm := hours(values...)
 	calm.name = "calm"
 	f, err := newField("two loads", []load{calm, hours(slices.Repeat([]float64{10, 100, 10, 10, 10}, 100)...)})
@@ -73,7 +73,7 @@ func TestField(t *testing.T) {
 	if unbeaten := slices.ContainsFunc(points.rows, func(row []string) bool { return row[5] == "yes" }); !unbeaten {
 		t.Error("all points are beaten")
 	}
-	// The fewer members a setting has, the more time there are too few.
+	// Settings with fewer members have too few for longer.
 	for i, curves := range f.curves {
 		for _, c := range curves[:2] {
 			if first, last := c.points[0], c.points[len(c.points)-1]; first.memberHours <= last.memberHours || first.percent > last.percent {
@@ -85,15 +85,14 @@ func TestField(t *testing.T) {
 	if len(chart.Panels) != 2 || chart.Panels[0].Title != "calm" || len(chart.Panels[0].Curves) != len(contenders)-1 {
 		t.Errorf("the chart has %d panels", len(chart.Panels))
 	}
-	// The same is printed and drawn whenever it is asked for.
+	// The output is deterministic.
 	again, err := newField("two loads", []load{calm, f.trials[1].load})
 	if err != nil || again.pointsTable().String() != points.String() || again.chart().SVG() != chart.SVG() {
 		t.Errorf("it is another one the second time: %v", err)
 	}
 }
 
-// TestHindsight: what none of an algorithm's settings does on a load is taken from the cheapest constant count that
-// does.
+// TestHindsight: where none of an algorithm's settings is good enough, the cheapest constant count that is counts.
 func TestHindsight(t *testing.T) {
 	one := trial{hours(slices.Repeat([]float64{1}, 100)...), 1}
 	f := field{trials: []trial{one, one}}
@@ -109,8 +108,8 @@ func TestHindsight(t *testing.T) {
 	}
 }
 
-// TestCurveColours: each colour has a contrast of at least 3 to 1, as WCAG asks of graphics, to white and to GitHub's
-// dark ground.
+// TestCurveColours: each colour has a contrast of at least 3:1, as WCAG requires for graphics, to white and to GitHub's
+// dark background.
 func TestCurveColours(t *testing.T) {
 	luminance := func(colour string) float64 {
 		sum := 0.0
@@ -138,7 +137,7 @@ func TestCurveColours(t *testing.T) {
 	}
 }
 
-// TestJobCurves: each setting has a row, what does not end has no point, and the constant counts are the published
+// TestJobCurves: each setting has a row, jobs that don't end have no point, and the constant counts are the published
 // ones.
 func TestJobCurves(t *testing.T) {
 	job := publishedJobs[0]
@@ -171,7 +170,7 @@ func TestJobCurves(t *testing.T) {
 	}
 }
 
-// TestDrawCurves: a picture for each set of loads, in the folder that is named or in a new one.
+// TestDrawCurves: there is a picture for each set of loads, in the given folder or in a new one.
 func TestDrawCurves(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	named := filepath.Join(t.TempDir(), "a", "b")

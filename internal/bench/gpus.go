@@ -14,11 +14,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/swarm/image"
 )
 
-// hostGPUs is how many GPUs a host shows to its agent.
+// hostGPUs is the number of GPUs of a host.
 const hostGPUs = 8
 
-// gpuPool is a GPU pool of a configuration, with slots for some 500 members on the GPUs of a host; "hosts" selects it
-// where there are several.
+// gpuPool returns the configuration of a GPU pool with slots for some 500 members on the GPUs of one host. hosts
+// selects that host if there are several.
 func gpuPool(hosts string) string {
 	return fmt.Sprintf(`
 resource "trainyard_gpu_pool" "shared" {
@@ -31,7 +31,7 @@ resource "trainyard_gpu_pool" "shared" {
 `, hosts)
 }
 
-// pooledRoles are roles of which a third of all members have a slot of the pool.
+// pooledRoles returns roles in which a third of all members have a slot of the pool.
 func pooledRoles(members, port int, attributes string) string {
 	workers := (members + 2) / 3
 	roles := role("worker", workers, port, "gpus = { pool = trainyard_gpu_pool.shared.name }, "+attributes)
@@ -41,13 +41,13 @@ func pooledRoles(members, port int, attributes string) string {
 	return roles
 }
 
-// gpus is an agent, and what shows it GPUs.
+// gpus is an agent, and a library that provides GPUs to it.
 type gpus struct {
 	agent            string // the path of the agent's binary
-	control, library string // the file and the folder of a [fakenvml.Library]
+	control, library string // the paths of a [fakenvml.Library]'s control file and folder
 }
 
-// agentWithGPUs builds a driver's library that shows GPUs to agents, and returns a program that is the agent with that.
+// agentWithGPUs builds an NVML library that provides GPUs to agents, and returns a program that runs the agent with it.
 func (b *bench) agentWithGPUs(ctx context.Context) ([]byte, error) {
 	g := &b.gpus
 	g.control, g.library = filepath.Join(b.work, "gpus"), filepath.Join(b.work, "nvidia")
@@ -63,7 +63,7 @@ func (b *bench) agentWithGPUs(ctx context.Context) ([]byte, error) {
 	return fmt.Appendf(nil, "#!/bin/sh\n%s='%s' LD_LIBRARY_PATH='%s' exec '%s' \"$@\"\n", fakenvml.Variable, g.control, g.library, g.agent), nil
 }
 
-// loadAgent loads an image of the controller and the agent, which shows GPUs to it, and returns its name.
+// loadAgent loads an image of the controller and the agent with GPUs, and returns its name.
 func (s *swarmBench) loadAgent(ctx context.Context) (string, error) {
 	const name, entrypoint, control, library = "bench-agent:1", "/terraform-provider-trainyard", "/gpus", "/nvidia"
 	files, err := image.Libraries(s.gpus.agent)

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// formedHosts is of how many hosts a cluster is made that have an SSH server alone.
+	// formedHosts is how many hosts with nothing but an SSH server become a cluster.
 	formedHosts = 5
-	// labHosts is how many hosts, or nodes of a Swarm, all else is measured on.
+	// labHosts is how many hosts, or Swarm nodes, are used for everything else.
 	labHosts = 3
 	// labMembers is the size of the group that is applied and destroyed on each engine, and by Ansible.
 	labMembers = 100
-	// labRuns is how often that is done; Ansible, which takes minutes, does it once.
+	// labRuns is how often that is done; Ansible takes minutes and does it once.
 	labRuns = 3
-	// hostsRest is how long hosts are left alone before plans are made.
+	// hostsRest is the pause before plans are measured.
 	hostsRest = 3 * time.Second
 )
 
-// hostsPlanSizes are the sizes of the groups that are planned; the first is what the last is compared with.
+// hostsPlanSizes are the sizes of the groups to plan; the last is compared with the first.
 var hostsPlanSizes = []int{10, 100, 300}
 
 // The bars of bare hosts.
@@ -38,13 +38,13 @@ const (
 	hostsPlanBar  = 1.5
 	hostsApplyBar = 1.0
 	restartBar    = 100 * time.Millisecond
-	hostMembers   = 50 // a host
+	hostMembers   = 50 // per host
 	hostMemoryBar = 50e6
 	hostCPUBar    = 0.01
 	hostCallsBar  = 1
 )
 
-// hosts measures the engine systemd on bare hosts, in one run with a Swarm and with Ansible, one bed after the other.
+// hosts measures the engine systemd on bare hosts, and, in the same run, a Swarm and Ansible, one bed after the other.
 func (b *bench) hosts(ctx context.Context) (_ []fmt.Stringer, err error) {
 	if strings.HasPrefix(b.work, "/tmp/") || strings.HasPrefix(b.work, "/run/") {
 		return nil, fmt.Errorf("hosts have a /tmp and a /run of their own, and can't see %s: "+
@@ -94,12 +94,12 @@ type hostsBench struct {
 	bed *testbed.Hosts
 }
 
-// startHosts starts the bed, which has to be closed.
+// startHosts starts the bed; the caller has to close it.
 func (b *bench) startHosts(ctx context.Context, hosts int) (*hostsBench, error) {
 	return b.startHostsWith(ctx, hosts, nil)
 }
 
-// startHostsWith is startHosts for hosts that have further folders of this machine.
+// startHostsWith is startHosts with more folders of this machine on the hosts.
 func (b *bench) startHostsWith(ctx context.Context, hosts int, folders []string) (*hostsBench, error) {
 	b.say("hosts: starting %d hosts", hosts)
 	bed, err := testbed.StartHosts(ctx, testbed.HostOptions{Hosts: hosts, Mounts: append([]string{b.work}, folders...)})
@@ -120,7 +120,7 @@ resource "trainyard_files" "member" {
 	}}, nil
 }
 
-// addresses are the hosts as a cluster's.
+// addresses returns the hosts as the value of a cluster's hosts.
 func (h *hostsBench) addresses() string {
 	var hosts strings.Builder
 	hosts.WriteString("{\n")
@@ -135,10 +135,10 @@ func (h *hostsBench) addresses() string {
 	return hosts.String() + "  }"
 }
 
-// memberCommand is what a group runs that waits.
+// memberCommand is the command of a group whose members wait.
 const memberCommand = `command   = ["${trainyard_files.member.path}/member", "wait"]`
 
-// forming measures how long it takes for hosts with an SSH server alone to be a cluster that is ready.
+// forming measures how long hosts with nothing but an SSH server take to become a cluster that is ready.
 func (b *bench) forming(ctx context.Context) (took sample, err error) {
 	h, err := b.startHosts(ctx, formedHosts)
 	if err != nil {
@@ -159,7 +159,7 @@ func (b *bench) forming(ctx context.Context) (took sample, err error) {
 		if _, err := w.destroy(ctx); err != nil {
 			return nil, err
 		}
-		for _, host := range h.bed.Hosts { // programs stay
+		for _, host := range h.bed.Hosts { // destroy leaves the programs
 			if _, err := host.Run(ctx, "rm -rf "+layout.Home); err != nil {
 				return nil, err
 			}
@@ -179,7 +179,7 @@ func formTable(took sample) []fmt.Stringer {
 	}
 }
 
-// measure measures plans, the work that is compared, and what hosts cost that have nothing to do.
+// measure measures plans, the work that is compared, and what idle hosts cost.
 func (h *hostsBench) measure(ctx context.Context) (s side, plans []hostsPlan, idle idleHosts, err error) {
 	w, err := h.workspace(ctx, "hosts", h.addresses())
 	if err != nil {
@@ -205,7 +205,7 @@ type hostsPlan struct {
 	hosts map[string]engineCalls
 }
 
-// plans measures plans without change.
+// plans measures plans without changes.
 func (h *hostsBench) plans(ctx context.Context, w *workspace) ([]hostsPlan, error) {
 	var perHost []map[string]engineCalls
 	counted := func(ctx context.Context, w *workspace) (engineCalls, error) {
@@ -237,7 +237,7 @@ func (h *hostsBench) plans(ctx context.Context, w *workspace) ([]hostsPlan, erro
 	return with, nil
 }
 
-// calls returns those to the host that is called most often, and least often.
+// calls returns the calls to the hosts that are called most and least often.
 func (p hostsPlan) calls() (most, least engineCalls) {
 	for _, calls := range p.hosts {
 		if most.counts == nil || calls.total() > most.total() {

@@ -19,19 +19,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// idleHosts is what supervisors and agents took on hosts with members that do nothing.
+// idleHosts is what supervisors and agents use on hosts with idle members.
 type idleHosts []idleHost
 
-// idleHost is that of one host.
+// idleHost is what they use on one host.
 type idleHost struct {
 	name string
-	// supervisor and agent are their private memory, resident is all memory of both, with that of their programs, and
-	// charged is what systemd accounts to their units.
+	// supervisor and agent are their private memory; resident is all memory of both, including their programs; charged
+	// is what systemd charges to their units.
 	supervisor, agent, resident, charged uint64
 	cpu, elapsed                         time.Duration
 }
 
-// share is that of a core.
+// share returns the share of a core.
 func (i idleHost) share() float64 { return i.cpu.Seconds() / i.elapsed.Seconds() }
 
 // idle measures hosts with many members each.
@@ -70,7 +70,7 @@ func (h *hostsBench) idle(ctx context.Context, w *workspace) (idle idleHosts, er
 	return idle, nil
 }
 
-// residentsOf reads what the supervisor and the agent take of a host, by its root folder.
+// residentsOf reads what the supervisor and the agent of a host use, given the host's root folder.
 func residentsOf(root string) (r idleHost, err error) {
 	proc, err := procfs.NewFS(filepath.Join(root, "proc"))
 	if err != nil {
@@ -83,7 +83,7 @@ func residentsOf(root string) (r idleHost, err error) {
 	for _, p := range processes {
 		arguments, err := p.CmdLine()
 		if err != nil || len(arguments) < 2 {
-			continue // it has ended, or is none of them
+			continue // it has ended, or is neither
 		}
 		into := map[string]*uint64{"supervise": &r.supervisor, "agent": &r.agent}[arguments[1]]
 		if into == nil {
@@ -109,7 +109,7 @@ func residentsOf(root string) (r idleHost, err error) {
 	return r, err
 }
 
-// charged returns what systemd accounts to the units of the supervisor and the agent on a host.
+// charged returns the memory that systemd charges to the units of the supervisor and the agent on a host.
 func charged(ctx context.Context, host *testbed.Host, cluster string) (sum uint64, err error) {
 	agent := strings.TrimSuffix(units.Name(cluster, telemetry.AgentName, ""), ".service") + "*.service"
 	said, err := host.Run(ctx, fmt.Sprintf("systemctl show --property MemoryCurrent --value '%s' '%s'",
@@ -152,12 +152,12 @@ func (i idleHosts) table() []fmt.Stringer {
 	}
 }
 
-// unitPrefix is what the names of the units of a member begin with.
+// unitPrefix returns the prefix of the names of a member's units.
 func (h *hostsBench) unitPrefix(w *workspace, member int) string {
 	return strings.TrimSuffix(units.Name(w.name, fmt.Sprintf("job-worker-%d", member), ""), ".service")
 }
 
-// gone returns when no host has a unit of the group any more.
+// gone returns once no host has a unit of the group any more.
 func (h *hostsBench) gone(ctx context.Context) error {
 	for _, host := range h.bed.Hosts {
 		for {
@@ -176,8 +176,8 @@ func (h *hostsBench) gone(ctx context.Context) error {
 	return nil
 }
 
-// restart kills the main process of a unit whose name begins with sys.argv[1], and prints how many microseconds later,
-// by systemd's own record, the main process of such a unit started.
+// restart kills the main process of a unit whose name begins with sys.argv[1], and prints after how many microseconds,
+// by systemd's timestamps, the main process of such a unit started.
 const restart = `import os, signal, subprocess, sys, time
 def systemctl(*arguments):
     return subprocess.run(["systemctl", *arguments], capture_output=True, text=True).stdout.splitlines()
@@ -199,8 +199,8 @@ while True:
     time.sleep(0.1)
 `
 
-// restarts kills members on the first host, one after another, by the prefixes of their units, and returns how long it
-// takes until each is started again.
+// restarts kills members on the first host one after another, given their units' prefixes, and returns how long each
+// took to start again.
 func (h *hostsBench) restarts(ctx context.Context, prefix func(member int) string) (took sample, err error) {
 	for i := range restarted {
 		said, err := h.bed.Hosts[0].Run(ctx, fmt.Sprintf("timeout 60 python3 -c '%s' '%s'", restart, prefix(i*labHosts)))

@@ -11,17 +11,17 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// jobContender is an algorithm that is swept over a published job.
+// jobContender is an algorithm with values of a setting, run on a published job.
 type jobContender struct {
 	name, setting  string
 	colour, dashes string
 	values         []float64
 	policy         func(value float64) domain.AutoscalingPolicy
-	runs           int // how many there have been when the last one is taken
+	runs           int // number of runs; the last one counts
 }
 
-// jobContenders are the algorithms that a job can compare, besides constant counts. All are bounded by the counts that
-// were published.
+// jobContenders are the algorithms that can be compared on a job, besides constant counts. All are limited to the range
+// of published counts.
 func (p publishedJob) jobContenders() []jobContender {
 	most := slices.Max(slices.Collect(maps.Keys(p.seconds)))
 	bounded := func(policy domain.AutoscalingPolicy) domain.AutoscalingPolicy {
@@ -52,22 +52,22 @@ func (p publishedJob) jobContenders() []jobContender {
 	}
 }
 
-// jobPoint is what a setting makes of a job.
+// jobPoint is the result of a setting on a job.
 type jobPoint struct {
 	setting              string
 	seconds, memberHours float64
 	changes              int
-	// endless is why it does not end, or "".
+	// endless says why the job does not end, or is "".
 	endless string
 }
 
-// jobCurve are the points of an algorithm, in the order of its values.
+// jobCurve has the points of an algorithm, in the order of its values.
 type jobCurve struct {
 	line   autoscale.Curve
 	points []jobPoint
 }
 
-// curves are those of all algorithms, and of constant counts, which are the published ones.
+// curves returns the curves of all algorithms, and of the constant counts that were published.
 func (p publishedJob) curves() []jobCurve {
 	static := jobCurve{line: autoscale.Curve{Name: "constant count (published)", Colour: greyCurve, Dashes: "6 3"}}
 	for _, members := range slices.Sorted(maps.Keys(p.seconds)) {
@@ -99,7 +99,7 @@ func (p publishedJob) curves() []jobCurve {
 	return all
 }
 
-// unbeaten reports whether no point of any curve is as soon with as few member-hours, and better in one of them.
+// unbeaten reports whether no point of any curve is at least as good in both time and member-hours, and better in one.
 func (j jobPoint) unbeaten(all []jobCurve) bool {
 	return !slices.ContainsFunc(all, func(c jobCurve) bool {
 		return slices.ContainsFunc(c.line.Points, func(other autoscale.ChartPoint) bool {
@@ -108,7 +108,7 @@ func (j jobPoint) unbeaten(all []jobCurve) bool {
 	})
 }
 
-// jobCurvesTable has all points of all curves of the jobs.
+// jobCurvesTable has the points of all curves of the jobs.
 func jobCurvesTable() *table {
 	t := &table{head: []string{"job, algorithm and setting", "seconds", "member-hours", "changes", "unbeaten"}}
 	for _, job := range publishedJobs {
@@ -145,7 +145,7 @@ func jobChart() autoscale.Chart {
 	return chart
 }
 
-// jobCurveNotes say what the curves of jobs are of.
+// jobCurveNotes explain the jobs' curves.
 var jobCurveNotes = []fmt.Stringer{
 	note("A training has no time with too few members, but takes longer with them: its curves are of how long it takes. Constant counts are published, all"),
 	note("else is the model's, with counts from 2 to those published. Heat has the publication's band and target, times so much. Marginal gain is shown in"),

@@ -12,20 +12,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// publishedJob is one of the trainings of P. Stolin's "Automated Deployment of Machine Learning Applications on a
-// Scalable Heterogeneous GPU-Accelerated Apache Spark Cluster" (2021), and what is made of it.
+// publishedJob is a training from P. Stolin's "Automated Deployment of Machine Learning Applications on a Scalable
+// Heterogeneous GPU-Accelerated Apache Spark Cluster" (2021), with the settings to reproduce it.
 type publishedJob struct {
 	name string
-	// seconds are the published means by the number of Spark workers, and best is the count with the least of them: the
-	// smallest, where it is several.
+	// seconds are the published mean times by number of Spark workers, and best is the count with the shortest: the
+	// smallest one, if several are equal.
 	seconds map[int]int
 	best    int
-	// heat and most are the settings of the publication's autoscaler, with two workers at least, and autoscaled the
-	// mean in seconds that it came to.
+	// heat and most are the settings of the publication's autoscaler, with a minimum of two workers, and autoscaled its
+	// mean time in seconds.
 	heat       domain.HeatAlgorithm
 	most       int
 	autoscaled int
-	// bound is the largest count of our policy, and open that of the one to compare it with; 0 for none.
+	// bound is the maximum count of our policy, open the maximum of the one to compare it with; 0 for none.
 	bound, open int
 }
 
@@ -44,22 +44,22 @@ var publishedJobs = []publishedJob{
 	},
 }
 
-// What the publication does not tell is fitted to how long its autoscaler took for the two jobs, with the same numbers
-// for both.
+// What the publication does not say is fitted to its autoscaler's times for the two jobs, with the same numbers for
+// both.
 //
-// What matters is that startup and pause together are longer than the cooldown: the first decision after it then sees
-// workers that do nothing. From a startup of 50 s with a pause of 20 s to one of 80 s with 40 s, both times are within
-// 9 % of the published ones; these are in the middle of that. Any utilisation from 25 % on makes the same times: two
-// workers are then above both bands, and the rest is up to the pauses.
+// What matters is that startup and pause together exceed the cooldown: the first decision after it then sees idle
+// workers. From a startup of 50 s with a pause of 20 s up to 80 s with 40 s, both times are within 9 % of the published
+// ones; these values are in the middle. Any utilisation from 25 % on gives the same times: two workers are then above
+// both bands, and the rest depends on the pauses.
 const (
 	fittedStartup = 60 * time.Second
 	fittedPause   = 30 * time.Second
 	fittedBusy    = 50
 )
 
-// The settings of our policy, the same for both jobs but for the largest count. A measurement of 90 s is too long to
-// try more than one count in a run of the shorter job, which would take longer for it than with two workers, and short
-// enough for three in the first one of the longer job.
+// The settings of our policy, the same for both jobs except for the maximum count. With a measurement of 90 s, a run of
+// the shorter job has no time for more than one count, which would make it slower than with two workers, while the
+// first run of the longer job tries three.
 const (
 	ourInitial   = 5
 	ourThreshold = 0.1
@@ -67,7 +67,7 @@ const (
 	ourRuns      = 12
 )
 
-// slack is by which factor a policy may take longer than the best count.
+// slack is the factor by which a policy may exceed the time of the best count.
 const slack = 1.1
 
 // model returns the job as a model.
@@ -82,7 +82,7 @@ func (p publishedJob) model() autoscale.Job {
 	return job
 }
 
-// reference is the publication's policy.
+// reference returns the publication's policy.
 func (p publishedJob) reference() domain.AutoscalingPolicy {
 	policy := spec(2, p.most, 2, "cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Heat: &p.heat}})
 	policy.Interval = lasting(5 * time.Second)
@@ -91,14 +91,15 @@ func (p publishedJob) reference() domain.AutoscalingPolicy {
 	return policy
 }
 
-// growing is the publication's policy without scaling in, which it does only while no application runs.
+// growing returns the publication's policy without scaling in. The publication's autoscaler scales in only while no
+// application runs.
 func (p publishedJob) growing() domain.AutoscalingPolicy {
 	policy := p.reference()
 	policy.ScaleIn.Select = domain.SelectDisabled
 	return policy
 }
 
-// ours is a policy that looks for the knee, from a first count on.
+// ours returns a policy that searches for the knee, starting with an initial count.
 func ours(initial, most int) domain.AutoscalingPolicy {
 	policy := spec(2, most, initial, "progress", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
 		MarginalGain: &domain.MarginalGainAlgorithm{Threshold: ourThreshold, Settle: lasting(ourSettle)},
@@ -107,10 +108,10 @@ func ours(initial, most int) domain.AutoscalingPolicy {
 	return policy
 }
 
-// learned are the runs of a policy, one after another.
+// learned are consecutive runs of a policy.
 type learned []autoscale.JobRun
 
-// settled is the index of the first run from which on nothing changes any more.
+// settled returns the index of the first run after which nothing changes any more.
 func (l learned) settled() int {
 	i := len(l) - 1
 	for i > 0 && l[i-1].Changes() == 0 && l[i-1].Last() == l[i].Last() {
@@ -119,13 +120,13 @@ func (l learned) settled() int {
 	return i
 }
 
-// jobRuns are all runs of a job that are reported.
+// jobRuns are all reported runs of a job.
 type jobRuns struct {
 	heat, growing, anew autoscale.JobRun
 	ours, open          learned
 }
 
-// run has the policies decide over a job.
+// run runs the policies on a job.
 func (p publishedJob) run() (r jobRuns, err error) {
 	model := p.model()
 	if r.heat, err = autoscale.RunJob(p.reference(), model); err != nil {
@@ -146,14 +147,14 @@ func (p publishedJob) run() (r jobRuns, err error) {
 	return r, err
 }
 
-// bars are what a run is measured by: whether it is sooner than two static workers, within the slack of the best static
-// count, and takes fewer member-seconds than that one.
+// bars reports which bars a run holds: faster than two static workers, within slack of the best static count, and fewer
+// member-seconds than that count.
 func (p publishedJob) bars(run autoscale.JobRun) (sooner, near, fewer bool) {
 	best := float64(p.seconds[p.best])
 	return run.Took.Seconds() < float64(p.seconds[2]), run.Took.Seconds() <= slack*best, math.Round(run.MemberSeconds) < float64(p.best)*best
 }
 
-// sections are the table of a job, and how its bars are held.
+// sections are the job's table, and its bars.
 func (p publishedJob) sections() ([]fmt.Stringer, error) {
 	r, err := p.run()
 	if err != nil {
@@ -219,7 +220,7 @@ func (l learned) from(held func(autoscale.JobRun) bool) string {
 	return fmt.Sprintf("%s from run %d on, %s before", verdict(true), first+1, verdict(false))
 }
 
-// jobNotes say how far the tables of jobs can be believed.
+// jobNotes say how far the jobs' tables can be trusted.
 var jobNotes = []fmt.Stringer{
 	note("Published are the times of constant counts (1, 2, 5, 10, 15, …, 35) and of the reference's autoscaler, and its settings. All else is the model's."),
 	note(fmt.Sprintf("Fitted, the same for both jobs: a startup of %.0f s, a pause of %.0f s in which nothing gets on after each change that took effect,",

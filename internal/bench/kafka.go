@@ -20,31 +20,32 @@ import (
 )
 
 const (
-	// kafkaStep is the time between two values of the trace that rules are tuned on.
+	// kafkaStep is the interval of the trace on which rules are tuned.
 	kafkaStep = 5 * time.Second
-	// kafkaDays is how many days that trace has.
+	// kafkaDays is the trace's length in days.
 	kafkaDays = 30
-	// kafkaLeast and kafkaMost bound the count of brokers. Each has so many processors that all of them fit into two.
+	// kafkaLeast and kafkaMost limit the number of brokers. kafkaCPUs is small enough for all of them to fit into two
+	// processors.
 	kafkaLeast, kafkaMost = 3, 6
 	kafkaCPUs             = 0.3
-	// kafkaBusy is the share of what a broker takes within the bound that counts as what it carries. The load goes from
-	// what kafkaBase brokers carry to what kafkaPeak do.
+	// kafkaBusy is the fraction of a broker's maximum rate within kafkaBound that counts as its capacity. The load
+	// ranges from the capacity of kafkaBase brokers to that of kafkaPeak.
 	kafkaBusy            = 0.75
 	kafkaBase, kafkaPeak = 2, 5
-	// kafkaBound is the latency of a produce that is allowed, in milliseconds: of 99 % in each second.
+	// kafkaBound is the allowed latency of producing a record in milliseconds, for 99 % of the records in each second.
 	kafkaBound = 500
 )
 
-// kafkaRule is a way to choose the count of brokers: attributes of the module kafka, and a model where it has one.
+// kafkaRule is a way to choose the number of brokers: attributes of the module kafka, and possibly a model.
 type kafkaRule struct {
 	name, setting string
-	begin         int // how many brokers there are at first
+	begin         int // initial number of brokers
 	attributes    string
 	model         string
 }
 
-// kafka has real brokers carry a day each, by static counts and by the policies that the part learned compares. Those
-// are trained and tuned first, on a load of the same shape.
+// kafka runs a day of real brokers for a static count, and for each policy that the part learned compares. The policies
+// are first trained and tuned on a load of the same shape.
 func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
 	k, err := b.newKafka(ctx)
 	if err != nil {
@@ -103,16 +104,16 @@ func (b *bench) newKafka(ctx context.Context) (*kafkaBench, error) {
 	return k, nil
 }
 
-// kafkaRamp is how long a load grows that finds out what brokers take, and kafkaRampPeak beyond that, in records a
-// second.
+// kafkaRamp is how long the load grows that finds the brokers' maximum rate; kafkaRampPeak, in records per second,
+// exceeds that rate.
 const (
 	kafkaRamp     = 90 * time.Second
 	kafkaRampPeak = 1500
-	// kafkaSettled is for how many seconds in a row brokers have to keep to the bound.
+	// kafkaSettled is for how many consecutive seconds brokers have to keep within kafkaBound.
 	kafkaSettled = 5
 )
 
-// carried measures how many records a second a broker carries: kafkaBusy of the most that it takes within the bound.
+// carried measures a broker's capacity in records per second: kafkaBusy of its maximum rate within kafkaBound.
 func (k *kafkaBench) carried(ctx context.Context) (float64, error) {
 	k.say("kafka: what %d brokers take", kafkaLeast)
 	day, err := k.carry(ctx, staticBrokers(kafkaLeast), []string{
@@ -124,7 +125,7 @@ func (k *kafkaBench) carried(ctx context.Context) (float64, error) {
 	return math.Round(kafkaBusy * day.most() / kafkaLeast), nil
 }
 
-// most returns the most records a second that were wanted while no record took too long, for kafkaSettled seconds.
+// most returns the highest demand, in records per second, at the start of kafkaSettled seconds without late records.
 func (o kafkaOutcome) most() float64 {
 	best := 0.0
 	for window := range slices.Chunk(o.seconds, kafkaSettled) {
@@ -135,10 +136,10 @@ func (o kafkaOutcome) most() float64 {
 	return best
 }
 
-// kafkaLesson is the load of many days, with noise, that models are trained with and rules tuned on.
+// kafkaLesson is the load, many days with noise, on which models are trained and rules tuned.
 func kafkaLesson(carried float64, day time.Duration) lesson {
 	days := func(seed uint64) autoscale.Trace {
-		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // no secret
+		random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // not a secret
 		t := autoscale.Trace{Start: time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC), Step: kafkaStep}
 		for i := range int(kafkaDays * day / kafkaStep) {
 			of := (1 - math.Cos(2*math.Pi*float64(time.Duration(i)*kafkaStep)/float64(day))) / 2
@@ -151,14 +152,14 @@ func kafkaLesson(carried float64, day time.Duration) lesson {
 	return l
 }
 
-// staticBrokers is a count that never changes.
+// staticBrokers is a rule with a constant count.
 func staticBrokers(count int) kafkaRule {
 	return kafkaRule{name: fmt.Sprintf("static, %d", count), begin: count, attributes: fmt.Sprintf(
 		"  autoscale  = { min = %[1]d, max = %[1]d, load = { url = local.load }, algorithm = { target = { value = 1 } } }\n", count,
 	)}
 }
 
-// onBrokers is the policy of a pupil as attributes of the module.
+// onBrokers converts a pupil's policy to attributes of the module.
 func (p pupil) onBrokers() kafkaRule {
 	rule := kafkaRule{name: p.name, setting: p.setting, begin: kafkaLeast}
 	still := func(d *domain.Duration) string {
@@ -173,7 +174,7 @@ func (p pupil) onBrokers() kafkaRule {
 		case a.Target != nil:
 			algorithm = fmt.Sprintf("target = { value = %s }", decimal(a.Target.Value))
 		case a.Heat != nil:
-			// By how busy processors are, of which a broker that carries its share is kafkaBusy.
+			// Heat follows processor utilisation, which is kafkaBusy for a broker at its capacity.
 			load, algorithm = `window = "15s"`, fmt.Sprintf("heat = { lower = %s, upper = %s, target = %s, recurrence = %d }",
 				decimal(kafkaBusy*a.Heat.Lower), decimal(kafkaBusy*a.Heat.Upper), decimal(kafkaBusy*a.Heat.Target), a.Heat.Recurrence)
 		case a.Risk != nil:
@@ -196,13 +197,13 @@ func (p pupil) onBrokers() kafkaRule {
 	return rule
 }
 
-// kafkaModel is the file that a model is in, beside the configuration.
+// kafkaModel is the model's file, beside the configuration.
 const kafkaModel = "model.json"
 
-// decimal is a number as a command line and Terraform take it.
+// decimal formats a number for command lines and Terraform.
 func decimal(n float64) string { return fmt.Sprintf("%.4g", n) }
 
-// write writes the configuration of a rule into a workspace.
+// write writes the configuration for a rule into a workspace.
 func (k *kafkaBench) write(w *workspace, rule kafkaRule) error {
 	if rule.model != "" {
 		if err := os.WriteFile(filepath.Join(w.dir, kafkaModel), []byte(rule.model), 0o600); err != nil {
@@ -239,17 +240,17 @@ module "kafka" {
 `, kafkaLoadAt, k.libs, kafkaPort, kafkaCPUs, filepath.Join(k.programs, "rebalancer"), kafkaRebalancerPort, rule.attributes), 0o600)
 }
 
-// kafkaSecond is what a load says of a second.
+// kafkaSecond is one second in the report of a load.
 type kafkaSecond struct {
 	Wanted       float64 `json:"wanted"`
 	Acknowledged float64 `json:"acknowledged"`
 	P99          float64 `json:"p99_ms"`
 }
 
-// late reports whether records took longer than is allowed, or none was acknowledged.
+// late reports whether records exceeded the allowed latency, or none was acknowledged.
 func (s kafkaSecond) late() bool { return s.P99 > kafkaBound || s.Wanted >= 1 && s.Acknowledged == 0 }
 
-// kafkaReport is what a load says in the end.
+// kafkaReport is the final report of a load.
 type kafkaReport struct {
 	Acknowledged float64       `json:"acknowledged"`
 	Seconds      []kafkaSecond `json:"seconds"`

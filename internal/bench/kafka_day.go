@@ -19,23 +19,23 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Where the first broker, the rebalancer and the load answer.
+// The addresses of the first broker, the rebalancer and the load.
 const (
 	kafkaPort           = 18092
 	kafkaRebalancerPort = 18292
 	kafkaLoadAt         = "127.0.0.1:18393"
 )
 
-// kafkaOutcome is what came of a load.
+// kafkaOutcome is the result of a load.
 type kafkaOutcome struct {
 	seconds []kafkaSecond
-	// brokers is how long brokers were there, all of them together, and changes how often their count changed.
+	// brokers is the total running time of all brokers; changes is how often their number changed.
 	brokers time.Duration
 	changes int
-	moved   uint64 // bytes, to other brokers
+	moved   uint64 // bytes moved to other brokers
 }
 
-// late is for how many seconds records took too long.
+// late returns the number of seconds with late records.
 func (o kafkaOutcome) late() (n int) {
 	for _, s := range o.seconds {
 		if s.late() {
@@ -45,7 +45,7 @@ func (o kafkaOutcome) late() (n int) {
 	return n
 }
 
-// carry has a Kafka of its own, whose brokers follow a rule, carry a load.
+// carry starts a Kafka whose number of brokers follows a rule, and runs a load on it.
 func (k *kafkaBench) carry(ctx context.Context, rule kafkaRule, load []string) (made kafkaOutcome, err error) {
 	dir, err := os.MkdirTemp(k.work, "kafka-")
 	if err != nil {
@@ -80,7 +80,7 @@ func (k *kafkaBench) carry(ctx context.Context, rule kafkaRule, load []string) (
 	return made, err
 }
 
-// watch runs the load, counts the brokers meanwhile, and returns what the load says in the end.
+// watch runs the load, counts brokers in the meantime, and returns the load's final report.
 func (k *kafkaBench) watch(ctx context.Context, dir string, load []string, made *kafkaOutcome) ([]byte, error) {
 	command := exec.CommandContext(ctx, filepath.Join(k.programs, "load"), append([]string{
 		"-bootstrap", fmt.Sprintf("127.0.0.1:%d", kafkaPort), "-listen", kafkaLoadAt, "-producers", "30",
@@ -119,7 +119,7 @@ func (k *kafkaBench) watch(ctx context.Context, dir string, load []string, made 
 	}
 }
 
-// brokersOf returns how many brokers a workspace has, by the folders that processes are in.
+// brokersOf returns the number of a workspace's brokers, by the working directories of processes.
 func brokersOf(dir string) (int, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
@@ -137,7 +137,7 @@ func brokersOf(dir string) (int, error) {
 
 var kafkaRebalancer = fmt.Sprintf("http://127.0.0.1:%d", kafkaRebalancerPort)
 
-// kafkaStatus is what the rebalancer says.
+// kafkaStatus is the status from the rebalancer.
 type kafkaStatus struct {
 	Brokers     int    `json:"brokers"`
 	Reassigning int    `json:"reassigning"`
@@ -160,10 +160,10 @@ func kafkaNow(ctx context.Context) (now kafkaStatus, err error) {
 	return now, json.NewDecoder(response.Body).Decode(&now)
 }
 
-// kafkaPatience bounds how long brokers take to come up.
+// kafkaPatience limits how long brokers may take to start.
 const kafkaPatience = 5 * time.Minute
 
-// awaitKafka waits until so many brokers are there.
+// awaitKafka waits until this many brokers are running.
 func awaitKafka(ctx context.Context, brokers int) (kafkaStatus, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, kafkaPatience, fmt.Errorf("there are no %d brokers by what %s says", brokers, kafkaRebalancer))
 	defer cancel()
@@ -177,7 +177,7 @@ func awaitKafka(ctx context.Context, brokers int) (kafkaStatus, error) {
 	}
 }
 
-// kafkaTables are the days of all rules.
+// kafkaTables are the results of all rules.
 func kafkaTables(carried float64, day time.Duration, rules []kafkaRule, days []kafkaOutcome) []fmt.Stringer {
 	t := &table{head: []string{"brokers by", "setting", "broker-minutes", "of all", fmt.Sprintf("seconds over %d ms", kafkaBound), "moved", "changes"}}
 	for i, rule := range rules {

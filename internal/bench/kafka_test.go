@@ -31,7 +31,7 @@ func TestKafkaReport(t *testing.T) {
 	}
 }
 
-// Rules are on brokers what they are in the model: their settings, and how long they keep still.
+// Rules have the same settings, and are stable for as long, on brokers as in the model.
 func TestKafkaRules(t *testing.T) {
 	l := kafkaLesson(1000, time.Hour)
 	if got, want := len(l.problem.Trace.Load), int(kafkaDays*time.Hour/kafkaStep); got != want {

@@ -12,19 +12,20 @@ import (
 	"time"
 )
 
-// lab is machines that are a cluster of one engine, as configurations tell of it.
+// lab is a set of machines that form a cluster of one engine.
 type lab struct {
 	*bench
 	engine string
 	// docker is the value of DOCKER_HOST, if any.
 	docker string
-	// settings are attributes of the provider, and beside is what is declared beside the cluster.
+	// settings are provider attributes; beside is configuration to add next to the cluster.
 	settings, beside string
-	// pooled selects the host whose GPUs are in the pool.
+	// pooled is the host whose GPUs are in the pool.
 	pooled string
 }
 
-// workspace makes a workspace with the machines as a cluster, and these hosts declared; "" leaves them to the engine.
+// workspace creates a workspace with a cluster of the machines. hosts is the cluster's hosts attribute; "" leaves hosts
+// to the engine.
 func (l *lab) workspace(ctx context.Context, name, hosts string) (*workspace, error) {
 	dir := filepath.Join(l.work, name)
 	w := &workspace{bench: l.bench, name: name, dir: dir, docker: l.docker, hosts: hosts}
@@ -38,8 +39,8 @@ func (l *lab) workspace(ctx context.Context, name, hosts string) (*workspace, er
 	return w, err
 }
 
-// configure writes a configuration with a group that runs something, of which a part have GPUs where it is pooled;
-// without members, the cluster alone.
+// configure writes a configuration with a group that runs this, or only the cluster if members is 0. With pooled, a
+// part of the members have GPUs.
 func (l *lab) configure(w *workspace, members int, runs string, pooled bool) error {
 	w.members = members
 	config := fmt.Sprintf(`
@@ -82,8 +83,7 @@ resource "trainyard_group" "job" {
 	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
 }
 
-// applied applies a group of so many members that run something, which waits until all of them run; for 0, the cluster
-// alone.
+// applied applies a group of this many members, and waits until all of them run; with 0, only the cluster.
 func (l *lab) applied(ctx context.Context, w *workspace, members int, runs string) error {
 	if err := l.configure(w, members, runs, false); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (l *lab) applied(ctx context.Context, w *workspace, members int, runs strin
 	return err
 }
 
-// close destroys what stands, and deletes the workspace.
+// close destroys what exists, and deletes the workspace.
 func (l *lab) close(ctx context.Context, w *workspace) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func (l *lab) close(ctx context.Context, w *workspace) error {
 	return nil
 }
 
-// labPlan is what was measured of a plan without change.
+// labPlan holds the measurements of a plan without changes.
 type labPlan struct {
 	members int
 	took    sample
@@ -111,8 +111,8 @@ type labPlan struct {
 	memory  uint64 // the provider's peak
 }
 
-// plans measures plans without change of a group that runs something, one size at a time: groups that stand beside each
-// other would be listed together. After each apply, the machines are left alone for a while.
+// plans measures plans without changes of groups of these sizes, one at a time, since groups that exist at the same
+// time would be listed together. It pauses after each apply.
 func (l *lab) plans(ctx context.Context, w *workspace, sizes []int, runs string, rest time.Duration,
 	calls func(context.Context, *workspace) (engineCalls, error)) ([]labPlan, error) {
 	var plans []labPlan
@@ -150,7 +150,7 @@ func (l *lab) plans(ctx context.Context, w *workspace, sizes []int, runs string,
 	return plans, nil
 }
 
-// timed does something, and adds how long it took.
+// timed calls do, and adds how long it took to a sample.
 func timed(do func() error, into *sample) error {
 	begin := time.Now()
 	err := do()

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// learnedSeeds is the number of seeds of each training, and learnedUpdates how long it is.
+	// learnedSeeds is the number of seeds per training; learnedUpdates is the length of each.
 	learnedSeeds, learnedUpdates = 5, 50_000
 	learnedCapacity              = 100
 )
 
-// lesson is a load that models are trained with and rules are tuned on, and others of its kind that all are judged by.
+// lesson is a load for training models and tuning rules, and others of its kind for evaluation.
 type lesson struct {
 	name    string
 	problem train.Problem
 	others  []autoscale.Trace
 }
 
-// lessons are those of generated loads, of brokers: one takes 25 s to start, and a change moves data for 40 s, with 15
-// % of the capacity lost.
+// lessons are those with generated loads for brokers: a broker takes 25 s to start, and each change moves data for 40
+// s, at a loss of 15 % of the capacity.
 func lessons() []lesson {
 	shape := func(base, peak float64, seed uint64) autoscale.Shape {
 		return autoscale.Shape{
@@ -60,8 +60,8 @@ func newLesson(name string, trace autoscale.Trace, capacity float64, others ...a
 	}, others}
 }
 
-// lesson is the lesson of a load of a user's: its first half is learned, and the second one judges. Members carry a
-// sixth of what it is seldom above.
+// lesson returns the lesson of a user's load: the first half is for training, the second for evaluation. Six members
+// carry what the load seldom exceeds.
 func (l load) lesson() lesson {
 	half := len(l.trace.Load) / 2
 	part := func(from, to int) autoscale.Trace {
@@ -74,12 +74,11 @@ func (l load) lesson() lesson {
 	return newLesson(l.name, part(0, half), newTrial(l).capacity*membersAtPeak/6, part(half, len(l.trace.Load)))
 }
 
-// pupil is a way to scale with what came of it: the costs an hour on the load of the lesson, and of those that judge
-// it.
+// pupil is a way to scale, with its results: hourly costs on the lesson's load, and on those for evaluation.
 type pupil struct {
 	name, setting string
-	costs         []judged // of each seed; rules have one
-	// policy is the one that costs least on the lesson's load, of all seeds or settings.
+	costs         []judged // per seed; rules have one
+	// policy is the one with the lowest cost on the lesson's load, among all seeds or settings.
 	policy domain.AutoscalingPolicy
 }
 
@@ -88,12 +87,12 @@ type judged struct {
 	others tallied
 }
 
-// tallied is what policies cost an hour, and what for.
+// tallied is the hourly cost of policies, and its parts.
 type tallied struct {
 	cost, members, underPercent, changes float64
 }
 
-// judge is what a policy makes of loads.
+// judge evaluates a policy on loads.
 func (l lesson) judge(policy domain.AutoscalingPolicy, traces ...autoscale.Trace) (tallied, error) {
 	var t tallied
 	hours := 0.0
@@ -117,7 +116,8 @@ func (l lesson) judge(policy domain.AutoscalingPolicy, traces ...autoscale.Trace
 	return tallied{t.cost / hours, t.members / hours, t.underPercent / hours, t.changes / hours}, nil
 }
 
-// rule is an algorithm that is tuned: by a setting between two bounds, and by how long it keeps still.
+// rule is an algorithm to tune: by a setting within bounds, and by how long it waits before it scales in, or between
+// changes.
 type rule struct {
 	name, setting string
 	least, most   float64
@@ -145,7 +145,7 @@ var learnedRules = []rule{
 	}},
 }
 
-// tune chooses the best setting of a rule on the lesson's load, of so many as the budget of decisions allows.
+// tune chooses the best setting of a rule on the lesson's load, trying as many as the budget of decisions allows.
 func (l lesson) tune(r rule, budget int) (pupil, error) {
 	values := max(budget/l.problem.Decisions()/len(r.still), 2)
 	best := pupil{name: r.name}
@@ -168,16 +168,16 @@ func (l lesson) tune(r rule, budget int) (pupil, error) {
 	return best, err
 }
 
-// result is what came of a lesson.
+// result is the result of a lesson.
 type result struct {
 	lesson        lesson
-	optimum       float64 // an hour, on the lesson's load
+	optimum       float64 // per hour, on the lesson's load
 	othersOptimum float64
 	pupils        []pupil
 	budget        int // decisions
 }
 
-// optima are the least that the lesson's load, and those that judge, cost an hour.
+// optima returns the minimum hourly costs on the lesson's load, and on those for evaluation.
 func (l lesson) optima() (own, others float64, err error) {
 	least := func(traces ...autoscale.Trace) (float64, error) {
 		sum, hours := 0.0, 0.0
@@ -199,7 +199,7 @@ func (l lesson) optima() (own, others float64, err error) {
 	return own, others, err
 }
 
-// teach trains by both algorithms from several seeds, and tunes the rules with as many decisions.
+// teach trains models with both algorithms from several seeds, and tunes the rules with the same budget of decisions.
 func (l lesson) teach(ctx context.Context, seeds, updates int, say func(string, ...any)) (result, error) {
 	r := result{lesson: l}
 	var err error
@@ -249,8 +249,8 @@ func (l lesson) teach(ctx context.Context, seeds, updates int, say func(string, 
 	return r, nil
 }
 
-// learned trains models of the algorithm learned, and compares them with the optimum, and with rules that were tuned as
-// long.
+// learned trains models for the algorithm learned, and compares them with the optimum, and with rules tuned with the
+// same budget.
 func (b *bench) learned(ctx context.Context) ([]fmt.Stringer, error) {
 	all := lessons()
 	if b.trace != "" {
@@ -275,7 +275,7 @@ func (b *bench) learned(ctx context.Context) ([]fmt.Stringer, error) {
 			note("Loads that were not seen before:"), note(""), heldOutTable(results)}, learnedNotes), nil
 }
 
-// spread shows the mean of values, and the least and the most of several.
+// spread formats the mean of values, with their minimum and maximum if there are several.
 func spread(values []float64) string {
 	if len(values) == 1 {
 		return fmt.Sprintf("%.2f", values[0])
@@ -283,7 +283,7 @@ func spread(values []float64) string {
 	return fmt.Sprintf("%.2f (%.2f – %.2f)", mean(values), slices.Min(values), slices.Max(values))
 }
 
-// each collects a value of each seed.
+// each returns a value per seed.
 func (p pupil) each(value func(judged) float64) []float64 {
 	var all []float64
 	for _, c := range p.costs {
@@ -292,7 +292,7 @@ func (p pupil) each(value func(judged) float64) []float64 {
 	return all
 }
 
-// regretsTable has the regret of all seeds.
+// regretsTable shows the regret for all seeds.
 func regretsTable(results []result) *table {
 	t := &table{head: []string{"load and algorithm", "setting", "cost an hour", "regret", "of each seed"}}
 	for _, r := range results {
@@ -311,7 +311,7 @@ func regretsTable(results []result) *table {
 	return t
 }
 
-// heldOutTable has what all make of loads that they have not seen.
+// heldOutTable shows the results on loads that were not used for training.
 func heldOutTable(results []result) *table {
 	t := &table{head: []string{"load and algorithm", "cost an hour", "members", "too few for", "changes an hour"}}
 	for _, r := range results {
@@ -327,7 +327,7 @@ func heldOutTable(results []result) *table {
 	return t
 }
 
-// learnedNotes say what the tables are of.
+// learnedNotes explain the tables.
 var learnedNotes = []fmt.Stringer{
 	note(""),
 	note(fmt.Sprintf("Costs are in member-hours: an hour with too few members counts %g, and a change of the count %g. A member takes 25 s to start, and a change", train.DefaultPrices.Under, train.DefaultPrices.Change)),

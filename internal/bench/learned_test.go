@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// A lesson has no model cost less than the optimum, tunes each rule within the budget, and is told in both tables.
+// In a lesson, no model costs less than the optimum, each rule is tuned within the budget, and both tables have the
+// results.
 func TestLesson(t *testing.T) {
 	shape := autoscale.Shape{Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Step: 15 * time.Second, Length: 2 * time.Hour, Base: 200, Peak: 400, Noise: 0.02, Seed: 1}
 	other := shape
@@ -50,7 +51,7 @@ func TestLesson(t *testing.T) {
 	}
 }
 
-// Of a recorded load, the first half is learned and the second one judges.
+// The first half of a recorded load is for training, the second for evaluation.
 func TestLessonOfALoad(t *testing.T) {
 	trace := autoscale.Trace{Start: time.Unix(0, 0).UTC(), Step: 5 * time.Minute, Load: make([]float64, 101), Lost: make([]bool, 101)}
 	for i := range trace.Load {

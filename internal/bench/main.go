@@ -33,33 +33,33 @@ import (
 
 // bench is what all parts share.
 type bench struct {
-	out      io.Writer     // the tables
-	progress io.Writer     // what is being measured at the moment
-	tf       string        // the path of terraform or tofu
-	provider string        // the path of the provider's binary
-	bare     string        // the path of the provider that does nothing
-	member   string        // the path of the program that members run on a Swarm and on hosts, linked statically
-	trainer  string        // the path of the quickstart's trainer
-	gpus     gpus          // what agents see
-	work     string        // a folder for everything
-	cli      string        // the path of Terraform's CLI configuration
+	out      io.Writer     // receives the tables
+	progress io.Writer     // receives what is being measured
+	tf       string        // path of terraform or tofu
+	provider string        // path of the provider's binary
+	bare     string        // path of the provider that does nothing
+	member   string        // path of the program that members run on a Swarm and on hosts, linked statically
+	trainer  string        // path of the quickstart's trainer
+	gpus     gpus          // the GPUs that agents see
+	work     string        // folder for everything
+	cli      string        // path of Terraform's CLI configuration
 	runs     int           // how often each figure is measured
-	trace    string        // the path of a load as CSV, or ""
+	trace    string        // path of a load as CSV, or ""
 	training time.Duration // how long a training is measured
-	day      time.Duration // how long a day of Kafka's is
-	updates  int           // how long a model is trained
-	curves   string        // the folder for the curves of policies, or "" for a new one
+	day      time.Duration // length of a day for Kafka
+	updates  int           // length of a model's training
+	curves   string        // folder for the curves of policies, or "" for a new one
 }
 
-// parts are the questions, in the order in which they are answered.
+// parts are the questions, in the order of the answers.
 var parts = []struct {
 	name  string
 	title string
 	run   func(*bench, context.Context) ([]fmt.Stringer, error)
-	// computed parts run nothing, and need nothing.
+	// computed parts run nothing and need nothing.
 	computed bool
-	// system parts train, with the software of others for an hour or in a model for minutes. They are run by their name
-	// alone.
+	// system parts train for a long time: for an hour with real software, or for minutes in a model. They only run if
+	// named.
 	system bool
 }{
 	{"plan", "Plan of a group in which nothing changed", (*bench).plan, false, false},
@@ -165,7 +165,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) (err error
 	return nil
 }
 
-// prepare has everything be there that parts need which measure, and says what they are measured with.
+// prepare provides everything that measuring parts need, and prints what they are measured with.
 func (b *bench) prepare(ctx context.Context) error {
 	if b.tf == "" || b.provider == "" || b.bare == "" || b.gpus.agent == "" || b.member == "" || b.trainer == "" || b.work == "" || b.runs < 1 {
 		return errors.New("-tf, -provider, -bare, -agent, -member, -trainer and -work are needed, and at least one run: start it with internal/bench/run.sh")
@@ -181,8 +181,8 @@ func (b *bench) prepare(ctx context.Context) error {
 	return nil
 }
 
-// install puts the provider, with an agent beside it, where Terraform finds it, above any released version, as a mirror
-// would have it.
+// install puts the provider, with an agent beside it, into a filesystem mirror for Terraform, with a version above all
+// released ones.
 func (b *bench) install(ctx context.Context) error {
 	binary, err := os.ReadFile(b.provider)
 	if err != nil {
@@ -209,10 +209,10 @@ func (b *bench) install(ctx context.Context) error {
 	return os.WriteFile(b.cli, fmt.Appendf(nil, "provider_installation {\n  filesystem_mirror {\n    path = %q\n  }\n}\n", mirror), 0o600)
 }
 
-// mirrored is the version of what is installed.
+// mirrored is the version of the installed providers.
 const mirrored = "999.0.0"
 
-// mirrorProvider writes the files of a provider where Terraform and OpenTofu find it.
+// mirrorProvider writes a provider's files where Terraform and OpenTofu look for them.
 func mirrorProvider(mirror, name string, files map[string][]byte) error {
 	for _, host := range []string{"registry.terraform.io", "registry.opentofu.org"} {
 		dir := filepath.Join(mirror, host, "trainyard", name, mirrored, runtime.GOOS+"_"+runtime.GOARCH)
@@ -228,7 +228,7 @@ func mirrorProvider(mirror, name string, files map[string][]byte) error {
 	return nil
 }
 
-// say tells what is being measured.
+// say prints what is being measured.
 func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(b.progress, "… "+format+"\n", args...)
 }

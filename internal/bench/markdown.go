@@ -4,13 +4,13 @@ package main
 
 import "strings"
 
-// markdown is a table for a README. The first column is flush left, the others are flush right.
+// markdown is a table for a README. The first column is left-aligned, the others are right-aligned.
 type markdown struct {
 	title string
 	table
 }
 
-// String renders the table under its title.
+// String renders the table below its title.
 func (m *markdown) String() string {
 	var b strings.Builder
 	row := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }

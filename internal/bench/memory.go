@@ -10,10 +10,10 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// peakLook is how often the memory of a process is looked at.
+// peakLook is the interval at which a process's memory is read.
 const peakLook = 10 * time.Millisecond
 
-// peak does something, and returns the largest resident memory that a process of the provider reached meanwhile.
+// peak calls do, and returns the largest resident memory of any provider process in the meantime.
 func (b *bench) peak(do func() error) (uint64, error) {
 	done := make(chan error, 1)
 	go func() { done <- do() }()
@@ -33,7 +33,7 @@ func (b *bench) peak(do func() error) (uint64, error) {
 		for _, p := range processes {
 			program, err := p.Executable()
 			if err != nil || !strings.HasPrefix(filepath.Base(program), "terraform-provider-trainyard") || !strings.HasPrefix(program, b.work) {
-				continue // it has ended, or is another
+				continue // it has ended, or is something else
 			}
 			if status, err := p.NewStatus(); err == nil {
 				most = max(most, status.VmHWM)

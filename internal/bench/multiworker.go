@@ -21,25 +21,26 @@ import (
 )
 
 const (
-	// Three workers on three hosts, as published. The processors of two workloads together are fewer than two, so that
-	// both engines have room for what they do themselves.
+	// Three workers on three hosts, as published. Two workloads together use less than two processors, which leaves
+	// room for both engines.
 	multiworkers   = 3
 	multiworkerCPU = 0.3
-	// multiworkerEpochs of 70 steps: of the 12 that were published, each takes as long as the others.
+	// multiworkerEpochs is the number of epochs of 70 steps. Of the 12 published ones, each takes as long as the
+	// others.
 	multiworkerEpochs = 3
 	// multiworkerRuns is how often both engines are measured, in turns.
 	multiworkerRuns = 5
-	// multiworkerBar is by how much a Swarm may take longer than bare hosts.
+	// multiworkerBar is the factor by which a Swarm may be slower than bare hosts.
 	multiworkerBar = 1.10
 )
 
-// multiworkerPublished is what a Swarm took longer with so many workloads.
+// multiworkerPublished is how much longer a Swarm took according to the publication, by number of workloads.
 var multiworkerPublished = map[int]string{1: "+23 %", 2: "+27 %"}
 
-// multiworkerModule is the module, from the root of the repository.
+// multiworkerModule is the module's path, from the root of the repository.
 const multiworkerModule = "modules/multiworker"
 
-// multiworker has one workload, and two at a time, train on bare hosts and on a Swarm, which are there in turns.
+// multiworker trains one workload, and then two at a time, on bare hosts and on a Swarm. The two run in turns.
 func (b *bench) multiworker(ctx context.Context) ([]fmt.Stringer, error) {
 	if strings.HasPrefix(b.work, "/tmp/") {
 		return nil, fmt.Errorf("hosts have a /tmp of their own, and can't see %s: "+
@@ -76,13 +77,13 @@ func (b *bench) multiworker(ctx context.Context) ([]fmt.Stringer, error) {
 	return multiworkerTable(took, checksums), nil
 }
 
-// workloadEnd is what worker 0 of a workload says in the end.
+// workloadEnd is the final line of a workload's worker 0.
 type workloadEnd struct {
 	Seconds  float64 `json:"seconds"`
 	Checksum int64   `json:"checksum"`
 }
 
-// noteWorkloads takes how so many workloads on an engine ended.
+// noteWorkloads records how this many workloads on an engine ended.
 type noteWorkloads func(engine string, workloads int, of []workloadEnd)
 
 func (b *bench) multiworkerOnHosts(ctx context.Context, python pythonenv.Environment, ended noteWorkloads) (err error) {
@@ -108,7 +109,7 @@ func (b *bench) multiworkerOnSwarm(ctx context.Context, python pythonenv.Environ
 	return s.workloads(ctx, s.addresses(), empty, python, ended)
 }
 
-// workloads has one workload train on the machines, then two, and tells how they ended.
+// workloads trains one workload on the machines, then two, and reports how they ended.
 func (l *lab) workloads(
 	ctx context.Context, hosts, image string, python pythonenv.Environment, ended noteWorkloads,
 ) (err error) {
@@ -120,7 +121,7 @@ func (l *lab) workloads(
 	if err := os.CopyFS(filepath.Join(w.dir, "module"), os.DirFS(multiworkerModule)); err != nil {
 		return err
 	}
-	if _, err := w.apply(ctx); err != nil { // the cluster alone
+	if _, err := w.apply(ctx); err != nil { // only the cluster
 		return err
 	}
 	for _, workloads := range []int{1, 2} {
@@ -148,15 +149,15 @@ func (l *lab) workloads(
 		if err := l.configure(w, 0, "", false); err != nil {
 			return err
 		}
-		if _, err := w.apply(ctx); err != nil { // they go
+		if _, err := w.apply(ctx); err != nil { // removes them
 			return err
 		}
 	}
 	return nil
 }
 
-// workloadConfig is the configuration of a workload, by its number from 0. On a Swarm the second has a network of its
-// own.
+// workloadConfig returns the configuration of a workload, given its number from 0. On a Swarm, the second has its own
+// network.
 func (l *lab) workloadConfig(n, workloads int, image string, python pythonenv.Environment) string {
 	engine := ""
 	if image != "" {
@@ -195,7 +196,7 @@ output "w%[1]d%[2]d" {
 `, workloads, n, python.Python, multiworkerEpochs, multiworkers, 5001+100*n, multiworkerCPU, engine)
 }
 
-// workloadEnds reads how the workloads have ended.
+// workloadEnds reads how the workloads ended.
 func (l *lab) workloadEnds(ctx context.Context, w *workspace) ([]workloadEnd, error) {
 	show := l.command(ctx, "output", "-json")
 	show.Dir = w.dir
@@ -243,5 +244,5 @@ func multiworkerTable(took map[string]map[int]sample, checksums map[int64]bool) 
 	}
 }
 
-// percentMore says by how much a ratio is more than 1.
+// percentMore formats by how much a ratio exceeds 1.
 func percentMore(ratio float64) string { return fmt.Sprintf("%+.1f %%", 100*(ratio-1)) }

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// drawn is a picture of the guide "Choosing an autoscaling policy": what a policy makes of a load.
+// drawn is a picture in the guide "Choosing an autoscaling policy": a policy's behaviour under a load.
 type drawn struct {
 	name   string
 	trace  autoscale.Trace
@@ -20,7 +20,7 @@ type drawn struct {
 	model  autoscale.Model
 }
 
-// drawings are all of them.
+// drawings are all the pictures.
 func drawings() []drawn {
 	shape := func(length time.Duration, base, peak float64) autoscale.Shape {
 		return autoscale.Shape{
@@ -61,7 +61,7 @@ func drawings() []drawn {
 	}
 }
 
-// draw writes the pictures to a folder: those that "make generate" puts beside the guide.
+// draw writes the pictures to a folder; "make generate" puts them beside the guide.
 func draw(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// TestPictures: each picture is small, and the guide has all of them and no others.
+// TestPictures: each picture is small, and the guide shows exactly these.
 func TestPictures(t *testing.T) {
 	const most = 30_000 // bytes
 	folder := t.TempDir()
@@ -37,8 +37,8 @@ func TestPictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown []string
-	// The registry shows no pictures by relative addresses, and GitHub serves drawings as such only if asked to
-	// sanitise them.
+	// The registry doesn't show pictures with relative addresses, and GitHub serves SVG files as images only if asked
+	// to sanitise them.
 	const address = "](https://raw.githubusercontent.com/trainyard/terraform-provider-trainyard/main/docs/guides/autoscaling/"
 	for part := range strings.SplitSeq(string(guide), address) {
 		if name, _, found := strings.Cut(part, "?sanitize=true)"); found && strings.HasSuffix(name, ".svg") {

@@ -16,26 +16,26 @@ import (
 	"time"
 )
 
-// planSizes are the sizes of the groups; the first is what the others are compared with, and the last has a bar.
+// planSizes are the sizes of the groups; the others are compared with the first, and the last has a bar.
 var planSizes = []int{1, 10, 100, 1000}
 
-// planBar is by which factor the plan of the largest group may take longer than that of a resource that holds the same
-// maps and does nothing.
+// planBar is the factor by which the plan of the largest group may exceed that of a resource that holds the same maps
+// and does nothing.
 const planBar = 1.15
 
-// planned is what was measured of one group.
+// planned holds the measurements of one group.
 type planned struct {
 	*workspace
 	created, destroyed time.Duration
-	// plain are plans as a user makes them, unread those that take the state for what there is: -refresh=false.
+	// plain are plans as users make them, unread plans with -refresh=false.
 	plain, unread sample
 	calls         engineCalls
-	// bare is the workspace of the same maps, and held are its plans.
+	// bare is the workspace of the resource with the same maps, and held are its plans.
 	bare *workspace
 	held sample
 }
 
-// plan measures plans without change, of groups that all stand at once, in turns.
+// plan measures plans without changes of groups that all exist at once, in turns.
 func (b *bench) plan(ctx context.Context) (_ []fmt.Stringer, err error) {
 	var groups []*planned
 	defer func() {
@@ -112,7 +112,7 @@ func planTable(groups []*planned) []fmt.Stringer {
 	}
 }
 
-// holdMaps makes a workspace with a resource of another provider that holds the maps of the group.
+// holdMaps creates a workspace with another provider's resource that holds the group's maps.
 func (g *planned) holdMaps(ctx context.Context) (*workspace, error) {
 	show := g.bench.command(ctx, "show", "-json")
 	show.Dir = g.dir
@@ -156,7 +156,7 @@ func (g *planned) holdMaps(ctx context.Context) (*workspace, error) {
 	return held, err
 }
 
-// bareConfiguration is the configuration of a resource that holds the maps of a file.
+// bareConfiguration is the configuration of a resource that holds the maps from a file.
 const bareConfiguration = `
 terraform {
   required_providers {
@@ -171,7 +171,7 @@ resource "bare_maps" "job" {
 
 func times(factor float64) string { return fmt.Sprintf("%.2f ×", factor) }
 
-// traced plans once more with a log, and returns the engine calls that it holds.
+// traced plans once more with a log, and returns the engine calls in it.
 func (g *planned) traced(ctx context.Context) (engineCalls, error) {
 	calls := engineCalls{counts: map[string]int{}}
 	err := g.tracedPlan(ctx, "engine call", calls.log)
@@ -181,7 +181,7 @@ func (g *planned) traced(ctx context.Context) (engineCalls, error) {
 	return calls, err
 }
 
-// tracedPlan plans with a log, and hands over the fields of its lines with a message.
+// tracedPlan plans with a log, and calls each with the fields of the lines that have this message.
 func (w *workspace) tracedPlan(ctx context.Context, message string, each func(fields map[string]string) error) error {
 	path := filepath.Join(w.dir, "provider.log")
 	if _, err := w.terraformWith(ctx, []string{"TF_LOG_PROVIDER=DEBUG", "TF_LOG_PATH=" + path}, "plan", "-detailed-exitcode"); err != nil {
@@ -195,10 +195,10 @@ func (w *workspace) tracedPlan(ctx context.Context, message string, each func(fi
 	return errors.Join(readLog(log, message, each), os.Remove(path))
 }
 
-// logField is a field of a line of a log, with or without quotation marks.
+// logField matches a field of a log line, with or without quotation marks.
 var logField = regexp.MustCompile(`(\w+)=("[^"]*"|\S+)`)
 
-// readLog reads a log of Terraform's, in which a call is a line such as
+// readLog reads Terraform's log. A call is a line such as
 //
 //	2026-01-01T00:00:00.000Z [DEBUG] provider.x.engine: engine call: call="Get group" duration=1.2ms …
 func readLog(log io.Reader, message string, each func(fields map[string]string) error) error {
@@ -220,14 +220,14 @@ func readLog(log io.Reader, message string, each func(fields map[string]string) 
 	return lines.Err()
 }
 
-// engineCalls are calls that were counted by their names.
+// engineCalls counts calls by name.
 type engineCalls struct {
 	names  []string // in the order of their first call
 	counts map[string]int
 	time   time.Duration
 }
 
-// log adds the call of a line of a log.
+// log adds the call from a log line.
 func (c *engineCalls) log(fields map[string]string) error {
 	took, err := time.ParseDuration(fields["duration"])
 	if err != nil {
@@ -254,7 +254,7 @@ func (c engineCalls) total() (total int) {
 	return total
 }
 
-// String lists the calls with their numbers.
+// String lists the calls with their counts.
 func (c engineCalls) String() string {
 	var list []string
 	for _, name := range c.names {

@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// policies has scaling policies decide over published jobs and over traces. All of it is computed: nothing runs, and it
-// is the same on every machine.
+// policies runs scaling policies on published jobs and on traces. Everything is computed, so the results are the same
+// on every machine.
 func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
 	generated := generatedLoads()
 	var recorded []load
@@ -78,7 +78,7 @@ func (b *bench) policies(context.Context) ([]fmt.Stringer, error) {
 	return append(sections, curveNotes...), b.drawCurves(charts)
 }
 
-// drawCurves writes the pictures of curves to a folder, a new one unless it was named.
+// drawCurves writes the pictures of curves to a folder, by default a new one.
 func (b *bench) drawCurves(charts map[string]autoscale.Chart) error {
 	folder := b.curves
 	if folder == "" {
@@ -99,7 +99,7 @@ func (b *bench) drawCurves(charts map[string]autoscale.Chart) error {
 	return nil
 }
 
-// readLoads reads a load of a user's, or all that are in a folder, by their names.
+// readLoads reads a user's load, or all loads in a folder, sorted by name.
 func readLoads(path string) ([]load, error) {
 	if info, err := os.Stat(path); err != nil || !info.IsDir() {
 		l, err := readLoad(path)
@@ -124,7 +124,7 @@ func readLoads(path string) ([]load, error) {
 	return loads, nil
 }
 
-// readLoad reads a load of a user's. Members carry a twentieth of its peak, as they do of the generated ones.
+// readLoad reads a user's load. Members carry a twentieth of its peak, as with the generated loads.
 func readLoad(path string) (load, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -146,15 +146,15 @@ func readLoad(path string) (load, error) {
 	return load{name: "the file", trace: trace, capacity: capacity, seasonal: seasonal}, nil
 }
 
-// spec returns a policy for simulations, of one metric. It has no behaviour but the defaults.
+// spec returns a policy for simulations with one metric and the default behaviour.
 func spec(least, most, initial int, name string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
 	return domain.AutoscalingPolicy{
 		Cluster: "bench", Group: "job", Role: "worker", Min: least, Max: most, Initial: &initial, Metrics: map[string]domain.ScalingMetric{name: metric},
 	}
 }
 
-// lasting is a time in a policy.
+// lasting returns a duration for a policy.
 func lasting(d time.Duration) *domain.Duration { return new(domain.Duration(d)) }
 
-// unlimited are rates that bound nothing: where there are none, scaling out has those of Kubernetes.
+// unlimited are rates that don't limit anything. Without rates, scaling out has those of Kubernetes.
 var unlimited = []domain.ScalingRate{{Count: domain.MaxReplicas, Period: domain.Duration(time.Second)}}

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// off is by which share of the publication's time its autoscaler takes longer in a model.
+// off returns by which fraction the publication's autoscaler takes longer in a model than was published.
 func (p publishedJob) off(t *testing.T, policy domain.AutoscalingPolicy, model autoscale.Job) float64 {
 	t.Helper()
 	run, err := autoscale.RunJob(policy, model)
@@ -30,8 +30,8 @@ func (p publishedJob) off(t *testing.T, policy domain.AutoscalingPolicy, model a
 	return run.Took.Seconds()/float64(p.autoscaled) - 1
 }
 
-// The reference's settings lose in the model as they did in the publication, to within 6 %, and for as long as the note
-// says.
+// In the model, the reference's settings lose as they did in the publication, to within 6 %, and for as long as the
+// note says.
 func TestReproduction(t *testing.T) {
 	for _, job := range publishedJobs {
 		t.Run(job.name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestOurPolicyHoldsTheBars(t *testing.T) {
 	}
 }
 
-// What was fitted has no say in where our policy settles.
+// The fitted values don't affect where our policy settles.
 func TestOurPolicySettlesWhateverWasFitted(t *testing.T) {
 	for _, job := range publishedJobs {
 		for _, startup := range []time.Duration{0, 10 * time.Second, 2 * time.Minute} {
@@ -117,7 +117,7 @@ func TestOurPolicySettlesWhateverWasFitted(t *testing.T) {
 	}
 }
 
-// An unbounded search for regression's knee finds the best static count, and is that.
+// Without a bound, the search for regression's knee finds the best static count.
 func TestUnboundedRegression(t *testing.T) {
 	r, err := publishedJobs[1].run()
 	if err != nil {
@@ -148,8 +148,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// Every policy stays within its bounds, on every load and under every condition, and what the notes say of their sums
-// is so.
+// Every policy stays within its bounds on every load and under every condition, and the notes about the sums are true.
 func TestPoliciesOnTraces(t *testing.T) {
 	loads := generatedLoads()
 	for _, condition := range conditions {
@@ -194,7 +193,7 @@ func TestPoliciesOnTraces(t *testing.T) {
 	}
 }
 
-// The same is printed whenever it is asked for.
+// The output is deterministic.
 func TestPoliciesAreDeterministic(t *testing.T) {
 	show := func() string {
 		var text strings.Builder
@@ -238,7 +237,7 @@ func TestWorstMoment(t *testing.T) {
 	}
 }
 
-// The part needs nothing built.
+// The part needs no built programs.
 func TestPoliciesOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "load.csv")
 	if err := os.WriteFile(path, []byte("time,load\n0,10\n60,20\n120,80\n180,10\n"), 0o600); err != nil {
@@ -290,7 +289,7 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-// A folder has a load for each file, and the table of risks a row for each share of each of them.
+// A folder provides a load for each file, and the table of risks has a row for each share of each load.
 func TestRisksOfAFolder(t *testing.T) {
 	folder := t.TempDir()
 	for name, peak := range map[string]float64{"a": 100, "b": 900} {
@@ -313,7 +312,7 @@ func TestRisksOfAFolder(t *testing.T) {
 	if want := len(loads)*(1+len(riskPercents)) + 1; len(table.rows) != want {
 		t.Errorf("it has %d rows, want %d:\n%s", len(table.rows), want, table)
 	}
-	// The same load in another unit makes the same rows.
+	// The same load in a different unit gives the same rows.
 	for i := range 1 + len(riskPercents) {
 		if diff := cmp.Diff(table.rows[i][1:], table.rows[1+len(riskPercents)+i][1:]); diff != "" {
 			t.Errorf("row %d differs:\n%s", i, diff)

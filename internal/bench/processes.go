@@ -17,15 +17,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
-// crew are the processes that a cluster costs beside its members' own commands and the agent, by their ids.
+// crew are the PIDs of a cluster's processes, besides the members' own commands and the agent.
 type crew struct {
 	supervisor int
 	controller int
-	// shells are those under which the members run, and the controller and the agent.
+	// shells are those that run the members, the controller and the agent.
 	shells []int
 }
 
-// crewOf finds the crew of a cluster through its state directory.
+// crewOf finds the crew of a cluster in its state directory.
 func crewOf(dir statedir.Dir) (crew, error) {
 	var c crew
 	holder, held, err := dir.Holder(statedir.SupervisorLock)
@@ -65,10 +65,10 @@ func crewOf(dir statedir.Dir) (crew, error) {
 	return c, nil
 }
 
-// all returns the ids of the whole crew.
+// all returns all PIDs of the crew.
 func (c crew) all() []int { return append([]int{c.supervisor, c.controller}, c.shells...) }
 
-// privateMemory returns the bytes that processes share with nobody: what ending them would give back.
+// privateMemory returns the memory, in bytes, that processes share with no others: what ending them would free.
 func privateMemory(pids ...int) (bytes uint64, err error) {
 	for _, pid := range pids {
 		p, err := procfs.NewProc(pid)
@@ -92,7 +92,7 @@ func privateOf(p procfs.Proc) (bytes uint64, err error) {
 	return maps.PrivateClean + maps.PrivateDirty, nil
 }
 
-// cpuTime returns the processor time that processes took so far.
+// cpuTime returns the CPU time used by processes so far.
 func cpuTime(pids ...int) (total time.Duration, err error) {
 	for _, pid := range pids {
 		p, err := proctree.Lookup(pid)
@@ -104,10 +104,10 @@ func cpuTime(pids ...int) (total time.Duration, err error) {
 	return total, nil
 }
 
-// sweep is how soon killed processes are looked for again.
+// sweep is the pause before looking again for killed processes.
 const sweep = 20 * time.Millisecond
 
-// endProcesses kills the processes that came out of a folder, and returns how many it found at first.
+// endProcesses kills the processes from a folder, and returns how many there were at first.
 func endProcesses(ctx context.Context, dir string) (found int, err error) {
 	for first := true; ; first = false {
 		pids, err := processesOf(dir)
@@ -126,7 +126,7 @@ func endProcesses(ctx context.Context, dir string) (found int, err error) {
 	}
 }
 
-// processesOf returns the ids of the processes that run in a folder, or that have it in their arguments.
+// processesOf returns the PIDs of the processes that run in a folder, or have it in their arguments.
 func processesOf(dir string) ([]int, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
@@ -147,7 +147,7 @@ func processesOf(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// pause waits, unless ctx is done before.
+// pause waits for d, or until ctx is done.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -22,40 +22,39 @@ import (
 )
 
 const (
-	// A worker may use so many processors, and a parameter server so many: two of these and four workers are two
-	// processors.
+	// The processors of a worker and of a parameter server: two parameter servers and four workers use two.
 	workerCPUs, psCPUs = 0.4, 0.2
-	// psBatch is how many examples a step has: so many that it is a worker's work above all. By the publication's 20,
-	// two parameter servers of today would be as busy as the first worker.
+	// psBatch is the number of examples per step, large enough that most of the work is the workers'. With the
+	// publication's 20, two parameter servers of today would be as busy as the first worker.
 	psBatch = 800
-	// A host may use so many: three of them are two processors.
+	// The processors of a host: three hosts use two.
 	hostCPUs = 0.66
-	// psWorkerPatience bounds the time until all workers train.
+	// psWorkerPatience limits the time until all workers train.
 	psWorkerPatience = 5 * time.Minute
 )
 
-// formation is what a training is made of.
+// formation is the composition of a training.
 type formation struct {
 	workers, ps int
-	hosts       int // 0 for this machine, by the engine process
+	hosts       int // 0 for this machine, with the engine process
 }
 
 // psWorker trains with the module ps-worker and a real TensorFlow: the curves of B. Krasuski's publication, and the
-// policy that is to find their knee.
+// policy that should find their knee.
 func (b *bench) psWorker(ctx context.Context) (_ []fmt.Stringer, err error) {
 	p := &psWorkerBench{bench: b, rates: map[formation][]float64{}}
 	var folders []string
 	if p.python, folders, err = pythonOf(ctx, "tensorflow"); err != nil {
 		return nil, err
 	}
-	mounts := append(folders, b.work) // where the agent's library is
+	mounts := append(folders, b.work) // the agent's library is there
 	p.bed, err = testbed.StartHosts(ctx, testbed.HostOptions{Hosts: mostPSHosts, Mounts: mounts, CPUs: hostCPUs})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, p.bed.Close()) }()
 	for run := range b.runs {
-		// Curves side by side: what else the machine does is the same for all of a run.
+		// Curves in turns, so that the machine's other load is the same for all of a run.
 		for _, f := range p.formations() {
 			b.say("ps-worker: run %d of %d, %d workers, %d ps, %d hosts", run+1, b.runs, f.workers, f.ps, f.hosts)
 			rate, err := p.measure(ctx, f)
@@ -74,17 +73,17 @@ func (b *bench) psWorker(ctx context.Context) (_ []fmt.Stringer, err error) {
 	return p.tables(), nil
 }
 
-// psWorkerBench is what the trainings have in common, and what came of them.
+// psWorkerBench is what the trainings share, and their results.
 type psWorkerBench struct {
 	*bench
 	python string
 	bed    *testbed.Hosts
-	rates  map[formation][]float64 // steps a second, by run
+	rates  map[formation][]float64 // steps per second, by run
 	found  []psPolicy              // by run
 }
 
-// pythonOf returns the path of the Python of an environment of internal/tools, and the folders that it takes to run it.
-// It is installed where nobody has before.
+// pythonOf returns the path of Python in an environment of internal/tools, and the folders needed to run it. It
+// installs the environment if necessary.
 func pythonOf(ctx context.Context, environment string) (python string, folders []string, err error) {
 	install := exec.CommandContext(ctx, "internal/tools/python.sh", environment)
 	install.Stderr = os.Stderr
@@ -99,13 +98,14 @@ func pythonOf(ctx context.Context, environment string) (python string, folders [
 		return "", nil, err
 	}
 	folders = []string{filepath.Dir(bin)}
-	if base := strings.TrimSpace(string(prefix)); base != "/usr" { // hosts have a system of their own
+	if base := strings.TrimSpace(string(prefix)); base != "/usr" { // hosts have their own /usr
 		folders = append(folders, base)
 	}
 	return python, folders, nil
 }
 
-// cluster returns the configuration of the cluster "lab" of so many hosts, or of this machine, and how it is opened.
+// cluster returns the configuration of the cluster "lab" with this many hosts, or on this machine with 0, and a
+// function that opens it.
 func (p *psWorkerBench) cluster(w *workspace, hosts int) (string, func() (engine.Engine, error)) {
 	if hosts == 0 {
 		return "resource \"trainyard_cluster\" \"lab\" {\n  name = \"lab\"\n}\n", func() (engine.Engine, error) {
@@ -132,7 +132,7 @@ resource "trainyard_cluster" "lab" {
 	}
 }
 
-// train makes a workspace and applies a training with further attributes of the module.
+// train creates a workspace and applies a training with additional attributes of the module.
 func (p *psWorkerBench) train(ctx context.Context, f formation, attributes string) (*workspace, engine.Engine, error) {
 	dir, err := os.MkdirTemp(p.work, "ps-worker-")
 	if err != nil {
@@ -156,7 +156,7 @@ func (p *psWorkerBench) train(ctx context.Context, f formation, attributes strin
 	return w, e, err
 }
 
-// configure writes the configuration of a training.
+// configure writes a training's configuration.
 func (p *psWorkerBench) configure(w *workspace, cluster string, f formation, attributes string) error {
 	limits := func(cpus float64) string {
 		return fmt.Sprintf("resources = { cpus = 0.05, limits = { cpus = %g } }, placement = { strategy = \"spread\" }", cpus)
@@ -185,7 +185,7 @@ module "mnist" {
 	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
 }
 
-// measure returns how many steps a second a training takes once all of its workers train.
+// measure returns the steps per second of a training once all of its workers train.
 func (p *psWorkerBench) measure(ctx context.Context, f formation) (rate float64, err error) {
 	begin := time.Now()
 	w, e, err := p.train(ctx, f, "  env     = { SAY_EVERY = \"0.5\" }\n")
@@ -218,14 +218,14 @@ func (p *psWorkerBench) end(ctx context.Context, w *workspace) error {
 	return l.close(ctx, w)
 }
 
-// told is a line of a worker.
+// told is a line from a worker.
 type told struct {
 	Step     int      `json:"step"`
 	Accuracy *float64 `json:"accuracy"`
 	Time     float64  `json:"time"`
 }
 
-// said returns what so many workers have said, by index.
+// said returns the lines of this many workers, by index.
 func (p *psWorkerBench) said(ctx context.Context, e engine.Telemetry, workers int) ([][]told, error) {
 	said := make([][]told, workers)
 	for i := range said {
@@ -243,8 +243,8 @@ func (p *psWorkerBench) said(ctx context.Context, e engine.Telemetry, workers in
 	return said, nil
 }
 
-// rateOfAll returns how many steps a second all workers took together from the first step of the last of them on, as
-// the first one tells, and over which time. It is 0 while one has said nothing.
+// rateOfAll returns the steps per second of all workers together from the first step of the last worker on, according
+// to the first worker, and over which time. It is 0 while any of them has printed nothing.
 func rateOfAll(said [][]told) (rate float64, span time.Duration) {
 	begin := 0.0
 	for _, lines := range said {

@@ -17,27 +17,27 @@ import (
 )
 
 const (
-	// psThreshold is what a further worker has to bring, as a share of what one brought before: noise of 2 % in the
-	// progress of five is 10 % of that.
+	// psThreshold is the gain that another worker has to bring, as a share of the mean gain per worker so far: noise of
+	// 2 % in the progress of five workers is 10 % of that.
 	psThreshold = 0.25
-	// psTrials is how many counts a policy tries at most: each once, and the one that it goes back to.
+	// psTrials is the maximum number of counts that a policy tries: each once, and the one that it returns to.
 	psTrials = mostPSWorkers + 1
-	// psLastSteps are what is trained when the count is found.
+	// psLastSteps is how many steps are trained after the count is found.
 	psLastSteps = 200
 )
 
-// psPolicy is what came of a policy.
+// psPolicy is the result of a policy.
 type psPolicy struct {
-	counts    []int // from the first to the one that it stays with
+	counts    []int // from the first to the final one
 	took      time.Duration
 	ended     bool // completion has ended the parameter servers
 	unchanged bool // the plan after that was empty
 }
 
-// last is the count that the policy stays with.
+// last returns the final count.
 func (f psPolicy) last() int { return f.counts[len(f.counts)-1] }
 
-// followPolicy has the policy search from one worker on, and then has the training complete.
+// followPolicy lets the policy search, starting with one worker, and then lets the training complete.
 func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err error) {
 	settle := 2 * p.training
 	attributes := fmt.Sprintf(`  env         = { SAY_EVERY = "0.5", SAVE_EVERY = "10" }
@@ -87,7 +87,7 @@ func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err e
 	return found, ctx.Err()
 }
 
-// awaitKnee waits until the policy has found the count that it stays with, and returns those that there were.
+// awaitKnee waits until the policy has found its final count, and returns all counts so far.
 func awaitKnee(ctx context.Context, e engine.Store, patience time.Duration) ([]int, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the policy has found no count within %s", patience))
 	defer cancel()
@@ -116,8 +116,8 @@ func awaitKnee(ctx context.Context, e engine.Store, patience time.Duration) ([]i
 	}
 }
 
-// kneeOf returns the number of members beyond which one more brings no more than the threshold, by the rates of 1, 2, …
-// of them, as the algorithm marginal_gain has it.
+// kneeOf returns the number of members beyond which one more brings no more than the threshold, given the rates of 1,
+// 2, … members, as the algorithm marginal_gain does.
 func kneeOf(rates []float64, threshold float64) int {
 	for n := 1; n < len(rates); n++ {
 		if each := rates[n-1] / float64(n); (rates[n]-rates[n-1])/each <= threshold {

@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// The largest counts of the curves.
+// The largest counts in the curves.
 const (
 	mostPSWorkers = 6
 	mostPS        = 3
 	mostPSHosts   = 3
 )
 
-// What B. Krasuski's publication tells of the same: it has figures, and no tables of them.
+// B. Krasuski's publication on the same measurements: it has figures, but no tables for them.
 var (
 	publishedWorkers = []string{"", "falls", "falls", "falls", "falls to 4–5 (local)", "to 6 (cloud), then flat or worse"}
 	publishedPS      = []string{"", "a little less, never more", "a little less, never more"}
 	publishedHosts   = []string{"", "less: hosts set the limit", "less: hosts set the limit"}
 )
 
-// psCurve is how long a training takes by the number of something.
+// psCurve is the time of a training as a function of the number of something.
 type psCurve struct {
 	title, what string
 	points      []formation
 	published   []string
 }
 
-// psCurves are those of the publication.
+// psCurves are the publication's curves.
 func psCurves() []psCurve {
 	workers := psCurve{title: "Workers, with 2 parameter servers", what: "workers", published: publishedWorkers}
 	for n := range mostPSWorkers {
@@ -49,7 +49,7 @@ func psCurves() []psCurve {
 	return []psCurve{workers, ps, hosts}
 }
 
-// formations are those of all curves, each once.
+// formations are those of all curves, without duplicates.
 func (p *psWorkerBench) formations() []formation {
 	var all []formation
 	for _, c := range psCurves() {
@@ -62,7 +62,7 @@ func (p *psWorkerBench) formations() []formation {
 	return all
 }
 
-// tables are the curves, and what came of the policy.
+// tables are the curves and the results of the policy.
 func (p *psWorkerBench) tables() []fmt.Stringer {
 	how := fmt.Sprintf("Members are capped at %g processors a worker, %g a parameter server; a step has %d examples. "+
 		"Each training is measured\n  for %s from the first step of its last worker on. "+
@@ -80,7 +80,7 @@ func (p *psWorkerBench) tables() []fmt.Stringer {
 	return append(sections, p.policyTable()...)
 }
 
-// times are the seconds that a formation takes for a thousand steps, by run.
+// times are the seconds per thousand steps of a formation, by run.
 func (p *psWorkerBench) times(f formation) []float64 {
 	var times []float64
 	for _, rate := range p.rates[f] {
@@ -89,7 +89,7 @@ func (p *psWorkerBench) times(f formation) []float64 {
 	return times
 }
 
-// ratios are those of a formation's times to another's, by run.
+// ratios are the ratios of a formation's times to another's, by run.
 func (p *psWorkerBench) ratios(f, first formation) []float64 {
 	var ratios []float64
 	for run, rate := range p.rates[f] {
@@ -98,7 +98,7 @@ func (p *psWorkerBench) ratios(f, first formation) []float64 {
 	return ratios
 }
 
-// policyTable tells where the policy stopped, beside the knee that was measured in the same run, and the bars.
+// policyTable shows where the policy stopped and the knee measured in the same run, and the bars.
 func (p *psWorkerBench) policyTable() []fmt.Stringer {
 	m := &markdown{
 		title: fmt.Sprintf("marginal_gain, from 1 worker on, with a threshold of %g", psThreshold),
@@ -131,10 +131,10 @@ func (p *psWorkerBench) policyTable() []fmt.Stringer {
 	}
 }
 
-// noWorse is the ratio up to which a time is no worse than another, as these are measured.
+// noWorse is the ratio up to which a time counts as no worse, given the noise of the measurements.
 const noWorse = 1.05
 
-// run returns the rates of 1, 2, … workers in a run, and medians those of all runs.
+// run returns the rates of 1, 2, … workers in a run; medians returns the medians over all runs.
 func (p *psWorkerBench) run(run int) (rates []float64) {
 	for _, f := range psCurves()[0].points {
 		rates = append(rates, p.rates[f][run])
@@ -156,7 +156,7 @@ func middle(values []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// spreadOf shows values as "median (least – most)", and a single one as it is.
+// spreadOf formats values as "median (least – most)", and a single one as it is.
 func spreadOf(values []float64, format string) string {
 	if len(values) == 1 {
 		return fmt.Sprintf(format, values[0])
@@ -164,7 +164,7 @@ func spreadOf(values []float64, format string) string {
 	return fmt.Sprintf(format+" ("+format+" – "+format+")", middle(values), slices.Min(values), slices.Max(values))
 }
 
-// yes is one word or the other.
+// yes returns one word or the other.
 func yes(is bool, word, other string) string {
 	if is {
 		return word

@@ -27,7 +27,7 @@ func TestKnee(t *testing.T) {
 	}
 }
 
-// Steps count from the first one of the last worker on.
+// Steps count from the last worker's first one on.
 func TestRateOfAll(t *testing.T) {
 	chief := []told{{Step: 0, Time: 10}, {Step: 10, Time: 11}, {Step: 30, Time: 12}, {Step: 70, Time: 14}}
 	for name, test := range map[string]struct {
@@ -47,7 +47,7 @@ func TestRateOfAll(t *testing.T) {
 	}
 }
 
-// The tables of a run tell of the ratios within it, and of the bars.
+// The tables show the ratios within a run, and the bars.
 func TestPSWorkerTables(t *testing.T) {
 	p := &psWorkerBench{bench: &bench{runs: 2, training: time.Second}, rates: map[formation][]float64{}}
 	for _, f := range p.formations() {

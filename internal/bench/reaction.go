@@ -20,42 +20,42 @@ import (
 )
 
 const (
-	// A member requests so many processors, and is to use so many percent of them. The load keeps one member busy for
-	// reactionLoad percent of the time, which takes reactionMembers: 3.6, as a count is rounded up, and a load of
-	// exactly four would take five with any noise.
+	// A member requests reactionCPUs processors and should use reactionPercent percent of them. The load keeps one
+	// member busy for reactionLoad percent, which needs reactionMembers: 3.6, rounded up, since a load of exactly four
+	// would need five with any noise.
 	reactionCPUs, reactionPercent, reactionLoad = 0.2, 25, 90
 	reactionMembers                             = (reactionLoad + reactionPercent - 1) / reactionPercent
-	// reactionMost is how many members there may be: more than the load takes, so that too many would be seen.
+	// reactionMost is the maximum count: more than needed, so that too many would be noticed.
 	reactionMost = 3 * reactionMembers
 )
 
-// reactions are the settings that are measured, and how often.
+// reactions are the measured settings, and the number of runs.
 var reactions = []reaction{
 	{interval: time.Second, window: 5 * time.Second, runs: 5},
 	{interval: domain.DefaultScalingInterval, window: domain.DefaultAgentWindow, runs: 2},
 }
 
-// reaction is how soon a policy with a setting follows a load.
+// reaction is how fast a policy with a setting follows a load.
 type reaction struct {
 	interval, window time.Duration
 	runs             int
 	measured         []reacted
 }
 
-// reacted is when what happened after the load had come, and the most members that were ordered then.
+// reacted is when things happened after the load arrived, and the most members requested by then.
 type reacted struct {
 	decided, first, last time.Duration
 	most                 int
-	why                  []string // there were too many
+	why                  []string // why there were too many
 }
 
-// start is how long the first new member took to run once it was decided on.
+// start returns how long the first new member took from the decision until it ran.
 func (r reacted) start() time.Duration { return r.first - r.decided }
 
-// bar is within which time the first new member has to run; all of them may take twice that.
+// bar limits the time until the first new member runs; all of them may take twice that.
 func (r reaction) bar(one reacted) time.Duration { return r.window + r.interval + one.start() }
 
-// held reports whether all runs were soon enough, and none had more members than the load takes.
+// held reports whether all runs were fast enough, and none had more members than needed.
 func (r reaction) held() (first, last, most bool) {
 	first, last, most = true, true, true
 	for _, one := range r.measured {
@@ -66,8 +66,7 @@ func (r reaction) held() (first, last, most bool) {
 	return first, last, most
 }
 
-// reaction measures how soon policies follow a load of processors that comes at once, and is shared by the members that
-// there are.
+// reaction measures how fast policies follow a sudden processor load, which the existing members share.
 func (b *bench) reaction(ctx context.Context) (_ []fmt.Stringer, err error) {
 	w, err := b.workspace(ctx, "reaction", 0, false)
 	if err != nil {
@@ -94,7 +93,7 @@ func (b *bench) reaction(ctx context.Context) (_ []fmt.Stringer, err error) {
 		}
 		for run := range r.runs {
 			b.say("reaction: interval %s and window %s, %d of %d", r.interval, r.window, run+1, r.runs)
-			// Each in another part of the interval.
+			// Each run starts in a different part of the interval.
 			if err := pause(ctx, r.window+r.interval*time.Duration(run)/time.Duration(r.runs)); err != nil {
 				return nil, err
 			}
@@ -108,7 +107,7 @@ func (b *bench) reaction(ctx context.Context) (_ []fmt.Stringer, err error) {
 	return reactionTable(measured), nil
 }
 
-// burners are a group whose members share a load, and its policy.
+// burners is the configuration of a group whose members share a load, and of its policy.
 const burners = `
 resource "trainyard_group" "burner" {
   cluster    = trainyard_cluster.bench
@@ -141,7 +140,7 @@ resource "trainyard_autoscaling_policy" "burner" {
 // The group and the role that follow the load.
 const burnerGroup, burnerRole = "burner", "worker"
 
-// follow has the load come, watches until some time after the last member that it takes, and has it go.
+// follow starts the load, watches until some time after the last member needed, and stops the load.
 func (r reaction) follow(ctx context.Context, e *process.Engine, dir statedir.Dir, load string) (one reacted, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -173,7 +172,7 @@ func (r reaction) follow(ctx context.Context, e *process.Engine, dir statedir.Di
 	}{{1, &one.first}, {reactionMembers - 1, &one.last}} {
 		member := domain.MemberName(burnerGroup, burnerRole, awaited.index)
 		err := await(ctx, events, "member "+member, func() (bool, error) {
-			_, _ = counted(func(int, time.Time) bool { return true })() // of too many, too
+			_, _ = counted(func(int, time.Time) bool { return true })() // also notices too many
 			state, err := statedir.Read[statedir.State](dir.Document(statedir.States, member))
 			if errors.Is(err, engine.ErrNotFound) || err == nil && (state.State != domain.StateRunning || state.StartedAt == nil) {
 				return false, nil
@@ -187,7 +186,7 @@ func (r reaction) follow(ctx context.Context, e *process.Engine, dir statedir.Di
 			return one, err
 		}
 	}
-	// More than enough would be ordered once the last member has been measured for a window.
+	// Surplus members would be requested once the last member has been measured for a window.
 	watched, stop := context.WithTimeout(ctx, r.window+2*r.interval)
 	defer stop()
 	if err := await(watched, events, "", counted(func(int, time.Time) bool { return false })); ctx.Err() != nil || watched.Err() == nil {
@@ -196,7 +195,7 @@ func (r reaction) follow(ctx context.Context, e *process.Engine, dir statedir.Di
 	if err := writeLoad(load, 0); err != nil {
 		return one, err
 	}
-	most := one.most // what comes before the load has left the window is another load's
+	most := one.most // later ones, before the load has left the window, are not due to it
 	if one.why, err = whyMoreThan(ctx, e, reactionMembers, begin); err != nil {
 		return one, err
 	}
@@ -205,7 +204,7 @@ func (r reaction) follow(ctx context.Context, e *process.Engine, dir statedir.Di
 	return one, err
 }
 
-// whyMoreThan tells by the history why more members were asked for than a count since a time.
+// whyMoreThan returns why more members than enough were requested since a time, according to the history.
 func whyMoreThan(ctx context.Context, e engine.Store, enough int, since time.Time) (why []string, err error) {
 	stored, err := engine.Contents(ctx, e, autoscale.HistoryKind)
 	if err != nil {
@@ -220,7 +219,7 @@ func whyMoreThan(ctx context.Context, e engine.Store, enough int, since time.Tim
 	return why, unread
 }
 
-// writeLoad has the members share a load, as a whole.
+// writeLoad sets the total load that the members share.
 func writeLoad(path string, cpus float64) error {
 	if err := os.WriteFile(path+".new", fmt.Append(nil, cpus), 0o600); err != nil {
 		return err

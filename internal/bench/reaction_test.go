@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Each bar is that of a run, by how long its first member took to start, and one run that misses it is enough.
+// Each run has its own bar, depending on how long its first member took to start, and a single miss is enough to fail.
 func TestReactionBars(t *testing.T) {
 	at := func(decided, first, last float64, most int) reacted {
 		seconds := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

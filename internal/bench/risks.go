@@ -12,25 +12,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// riskPercents are the shares of time with too few members that are asked for.
+// riskPercents are the requested shares of time with too few members.
 var riskPercents = []float64{1, 2, 5}
 
 const (
-	// busiest is the share of the time in which a load is more than membersAtPeak carry: one peak must not make all
-	// else a matter of one member.
+	// busiest is the share of the time in which a load exceeds what membersAtPeak members carry, so that a single peak
+	// doesn't reduce everything else to one member.
 	busiest = 0.01
-	// targetStep is the ratio of two of the targets that the best is chosen from, and coarseStep that of those that are
-	// tried first.
+	// targetStep is the ratio between adjacent targets among which the best is chosen, coarseStep that of those tried
+	// first.
 	targetStep                = 1.01
 	coarseStep                = targetStep * targetStep * targetStep
-	leastTarget, mostTarget   = 2.0, 130.0 // in percent of what a member carries
+	leastTarget, mostTarget   = 2.0, 130.0 // in percent of a member's capacity
 	riskMembers, riskStartMin = domain.MaxReplicas, time.Minute
-	// The bars: of the share that was asked for, of the member-hours of the best target on each load, and on the mean
-	// of all.
+	// The bars: relative to the requested share, to the best target's member-hours on each load, and to those on
+	// average.
 	shareBar, hoursBar, meanBar = 1.25, 1.05, 0.85
 )
 
-// fate is what a policy made of a load.
+// fate is the result of a policy on a load.
 type fate struct {
 	percent     float64 // of the time, with too few members
 	memberHours float64
@@ -38,20 +38,20 @@ type fate struct {
 	setting     float64 // of the algorithm
 }
 
-// trial is a load that algorithm risk is compared on.
+// trial is a load on which algorithm risk is compared.
 type trial struct {
 	load     load
 	capacity float64
 }
 
-// newTrial has members carry a twentieth of what the load is seldom above.
+// newTrial chooses the capacity so that membersAtPeak members carry what the load seldom exceeds.
 func newTrial(l load) trial {
 	sorted := slices.Sorted(slices.Values(l.trace.Load))
 	return trial{l, max(sorted[int(float64(len(sorted))*(1-busiest))], sorted[len(sorted)-1]/riskMembers) / membersAtPeak}
 }
 
-// run has a policy decide, with no bound but that on counts, and with members that take a minute to start, or as long
-// as a value stands for. It does once a value, or as often as the policy says.
+// run runs a policy without bounds other than the maximum count. Members take a minute to start, or the trace's step if
+// that is longer; decisions are as frequent as the policy says, by default one per value.
 func (t trial) run(policy domain.AutoscalingPolicy) (fate, error) {
 	step, initial := t.load.trace.Step, membersAtPeak
 	policy.Max, policy.Initial = riskMembers, &initial
@@ -73,14 +73,14 @@ func (t trial) run(policy domain.AutoscalingPolicy) (fate, error) {
 	return fate{percent: 100 * course.Under.Seconds() / length.Seconds(), memberHours: course.MemberHours, changes: course.Changes}, err
 }
 
-// target is what a target makes of the load, in percent of what a member carries.
+// target returns the result of a target, in percent of a member's capacity.
 func (t trial) target(percent float64) (fate, error) {
 	made, err := t.run(loadTarget(t.capacity, percent))
 	made.setting = percent
 	return made, err
 }
 
-// best is the best target of those that are as good, after those between the best of all that were tried and the next
+// best returns the best target that meets the share. It also tries targets between the best of those given and the next
 // larger one.
 func (t trial) best(all []fate, percent float64) (fate, bool, error) {
 	best, found := asGood(all, percent)
@@ -98,7 +98,7 @@ func (t trial) best(all []fate, percent float64) (fate, bool, error) {
 	return best, found, nil
 }
 
-// targets are what targets make of the load, from the largest one to the first that never has too few members.
+// targets returns the results of targets, from the largest to the first that never has too few members.
 func (t trial) targets() ([]fate, error) {
 	var all []fate
 	for percent := mostTarget; percent >= leastTarget; percent /= coarseStep {
@@ -113,7 +113,8 @@ func (t trial) targets() ([]fate, error) {
 	return all, nil
 }
 
-// asGood returns the fate with the fewest member-hours of those that had too few members for no more of the time.
+// asGood returns the result with the fewest member-hours among those with too few members for no more than this share
+// of the time.
 func asGood(all []fate, percent float64) (fate, bool) {
 	best, found := fate{}, false
 	for _, made := range all {
@@ -124,7 +125,7 @@ func asGood(all []fate, percent float64) (fate, bool) {
 	return best, found
 }
 
-// missed names the bars that are missed on a load.
+// missed names the bars missed on a load.
 func missed(asked float64, got, best fate) string {
 	var bars []string
 	if got.percent > shareBar*asked {
@@ -139,7 +140,7 @@ func missed(asked float64, got, best fate) string {
 	return strings.Join(bars, ", ")
 }
 
-// risksTable compares algorithm risk with the best target, chosen in hindsight, of those that are as good.
+// risksTable compares algorithm risk with the target that, in hindsight, meets the same share at the lowest cost.
 func risksTable(loads []load) (*table, error) {
 	t := &table{head: []string{"load and share asked for", "too few for", "member-hours", "best target", "its hours", "ratio", "changes", "its", "MISSED"}}
 	sum, compared := 0.0, 0
@@ -181,7 +182,7 @@ func risksTable(loads []load) (*table, error) {
 	return t, nil
 }
 
-// riskNotes say what the table of risks is of.
+// riskNotes explain the table of risks.
 var riskNotes = []fmt.Stringer{
 	note(""),
 	note(fmt.Sprintf("A member carries a twentieth of what the load is above for %g %% of the time, and takes a minute to start, or as long as a value of the", 100*busiest)),

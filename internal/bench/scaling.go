@@ -20,20 +20,19 @@ import (
 )
 
 const (
-	// The policies at rest are those of all roles of so many groups. Each role has one member.
+	// The idle policies are those of all roles of scalingGroups groups. Each role has one member.
 	scalingGroups, scalingRoles = 20, 50
 	scalingPolicies             = scalingGroups * scalingRoles
-	// scalingRest is how long they are watched, and scalingSettling how long they are left alone before: for some
-	// intervals.
+	// scalingRest is how long they are watched, scalingSettling the pause before that: a few intervals.
 	scalingRest     = time.Minute
 	scalingSettling = 4 * domain.DefaultScalingInterval
-	// scalingBar is how much processor time all decisions of an interval may take, besides the queries.
+	// scalingBar limits the CPU time of all decisions in an interval, without the queries.
 	scalingBar = 200 * time.Millisecond
-	// scalingSteps is how often a queue grows while the others rest.
+	// scalingSteps is how often a queue grows while the others are idle.
 	scalingSteps = 20
 )
 
-// scaling measures what it takes to follow a thousand policies, and how soon another one acts beside them.
+// scaling measures the cost of following a thousand policies, and how fast another one acts beside them.
 func (b *bench) scaling(ctx context.Context) (_ []fmt.Stringer, err error) {
 	b.say("scaling: creating %d groups of %d members", scalingGroups, scalingRoles)
 	w, err := b.workspace(ctx, "scaling", 0, false)
@@ -93,10 +92,10 @@ func (b *bench) scaling(ctx context.Context) (_ []fmt.Stringer, err error) {
 	return append(restTable(rests), stepTable(steps)...), nil
 }
 
-// The group that is scaled, beside those that rest.
+// The group that is scaled, beside the idle ones.
 const probeGroup, probeRole = "probe", "worker"
 
-// scaledGroups are the groups as Terraform creates them.
+// scaledGroups is the configuration of the groups.
 var scaledGroups = fmt.Sprintf(`
 resource "trainyard_group" "job" {
   count      = %d
@@ -123,7 +122,7 @@ func policyFor(group, role string, metric domain.ScalingMetric) domain.Autoscali
 	return domain.AutoscalingPolicy{Cluster: "scaling", Group: group, Role: role, Min: 1, Max: 10, Metrics: map[string]domain.ScalingMetric{"load": metric}}
 }
 
-// byAgents is a metric of members that sleep, of one of three windows.
+// byAgents returns a metric of sleeping members, with one of three windows.
 func byAgents(i int) domain.ScalingMetric {
 	return domain.ScalingMetric{
 		Source:    domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
@@ -140,7 +139,7 @@ type scalingBench struct {
 	queue      *lengths
 }
 
-// followedBy returns the cluster of a workspace, with a queue that policies can follow.
+// followedBy returns a workspace's cluster, with a queue that policies can follow.
 func followedBy(w *workspace) (*scalingBench, error) {
 	s := &scalingBench{dir: w.stateDir()}
 	var err error
@@ -151,8 +150,8 @@ func followedBy(w *workspace) (*scalingBench, error) {
 	return s, err
 }
 
-// opened returns the cluster of a workspace, as the program of its residents, which would be replaced otherwise, and
-// its controller.
+// opened opens a workspace's cluster, and returns it with its controller's PID. It uses the residents' own program,
+// since they would be replaced otherwise.
 func (w *workspace) opened() (*process.Engine, int, error) {
 	dir := w.stateDir()
 	crew, err := crewOf(dir)
@@ -175,13 +174,13 @@ func (w *workspace) opened() (*process.Engine, int, error) {
 	return e, crew.controller, err
 }
 
-// put has a policy be as specified.
+// put stores a policy.
 func (s *scalingBench) put(ctx context.Context, policy domain.AutoscalingPolicy) error {
 	_, err := reconcile.Reconciler{Engine: s.engine}.PutPolicy(ctx, policy, false)
 	return err
 }
 
-// rest is what the controller took for a time in which nothing changed.
+// rest is what the controller used over a time without changes.
 type rest struct {
 	follows       string
 	looks         int
@@ -189,7 +188,7 @@ type rest struct {
 	private, peak uint64
 }
 
-// rest watches the controller. Each of its looks asks for the length of the queue, once.
+// rest watches the controller. Each evaluation reads the queue's length once.
 func (s *scalingBench) rest(ctx context.Context, follows string) (r rest, err error) {
 	if err := pause(ctx, scalingSettling); err != nil {
 		return r, err
@@ -224,10 +223,10 @@ func (s *scalingBench) rest(ctx context.Context, follows string) (r rest, err er
 	return r, err
 }
 
-// looksAnInterval is how often the controller looks in an interval: each second, for the policy that decides so often.
+// looksAnInterval is the number of evaluations per interval: one per second, for the policy with that interval.
 const looksAnInterval = int(domain.DefaultScalingInterval / time.Second)
 
-// interval is the processor time of all decisions of an interval.
+// interval returns the CPU time of all decisions in an interval.
 func (r rest) interval() time.Duration {
 	return r.cpu / time.Duration(r.looks) * time.Duration(looksAnInterval)
 }

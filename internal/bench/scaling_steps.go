@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// lengths is a queue that tells its length by HTTP, and remembers when it was asked for it.
+// lengths is a queue that serves its length over HTTP, and records when it was read.
 type lengths struct {
 	server *http.Server
 	url    string
@@ -26,7 +26,7 @@ type lengths struct {
 	asked  []time.Time
 }
 
-// newLengths returns a queue of one.
+// newLengths returns a queue of length one.
 func newLengths() (*lengths, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -34,7 +34,7 @@ func newLengths() (*lengths, error) {
 	}
 	q := &lengths{url: "http://" + listener.Addr().String(), length: 1}
 	q.server = &http.Server{Handler: http.HandlerFunc(q.answer), ReadHeaderTimeout: time.Second}
-	go func() { _ = q.server.Serve(listener) }() // until it is closed
+	go func() { _ = q.server.Serve(listener) }() // until closed
 	return q, nil
 }
 
@@ -44,10 +44,10 @@ func (q *lengths) answer(w http.ResponseWriter, _ *http.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.asked = append(q.asked, time.Now())
-	_, _ = fmt.Fprintf(w, `{"length": %d}`, q.length) // who does not wait for it asks again
+	_, _ = fmt.Fprintf(w, `{"length": %d}`, q.length) // a client that doesn't wait asks again
 }
 
-// set has the queue be so long, from the moment that is returned.
+// set sets the queue's length, and returns the moment from which on it is served.
 func (q *lengths) set(length int) time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +55,7 @@ func (q *lengths) set(length int) time.Time {
 	return time.Now()
 }
 
-// askedSince returns when the queue was asked for its length from a moment on.
+// askedSince returns when the queue's length was read from a moment on.
 func (q *lengths) askedSince(t time.Time) []time.Time {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -67,23 +67,23 @@ func (q *lengths) askedSince(t time.Time) []time.Time {
 	return nil
 }
 
-// source is where policies find the length.
+// source returns the queue as a policy's source.
 func (q *lengths) source() domain.ScalingSource {
 	return domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: q.url, Path: "length"}}}
 }
 
-// step is when what happened after the queue had grown.
+// step is when things happened after the queue had grown.
 type step struct {
-	// grown is when it did, asked when the queue was asked next, and decided when the policy decided by the answer.
+	// grown is when the queue grew, asked when its length was next read, and decided when the policy decided on that.
 	grown, asked, decided time.Time
-	// written is when the count was written, and running when the member ran.
+	// written is when the count was stored, running when the member ran.
 	written, running time.Time
 }
 
-// stepPatience bounds the wait for what a step leads to.
+// stepPatience limits the wait for the results of a step.
 const stepPatience = 2 * time.Minute
 
-// steps has the queue grow by one, again and again, each time in another part of the policy's interval.
+// steps makes the queue grow by one repeatedly, each time in a different part of the policy's interval.
 func (s *scalingBench) steps(ctx context.Context) ([]step, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -129,7 +129,7 @@ func (s *scalingBench) steps(ctx context.Context) ([]step, error) {
 	return steps, nil
 }
 
-// await returns once something is so, which is looked at after each change of the cluster.
+// await returns once a condition holds, which it checks after each change of the cluster.
 func await(ctx context.Context, events <-chan struct{}, what string, is func() (bool, error)) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, stepPatience, fmt.Errorf("no %s within %s", what, stepPatience))
 	defer cancel()

@@ -12,16 +12,16 @@ import (
 	"github.com/docker/docker/api/types/filters"
 )
 
-// side is what one engine, or Ansible, took for work that all of them do.
+// side is what one engine, or Ansible, took for the same work.
 type side struct {
 	name                          string
 	apply, plan, destroy, restart sample
 }
 
-// restarted is how many members are killed, one after another.
+// restarted is the number of members that are killed one after another.
 const restarted = 5
 
-// side measures the work: a group that runs something is applied, planned without change, and destroyed.
+// side measures the work: a group is applied, planned without changes, and destroyed.
 func (l *lab) side(ctx context.Context, w *workspace, runs string, gone func(context.Context) error,
 	restarts func(context.Context) (sample, error)) (s side, err error) {
 	s.name = l.engine
@@ -73,14 +73,15 @@ func (b *bench) swarmSide(ctx context.Context) (measured side, trained training,
 	if err != nil {
 		return measured, trained, err
 	}
-	if _, err := w.destroy(ctx); err != nil { // the Swarm is one cluster's
+	if _, err := w.destroy(ctx); err != nil { // a Swarm has one cluster
 		return measured, trained, err
 	}
 	trained, err = s.train(ctx, s.lab, s.addresses())
 	return measured, trained, err
 }
 
-// restarts kills containers with a label on the first node, and returns how long after the end of each another starts.
+// restarts kills containers with a label on the first node, and returns how long after the end of each the next one
+// started.
 func (s *swarmBench) restarts(ctx context.Context, label string) (took sample, err error) {
 	docker := s.bed.Nodes[0].Client()
 	instances := func() (map[string]bool, error) {
@@ -138,7 +139,7 @@ func (s *swarmBench) restarts(ctx context.Context, label string) (took sample, e
 	return took, nil
 }
 
-// sidesTable compares the first side, bare hosts, with the others. Absent is why one is not there, if so.
+// sidesTable compares the first side, bare hosts, with the others. absent says why one is missing, if so.
 func sidesTable(sides []side, absent error) []fmt.Stringer {
 	ours, swarm := sides[0], sides[1]
 	t := &table{head: []string{fmt.Sprintf("work, of %d members", labMembers)}}

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// sparkJob is one of the trainings of the module spark, and the publication's mean seconds of it, by the number of
-// static workers; at 0 those of its autoscaler.
+// sparkJob is a training of the module spark, with the publication's mean seconds by number of static workers; 0 is its
+// autoscaler.
 type sparkJob struct {
 	name      string
 	published map[int]float64
@@ -28,34 +28,34 @@ var sparkJobs = []sparkJob{
 	{"regression", map[int]float64{0: 177, 1: 328, 2: 139}},
 }
 
-// sparkCounts are the counts of static workers. Each has 0.4 processors, so that four of them and the rest fit into
-// two.
+// sparkCounts are the numbers of static workers. Each has 0.4 processors, so that four of them and everything else fit
+// into two.
 var sparkCounts = []int{1, 2, 4}
 
-// twoWorkers is the count that the publication compares its autoscaler with, and sparkSlack by which factor ours may be
-// slower than the best count.
+// twoWorkers is the count with which the publication compares its autoscaler; sparkSlack is the factor by which ours
+// may be slower than the best count.
 const (
 	twoWorkers = 2
 	sparkSlack = 1.1
 )
 
-// The page of the master of a Spark that is measured, and the size of a training.
+// The master's page of the measured Spark, and the size of a training.
 const (
 	sparkPage   = "http://127.0.0.1:19080/json/"
 	sparkRows   = 1_000_000
 	sparkRounds = 100
 )
 
-// sparkTimes is how long a job took in a run: with static workers, by their number, and by the policy, which had best
-// of them for an application.
+// sparkTimes is how long a job took in a run: by number of static workers, and with the policy, which had best workers
+// per application.
 type sparkTimes struct {
 	static map[int]time.Duration
 	policy time.Duration
 	best   int
 }
 
-// spark trains both jobs with static workers, and then by the policy, which begins with one worker and is told which
-// count was the best: this is what scaling across runs, and before the submit, can do.
+// spark trains both jobs with static workers, and then with the policy. It starts with one worker and is given the best
+// count: as much as scaling before the submit, with what earlier runs have shown, can do.
 func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
 	install := exec.CommandContext(ctx, "internal/tools/python.sh", "spark")
 	install.Stderr = b.progress
@@ -94,13 +94,13 @@ func (b *bench) spark(ctx context.Context) ([]fmt.Stringer, error) {
 // sparkWorker are the attributes of all workers.
 const sparkWorker = `memory_mib = 1536, daemon_memory_mib = 256, web_port = 0, resources = { cpus = 0.4 }`
 
-// fastest returns the count of static workers that took the least time.
+// fastest returns the fastest count of static workers.
 func (t sparkTimes) fastest() int {
 	return slices.MinFunc(sparkCounts, func(a, b int) int { return int(t.static[a] - t.static[b]) })
 }
 
-// submit returns how long a job took in a Spark of its own, once so many workers were there: from the begin of its
-// program to its end, with the time that it waited for workers.
+// submit returns how long a job took in a Spark of its own, once this many workers were registered: from its program's
+// start to its end, including the wait for more workers.
 func (b *bench) submit(
 	ctx context.Context, path, job string, begin int, attributes string,
 ) (took time.Duration, err error) {
@@ -138,7 +138,7 @@ func (b *bench) submit(
 	return sparkTook(text)
 }
 
-// sparkTook returns what a driver says in the end of its log, a list of lines in JSON.
+// sparkTook returns the time that a driver prints at the end of its log, a JSON list of lines.
 func sparkTook(log []byte) (time.Duration, error) {
 	var lines []string
 	if err := json.Unmarshal(log, &lines); err != nil {
@@ -156,7 +156,7 @@ func sparkTook(log []byte) (time.Duration, error) {
 	return 0, errors.New("the driver does not say how long it took")
 }
 
-// sparkConfiguration is that of a Spark with these attributes, and of a job.
+// sparkConfiguration returns the configuration of a Spark with these attributes, and of a job.
 func sparkConfiguration(job, attributes string) string {
 	return fmt.Sprintf(`
 terraform {
@@ -197,10 +197,10 @@ output "log" {
 `, attributes, job, sparkRows, sparkRounds)
 }
 
-// sparkPatience bounds how long workers take to register, on a machine that is busy with other things as well.
+// sparkPatience limits how long workers may take to register, even on a busy machine.
 const sparkPatience = 5 * time.Minute
 
-// awaitSpark waits until so many workers are registered.
+// awaitSpark waits until this many workers are registered.
 func awaitSpark(ctx context.Context, workers int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, sparkPatience, fmt.Errorf("there are no %d workers on %s", workers, sparkPage))
 	defer cancel()
@@ -216,7 +216,7 @@ func awaitSpark(ctx context.Context, workers int) error {
 	}
 }
 
-// registered returns how many workers the master's page tells of; 0 while it does not answer.
+// registered returns the number of workers on the master's page; 0 while it does not answer.
 func registered(ctx context.Context) int {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, sparkPage, nil)
 	if err != nil {

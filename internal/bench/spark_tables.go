@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// sparkTables are the times of the jobs, in the order of sparkJobs.
+// sparkTables are the jobs' times, in the order of sparkJobs.
 func sparkTables(taken [][]sparkTimes) []fmt.Stringer {
 	t := &table{head: []string{
 		"job", "1 worker", "2 workers", "4 workers", "policy", "over 2", "over best", "published: 1", "2", "its policy", "over 2",

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The bar of a table is that of the figures in it.
+// The bars follow from the figures in the table.
 func TestSparkTables(t *testing.T) {
 	run := func(policy int) sparkTimes {
 		times := sparkTimes{
@@ -34,7 +34,7 @@ func TestSparkTables(t *testing.T) {
 	}
 }
 
-// How long a job took is what its driver said last.
+// A job's time is the last one that its driver printed.
 func TestSparkTook(t *testing.T) {
 	took, err := sparkTook([]byte(`[
   "26/11/26 INFO Master", "{\"event\": \"trained\", \"seconds\": 3}", "{\"event\": \"evaluated\", \"seconds\": 12.5}", "bye"

@@ -19,12 +19,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// dockerStack does with the docker command what Trainyard does, to a stack of as many services of one replica.
+// dockerStack does the same as Trainyard with the docker command: a stack of as many services with one replica each.
 type dockerStack struct{ *swarmBench }
 
 const (
 	stackName = "bench"
-	// stackLook is how often it is looked whether a stack has got where it should.
+	// stackLook is the polling interval for the state of a stack.
 	stackLook = 50 * time.Millisecond
 )
 
@@ -40,7 +40,7 @@ func (d dockerStack) docker(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// deploy deploys the stack, whose tasks take a step, without waiting for them.
+// deploy deploys the stack, whose tasks run this step, without waiting for them.
 func (d dockerStack) deploy(ctx context.Context, step string) error {
 	var compose strings.Builder
 	compose.WriteString("version: \"3.8\"\nservices:\n")
@@ -56,7 +56,7 @@ func (d dockerStack) deploy(ctx context.Context, step string) error {
 	return d.docker(ctx, "stack", "deploy", "--resolve-image", "never", "--detach=true", "-c", file, stackName)
 }
 
-// update changes the image of the services, some at a time; each lot is waited for until it runs.
+// update changes the services' image, a batch at a time, and waits until each batch runs.
 func (d dockerStack) update(ctx context.Context) error {
 	var names []string
 	for i := range swarmMembers {
@@ -79,7 +79,7 @@ func (d dockerStack) update(ctx context.Context) error {
 	return nil
 }
 
-// awaitTasks returns when as many tasks of the stack with an image are in a state, of these services or of all.
+// awaitTasks returns once this many tasks of the stack with an image are in a state, among these services or all.
 func (d dockerStack) awaitTasks(ctx context.Context, state swarm.TaskState, imageID string, want int, services []string) error {
 	docker := d.bed.Nodes[0].Client()
 	selected := filters.NewArgs(filters.Arg("label", "com.docker.stack.namespace="+stackName))
@@ -106,7 +106,7 @@ func (d dockerStack) awaitTasks(ctx context.Context, state swarm.TaskState, imag
 	}
 }
 
-// remove removes the stack, and returns when its last container is gone.
+// remove removes the stack, and returns once its last container is gone.
 func (d dockerStack) remove(ctx context.Context) error {
 	if err := d.docker(ctx, "stack", "rm", "--detach=true", stackName); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (d dockerStack) remove(ctx context.Context) error {
 	return d.gone(ctx, "com.docker.stack.namespace="+stackName)
 }
 
-// gone returns when no node has a container with a label any more.
+// gone returns once no node has a container with a label any more.
 func (d dockerStack) gone(ctx context.Context, label string) error {
 	for _, node := range d.bed.Nodes {
 		for {
@@ -133,7 +133,7 @@ func (d dockerStack) gone(ctx context.Context, label string) error {
 	return nil
 }
 
-// clean removes what is left of the stack.
+// clean removes the remains of the stack.
 func (d dockerStack) clean(ctx context.Context) error {
 	return d.docker(ctx, "stack", "rm", stackName)
 }

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// startBar is how long the provider may take from its start to the answer to the first call.
+	// startBar limits the time from the provider's start to the answer to the first call.
 	startBar = 60 * time.Millisecond
-	// startRuns is how many starts are measured for each run of the other parts: they are short.
+	// startRuns is the number of starts measured per run of the other parts, since they are short.
 	startRuns = 3
-	// startTimeout bounds one start.
+	// startTimeout limits one start.
 	startTimeout = 30 * time.Second
 )
 
-// start measures the provider's start as Terraform has it: with TLS between the two, up to the answer to the
-// first call, which is for the schema.
+// start measures the provider's start as Terraform does it: with TLS, up to the answer to the first call, which reads
+// the schema.
 func (b *bench) start(ctx context.Context) ([]fmt.Stringer, error) {
 	binary, err := os.Stat(b.provider)
 	if err != nil {
@@ -59,7 +59,7 @@ func (b *bench) start(ctx context.Context) ([]fmt.Stringer, error) {
 	}, nil
 }
 
-// started is how long after its start a provider did what.
+// started is how long after its start a provider did this.
 type started struct{ handshake, answer time.Duration }
 
 // startOnce starts the provider once, and ends it.
@@ -80,7 +80,7 @@ func (b *bench) startOnce(ctx context.Context, client *client) (_ started, err e
 	defer func() {
 		cancel()
 		if waitErr := cmd.Wait(); err != nil {
-			err = errors.Join(err, waitErr) // a provider that answered was killed: that is no error
+			err = errors.Join(err, waitErr) // killing a provider after its answer is no error
 		}
 	}()
 	line, err := bufio.NewReader(stdout).ReadString('\n')
@@ -102,7 +102,7 @@ func (b *bench) startOnce(ctx context.Context, client *client) (_ started, err e
 	return s, nil
 }
 
-// What Terraform and its providers agree on: see github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server.
+// The convention between Terraform and its providers: see github.com/hashicorp/terraform-plugin-go/tfprotov6/tf6server.
 const (
 	magicCookie     = "d602bf8f470bc67ca7faa0386276bbdd4330efaf76d1a219cb4d6991ca9872b2"
 	protocolVersion = "6"

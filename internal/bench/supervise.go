@@ -11,16 +11,16 @@ import (
 
 const (
 	supervised = 200
-	// memoryBar is how much private memory the supervision of the members may cost in all, in bytes.
+	// memoryBar limits the private memory of all supervision together, in bytes.
 	memoryBar = 400e6
-	// settling is how long after the apply the members count as idle, and idleFor for how long they are watched.
+	// settling is how long after the apply the members count as idle; idleFor is how long they are watched.
 	settling = 2 * time.Second
 	idleFor  = 20 * time.Second
-	// cpuBar is the share of a core from which on processor time counts as measurable.
+	// cpuBar is the share of a core from which CPU time counts as measurable.
 	cpuBar = 0.01
 )
 
-// supervise measures what the processes beside the members' own commands cost while nothing happens.
+// supervise measures the idle cost of the processes other than the members' own commands.
 func (b *bench) supervise(ctx context.Context) (_ []fmt.Stringer, err error) {
 	crews := map[int]crew{}
 	for _, members := range []int{1, supervised} {

@@ -20,18 +20,19 @@ import (
 )
 
 const (
-	// swarmMembers is the size of the group that is applied, changed and destroyed beside the docker command.
+	// swarmMembers is the size of the group that is applied, changed and destroyed, in comparison with the docker
+	// command.
 	swarmMembers = 100
 	// swarmParallel is how many members are changed at a time.
 	swarmParallel = 10
-	// swarmRuns is how often that is done: each run starts and ends hundreds of containers.
+	// swarmRuns is how often that is done; each run starts and ends hundreds of containers.
 	swarmRuns = 3
-	// swarmRest is how long the nodes are left alone before plans are made: the gossip about so many starts takes
-	// processors for a while that are Terraform's here.
+	// swarmRest is the pause before plans are measured: after so many starts, gossip uses processors for a while that
+	// are Terraform's here.
 	swarmRest = 15 * time.Second
 )
 
-// swarmPlanSizes are the sizes of the groups that are planned; the first is what the last is compared with.
+// swarmPlanSizes are the sizes of the groups to plan; the last is compared with the first.
 var swarmPlanSizes = []int{10, 100, 300}
 
 // The bars of a Swarm.
@@ -43,7 +44,7 @@ const (
 	swarmMemoryBar = 120 << 20
 )
 
-// swarm measures on a Swarm of three real Engines on this machine.
+// swarm measures a Swarm of three real Engines on this machine.
 func (b *bench) swarm(ctx context.Context) (_ []fmt.Stringer, err error) {
 	s, err := b.startSwarm(ctx)
 	if err != nil {
@@ -66,11 +67,11 @@ func (b *bench) swarm(ctx context.Context) (_ []fmt.Stringer, err error) {
 type swarmBench struct {
 	lab
 	bed    *testbed.Bed
-	proxy  *testbed.Proxy // nil where requests are not counted
+	proxy  *testbed.Proxy // nil if requests are not counted
 	images [2]string      // their IDs
 }
 
-// startSwarm starts the bed, which has to be closed.
+// startSwarm starts the bed; the caller has to close it.
 func (b *bench) startSwarm(ctx context.Context) (_ *swarmBench, err error) {
 	b.say("swarm: starting three Engines")
 	bed, err := testbed.Start(ctx, testbed.Options{Nodes: 3, Managers: 1})
@@ -118,7 +119,7 @@ func (s *swarmBench) load(ctx context.Context, name string, config v1.Config, fi
 	return image.ID(built)
 }
 
-// addresses are the nodes as hosts that can be reached.
+// addresses returns the nodes as the value of a cluster's hosts.
 func (s *swarmBench) addresses() string {
 	var hosts strings.Builder
 	for _, node := range s.bed.Nodes {
@@ -127,14 +128,14 @@ func (s *swarmBench) addresses() string {
 	return "{ " + hosts.String() + "}"
 }
 
-// waiting is what a group runs that waits, from an image.
+// waiting returns the attributes of a group that waits, given its image.
 func waiting(imageID string) string {
 	return fmt.Sprintf("image     = %q\n  args      = [\"wait\"]", imageID)
 }
 
-// plans measures plans without change.
+// plans measures plans without changes.
 func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
-	w, err := s.workspace(ctx, "swarm-plan", "") // by way of the one endpoint, so that its requests can be counted
+	w, err := s.workspace(ctx, "swarm-plan", "") // through one endpoint, to count its requests
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +147,8 @@ func (s *swarmBench) plans(ctx context.Context) (_ []fmt.Stringer, err error) {
 	return swarmPlanTable(plans), nil
 }
 
-// calls returns the requests of a plan, by way of a proxy: to copy what it answers would be part of the plan's time.
+// calls returns the requests of a plan, counted by a proxy. It is a separate plan, since copying the answers would add
+// to the measured time.
 func (s *swarmBench) calls(ctx context.Context, w *workspace) (engineCalls, error) {
 	direct := w.docker
 	defer func() { w.docker = direct }()
@@ -186,7 +188,7 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.close(ctx, w)) }()
-	if _, err := w.apply(ctx); err != nil { // the cluster alone
+	if _, err := w.apply(ctx); err != nil { // only the cluster
 		return nil, err
 	}
 	d := dockerStack{s}
@@ -195,9 +197,9 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 		name         string
 		bar          float64
 		ours, theirs func() error
-		// own is what Terraform takes for the same with nothing to do.
+		// own does nothing in Terraform, to measure its own time.
 		own func() error
-		// clear removes what is left on a side, which is not measured; nil where the next work does.
+		// clearOurs and clearTheirs clean up unmeasured; nil if the next work does so.
 		clearOurs, clearTheirs func() error
 		took, spent, docker    sample
 	}{
@@ -272,7 +274,7 @@ func (s *swarmBench) against(ctx context.Context) (_ []fmt.Stringer, err error) 
 	return []fmt.Stringer{t, note(fmt.Sprintf("Medians of %d runs. Trainyard's times include Terraform's own, which is what an apply takes with nothing to do. docker: stack deploy, service update %d at a time, stack rm.", swarmRuns, swarmParallel))}, nil
 }
 
-// swept applies a sweep of so many runs that end at once, all of them at a time, and waits until they have ended.
+// swept applies a sweep of this many short runs, all in parallel, and waits until they have ended.
 func (s *swarmBench) swept(ctx context.Context, w *workspace, runs int, imageID string) error {
 	if err := s.configure(w, 0, "", false); err != nil {
 		return err

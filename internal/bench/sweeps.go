@@ -17,24 +17,24 @@ import (
 )
 
 const (
-	// A sweep of so many runs is accepted, and one of so many is run to its end, so many at a time.
+	// A sweep of acceptedRuns runs is applied, and one of shortRuns is run to its end, shortRunsAtOnce at a time.
 	acceptedRuns               = 50
 	shortRuns, shortRunsAtOnce = 1000, 16
-	// acceptedBar is how long the apply may take, rateBar how many runs end in a second at least, and keeperBar the
-	// share of a core that the controller takes.
+	// acceptedBar limits the apply's time, rateBar is the minimum number of runs that end per second, and keeperBar
+	// limits the controller's share of a core.
 	acceptedBar = 2 * time.Second
 	rateBar     = 20
 	keeperBar   = 0.15
-	// sweepPlanBar is how many times as long the plan of many runs may take as that of one.
+	// sweepPlanBar is the factor by which the plan of many runs may take longer than that of one.
 	sweepPlanBar = 3.0
 	sweepLook    = 100 * time.Millisecond
 	sweepLongest = 5 * time.Minute
 )
 
-// plannedRuns are the numbers of runs of which the no-change plan is measured.
+// plannedRuns are the numbers of runs for which a plan without changes is measured.
 var plannedRuns = []int{1, 1000, 3000, 10_000}
 
-// sweeps measures applies and plans of sweeps, and how fast short runs follow one another.
+// sweeps measures applies and plans of sweeps, and the rate of short runs.
 func (b *bench) sweeps(ctx context.Context) (_ []fmt.Stringer, err error) {
 	w, err := b.workspace(ctx, "sweeps", 0, false)
 	if err != nil {
@@ -79,8 +79,8 @@ func (b *bench) sweeps(ctx context.Context) (_ []fmt.Stringer, err error) {
 	}, nil
 }
 
-// configure has the workspace hold a sweep of so many runs, whole thousands of them above that, as no range of
-// Terraform's has many more numbers.
+// configure writes a sweep of this many runs into the workspace. Beyond a thousand, they are in whole thousands, since
+// range() in Terraform is limited to little more.
 func (w *workspace) configure(runs, atOnce int, command string) error {
 	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(configuration(w.name, 0, false)+fmt.Sprintf(`
 resource "trainyard_sweep" "runs" {
@@ -93,7 +93,7 @@ resource "trainyard_sweep" "runs" {
 `, command, atOnce, (runs+999)/1000, min(runs, 1000))), 0o600)
 }
 
-// acceptSweeps measures applies of a new sweep, which wait for none of its runs.
+// acceptSweeps measures applies of a new sweep, which don't wait for its runs.
 func (w *workspace) acceptSweeps(ctx context.Context) (took sample, err error) {
 	for i := range w.bench.runs {
 		w.bench.say("sweeps: apply %d of %d", i+1, w.bench.runs)
@@ -115,7 +115,7 @@ func (w *workspace) acceptSweeps(ctx context.Context) (took sample, err error) {
 	return took, nil
 }
 
-// runSweep measures how many short runs end in a second, and which share of a core the controller takes for that.
+// runSweep measures how many short runs end per second, and the controller's share of a core for that.
 func (w *workspace) runSweep(ctx context.Context, r reconcile.Reconciler) (rate, share float64, err error) {
 	w.bench.say("sweeps: running %s runs", count(shortRuns))
 	c, err := crewOf(w.stateDir())
@@ -155,7 +155,7 @@ func (w *workspace) runSweep(ctx context.Context, r reconcile.Reconciler) (rate,
 	return float64(shortRuns) / elapsed.Seconds(), (after - before).Seconds() / elapsed.Seconds(), err
 }
 
-// planSweeps measures plans of sweeps in which nothing changed.
+// planSweeps measures plans of sweeps without changes.
 func (w *workspace) planSweeps(ctx context.Context) ([]sample, error) {
 	plans := make([]sample, len(plannedRuns))
 	for i, n := range plannedRuns {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// table is what a question is answered with. The first column is flush left, the others are flush right.
+// table is the answer to a question. The first column is left-aligned, the others are right-aligned.
 type table struct {
 	head []string
 	rows [][]string
@@ -18,7 +18,7 @@ type table struct {
 // add appends a row.
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
 
-// String renders the table, indented, with a rule under its head.
+// String renders the table, indented, with a rule below its head.
 func (t *table) String() string {
 	widths := make([]int, len(t.head))
 	for _, row := range append([][]string{t.head}, t.rows...) {
@@ -52,7 +52,7 @@ type note string
 // String renders the line, indented.
 func (n note) String() string { return "  " + string(n) + "\n" }
 
-// verdict says whether a bar is held.
+// verdict formats whether a bar is held.
 func verdict(held bool) string {
 	if held {
 		return "held"
@@ -60,7 +60,7 @@ func verdict(held bool) string {
 	return "MISSED"
 }
 
-// count shows a number with its thousands apart.
+// count formats a number with separated thousands.
 func count(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0; i -= 3 {
@@ -69,5 +69,5 @@ func count(n int) string {
 	return text
 }
 
-// mebibytes shows a number of bytes.
+// mebibytes formats a number of bytes.
 func mebibytes(bytes uint64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }

@@ -11,26 +11,26 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// load is a trace that policies are compared on.
+// load is a trace on which policies are compared.
 type load struct {
 	name     string
 	trace    autoscale.Trace
 	capacity float64 // of one member
-	seasonal bool    // whether days are alike, and more than two
+	seasonal bool    // whether there are more than two days, and they are alike
 }
 
 const (
 	day = 24 * time.Hour
-	// membersAtPeak is how many members carry a load's peak at their full capacity.
+	// membersAtPeak is how many members carry a load's peak at full capacity.
 	membersAtPeak = 20
-	// loadStartup is how long a member takes to carry load.
+	// loadStartup is how long a member takes until it carries load.
 	loadStartup = time.Minute
-	// seed is that of all random numbers.
+	// seed is the seed of all random numbers.
 	seed = 1
 )
 
-// generatedLoads are one load of each kind, with a value every 5 s, of 2 to 20 members at their full capacity, and
-// noise of 5 %.
+// generatedLoads returns a load of each kind, with a value every 5 s, between the full capacities of 2 and 20 members,
+// with noise of 5 %.
 func generatedLoads() []load {
 	shape := autoscale.Shape{
 		Start: time.Date(2026, time.March, 2, 0, 0, 0, 0, time.UTC), Step: 5 * time.Second, Length: day,
@@ -47,7 +47,7 @@ func generatedLoads() []load {
 	}
 }
 
-// conditions are what becomes of the metrics, and what they are called.
+// conditions are ways to degrade the metrics, with their names.
 var conditions = []struct {
 	name string
 	of   func(autoscale.Trace) autoscale.Trace
@@ -59,11 +59,11 @@ var conditions = []struct {
 	}},
 }
 
-// blindness is how long metrics are gone.
+// blindness is how long metrics are missing.
 const blindness = 10 * time.Minute
 
-// worstMoment is when it is worst to know nothing of a load for a time: when most of it comes then that was not there
-// in the minute before.
+// worstMoment returns when missing metrics do the most harm: when the mean load during that time exceeds that of the
+// minute before by the most.
 func worstMoment(t autoscale.Trace, length time.Duration) time.Time {
 	sums := make([]float64, len(t.Load)+1)
 	for i, value := range t.Load {
@@ -80,52 +80,52 @@ func worstMoment(t autoscale.Trace, length time.Duration) time.Time {
 	return t.Start.Add(time.Duration(worst) * t.Step)
 }
 
-// rival is a policy that is compared.
+// rival is a policy to compare.
 type rival struct {
 	name   string
 	policy domain.AutoscalingPolicy
-	// seasonal ones are for loads with seasons only.
+	// seasonal policies are only for loads with seasons.
 	seasonal bool
 }
 
-// The bounds of all policies that are compared.
+// The bounds of all compared policies.
 const leastMembers, mostMembers = 1, 60
 
-// of returns a policy of one metric within the bounds.
+// of returns a policy with one metric within the bounds.
 func of(name string, metric domain.ScalingMetric) domain.AutoscalingPolicy {
 	return spec(leastMembers, mostMembers, 4, name, metric)
 }
 
-// utilisationTarget has nothing but the defaults, as [loadTarget].
+// utilisationTarget has only defaults, like [loadTarget].
 func utilisationTarget(percent float64) domain.AutoscalingPolicy {
 	return of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: percent}}})
 }
 
-// loadTarget has a member have so much of its capacity.
+// loadTarget gives each member this percentage of its capacity.
 func loadTarget(capacity, percent float64) domain.AutoscalingPolicy {
 	return of("load", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
 		Target: &domain.TargetAlgorithm{Value: capacity * percent / 100, Per: domain.TargetTotal},
 	}})
 }
 
-// loadRisk has too few members for so much of the time.
+// loadRisk has too few members for this percentage of the time.
 func loadRisk(capacity, percent float64) domain.AutoscalingPolicy {
 	return of("load", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
 		Risk: &domain.RiskAlgorithm{Percent: percent, Capacity: capacity, Per: domain.TargetTotal},
 	}})
 }
 
-// utilisationRisk does so without a metric of the load.
+// utilisationRisk does the same without a metric of the load.
 func utilisationRisk(percent float64) domain.AutoscalingPolicy {
 	return of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: percent}}})
 }
 
-// queueOf has a member for so many seconds of a member's work that wait.
+// queueOf has a member for each so many seconds of queued work.
 func queueOf(capacity, seconds float64) domain.AutoscalingPolicy {
 	return of("queue", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: capacity * seconds}}})
 }
 
-// foreseeing has the metrics of a policy be forecast for as long as a member takes to start.
+// foreseeing adds a forecast to a policy's metrics, over the startup time of a member.
 func foreseeing(policy domain.AutoscalingPolicy, season *domain.Duration) domain.AutoscalingPolicy {
 	for name, metric := range policy.Metrics {
 		metric.Forecast = &domain.Forecast{Lead: domain.Duration(loadStartup), Season: season}
@@ -134,7 +134,8 @@ func foreseeing(policy domain.AutoscalingPolicy, season *domain.Duration) domain
 	return policy
 }
 
-// heatAround has a band like the publication's around a target of 50 %, its recurrence factor and its cooldown.
+// heatAround has the publication's recurrence factor and cooldown, and around a target the band that the publication
+// has around 50 %, to scale.
 func heatAround(percent float64) domain.AutoscalingPolicy {
 	heat := of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
 		Heat: &domain.HeatAlgorithm{Lower: 0.4 * percent, Upper: 1.2 * percent, Target: percent, Recurrence: 3},
@@ -145,7 +146,7 @@ func heatAround(percent float64) domain.AutoscalingPolicy {
 	return heat
 }
 
-// thresholdAt adds and removes one member a minute, with a band as wide as that of heat.
+// thresholdAt adds and removes one member a minute, with a band as wide as heat's.
 func thresholdAt(upper float64) domain.AutoscalingPolicy {
 	threshold := of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
 		Threshold: &domain.ThresholdAlgorithm{Lower: new(upper / 3), Upper: &upper},
@@ -156,9 +157,9 @@ func thresholdAt(upper float64) domain.AutoscalingPolicy {
 	return threshold
 }
 
-// rivals are the policies, for members of a capacity. All decide every 5 s, which is the default, and was the
-// publication's interval, too. Targets are on the utilisation, or on the load itself, of which a member is to have what
-// makes for the same utilisation.
+// rivals are the policies, for members of this capacity. All decide every 5 s, which is the default and was the
+// publication's interval as well. Targets are for the utilisation, or for the load itself at the same utilisation of a
+// member.
 func rivals(capacity float64) []rival {
 	const percent, upper = 50, 60
 	return []rival{
@@ -173,14 +174,14 @@ func rivals(capacity float64) []rival {
 	}
 }
 
-// course has a policy decide over a load under a condition.
+// course runs a policy on a load under a condition.
 func (l load) course(policy domain.AutoscalingPolicy, condition func(autoscale.Trace) autoscale.Trace) (autoscale.Course, error) {
 	return autoscale.Backtest(policy, condition(l.trace), autoscale.Model{
 		Capacity: l.capacity, Startup: loadStartup, Signals: map[string]autoscale.Signal{"load": autoscale.SignalLoad},
 	})
 }
 
-// tally is what a policy makes of a load, or of several.
+// tally is the result of a policy on one or several loads.
 type tally struct {
 	under, length      time.Duration
 	memberHours        float64
@@ -195,7 +196,7 @@ func (t *tally) add(other tally) {
 	t.reversals += other.reversals
 }
 
-// row shows a tally under a name.
+// row formats a tally as a row.
 func (t tally) row(name string) []string {
 	return []string{
 		"  " + name, fmt.Sprintf("%.1f min", t.under.Minutes()), fmt.Sprintf("%.2f %%", 100*t.under.Seconds()/t.length.Seconds()),
@@ -203,7 +204,7 @@ func (t tally) row(name string) []string {
 	}
 }
 
-// tallies are what the policies make of the loads under a condition, by the loads' order and the policies' names.
+// tallies are the policies' results on the loads under a condition, in the order of the loads and by policy name.
 func tallies(loads []load, condition func(autoscale.Trace) autoscale.Trace) ([]map[string]tally, error) {
 	all := make([]map[string]tally, len(loads))
 	for i, l := range loads {
@@ -255,7 +256,7 @@ func tracesTable(loads []load, condition func(autoscale.Trace) autoscale.Trace) 
 	return t, nil
 }
 
-// traceNotes say what the tables of traces are of, and what follows from them.
+// traceNotes explain the tables of traces, and what follows from them.
 var traceNotes = []fmt.Stringer{
 	note(""),
 	note(fmt.Sprintf("A member takes %.0f s to start. The peak takes %d members at their full capacity, and the base 2; noise is 5 %%. There is a value,",

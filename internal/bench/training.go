@@ -13,22 +13,23 @@ import (
 	"time"
 )
 
-// training is the quickstart's on one engine.
+// training is the quickstart's training on one engine.
 type training struct {
 	engine   string
 	took     time.Duration
 	accuracy float64
 }
 
-// quickstart is the folder of the example, from the root of the repository.
+// quickstart is the example's path, from the root of the repository.
 const quickstart = "examples/quickstart"
 
-// train has the quickstart train on an engine with these hosts, once the cluster is there and has the trainer.
+// train runs the quickstart's training on an engine with these hosts, after creating the cluster and loading the
+// trainer.
 func (b *bench) train(ctx context.Context, l lab, hosts string) (t training, err error) {
 	b.say("%s: training", l.engine)
 	t.engine = l.engine
 	dir := filepath.Join(b.work, "train-"+l.engine)
-	w := &workspace{bench: b, name: "lab", dir: dir, docker: l.docker} // as the example calls it
+	w := &workspace{bench: b, name: "lab", dir: dir, docker: l.docker} // the example's name
 	if err := os.CopyFS(w.dir, os.DirFS(quickstart)); err != nil {
 		return t, err
 	}
@@ -80,7 +81,7 @@ func trainingTable(trained []training) []fmt.Stringer {
 	}
 }
 
-// sameAccuracy is how far apart the accuracies of two trainings of the same kind may be.
+// sameAccuracy is by how much the accuracies of two equal trainings may differ.
 const sameAccuracy = 0.02
 
 func closeTo(a, b float64) bool { return max(a-b, b-a) <= sameAccuracy }

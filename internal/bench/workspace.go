@@ -17,7 +17,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
-// workspace is a Terraform configuration with a state directory of its own: one cluster, with one group or none.
+// workspace is a Terraform configuration with its own state directory: one cluster, with one group or none.
 type workspace struct {
 	bench   *bench
 	name    string
@@ -29,7 +29,7 @@ type workspace struct {
 	hosts string
 }
 
-// cleanupTimeout bounds the clean-up of one workspace.
+// cleanupTimeout limits the clean-up of a workspace.
 const cleanupTimeout = 2 * time.Minute
 
 // cleanupError says what could not be cleaned up.
@@ -38,8 +38,8 @@ type cleanupError struct{ err error }
 func (e *cleanupError) Error() string { return "cleaning up: " + e.err.Error() }
 func (e *cleanupError) Unwrap() error { return e.err }
 
-// workspace makes a workspace with a group of this many members, or with a cluster alone where that is none. Where it
-// is pooled, a part of them have GPUs.
+// workspace creates a workspace with a group of this many members, or only a cluster with 0. With pooled, a part of the
+// members have GPUs.
 func (b *bench) workspace(ctx context.Context, name string, members int, pooled bool) (*workspace, error) {
 	w := &workspace{bench: b, name: name, dir: filepath.Join(b.work, name), members: members}
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
@@ -52,7 +52,7 @@ func (b *bench) workspace(ctx context.Context, name string, members int, pooled 
 	return w, err
 }
 
-// port is that of the first member: below those that machines give out on their own.
+// port is the first member's port, below those that machines assign by themselves.
 const port = 20000
 
 func configuration(cluster string, members int, pooled bool) string {
@@ -88,7 +88,7 @@ resource "trainyard_group" "job" {
 `, roles)
 }
 
-// role is a role of a group, with further attributes.
+// role returns the configuration of a role with additional attributes.
 func role(name string, replicas, port int, attributes string) string {
 	return fmt.Sprintf("    %s = { replicas = %d, port = %d, %s }\n", name, replicas, port, attributes)
 }
@@ -98,12 +98,12 @@ func (w *workspace) stateDir() statedir.Dir {
 	return statedir.Dir{Root: filepath.Join(w.dir, "state"), Cluster: w.name}
 }
 
-// terraform runs a command of Terraform and returns how long it took.
+// terraform runs a Terraform command and returns how long it took.
 func (w *workspace) terraform(ctx context.Context, args ...string) (time.Duration, error) {
 	return w.terraformWith(ctx, nil, args...)
 }
 
-// terraformWith does so with additional environment variables.
+// terraformWith is terraform with additional environment variables.
 func (w *workspace) terraformWith(ctx context.Context, env []string, args ...string) (time.Duration, error) {
 	cmd := w.bench.command(ctx, append(args, "-no-color")...)
 	cmd.Dir = w.dir
@@ -123,7 +123,7 @@ func (w *workspace) terraformWith(ctx context.Context, env []string, args ...str
 	return took, nil
 }
 
-// command returns a command of Terraform that is interrupted when ctx is done, and not by the terminal before that.
+// command returns a Terraform command that is interrupted when ctx is done, but not by the terminal.
 func (b *bench) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, b.tf, args...)
 	for _, variable := range os.Environ() {
@@ -148,23 +148,22 @@ func (b *bench) version(ctx context.Context) (string, error) {
 	return first, nil
 }
 
-// apply creates what is not there yet.
+// apply applies the configuration.
 func (w *workspace) apply(ctx context.Context) (time.Duration, error) {
 	return w.terraform(ctx, "apply", "-auto-approve")
 }
 
-// destroy destroys what is there.
+// destroy destroys everything.
 func (w *workspace) destroy(ctx context.Context) (time.Duration, error) {
 	return w.terraform(ctx, "destroy", "-auto-approve")
 }
 
-// plan plans, and fails where anything changed.
+// plan plans, and fails if there is any change.
 func (w *workspace) plan(ctx context.Context, args ...string) (time.Duration, error) {
 	return w.terraform(ctx, append([]string{"plan", "-detailed-exitcode"}, args...)...)
 }
 
-// close destroys what stands, also after an interruption, ends by force what even that leaves, and deletes the
-// workspace.
+// close destroys what exists, even after an interruption, kills remaining processes, and deletes the workspace.
 func (w *workspace) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()

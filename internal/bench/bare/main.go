@@ -21,7 +21,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-framework/types"
 )
 
-// address is where the provider is installed from.
+// address is the provider's source address.
 const address = "registry.terraform.io/trainyard/bare"
 
 func main() {
@@ -45,10 +45,10 @@ func (bare) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{func() resource.Resource { return maps{} }}
 }
 
-// maps is a resource that holds the maps of a file.
+// maps is a resource that holds the maps from a file.
 type maps struct{}
 
-// model is the resource's data. Its maps are those of a group.
+// model is the resource's data, with the same maps as a group.
 type model struct {
 	File        types.String `tfsdk:"file"`
 	Members     types.Map    `tfsdk:"members"`
@@ -79,7 +79,7 @@ func (maps) Create(ctx context.Context, req resource.CreateRequest, resp *resour
 	resp.Diagnostics.Append(resp.State.Set(ctx, m)...)
 }
 
-// read takes the maps from the file.
+// read reads the maps from the file.
 func (m *model) read(ctx context.Context, diags *diag.Diagnostics) {
 	text, err := os.ReadFile(m.File.ValueString())
 	if err != nil {
