@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// DriveCard has a device show what is taken of a card by the processes that a file names, a PID and MiB a line, and by
-// somebody else, until the test ends.
+// DriveCard makes a device show, until the test ends, the memory that processes hold according to a file, with a PID
+// and MiB per line, and what somebody else holds.
 func DriveCard(t testing.TB, file string, foreign func() int64, show func(used int64, processes []fakenvml.Process)) {
 	t.Helper()
 	done := make(chan struct{})

@@ -7,30 +7,30 @@ import (
 	"testing"
 )
 
-// Checkpoint is a line of the log of the example "checkpoint".
+// Checkpoint is a line in the log of the example "checkpoint".
 type Checkpoint struct {
-	// Event is "began" or "resumed" at a start, "saved" after each epoch, and "trained" in the end.
+	// Event is "began" or "resumed" at a start, "saved" after each epoch, and "trained" at the end.
 	Event    string  `json:"event"`
 	Epoch    int     `json:"epoch"`
 	Accuracy float64 `json:"accuracy"`
-	// Checksum is that of the weights.
+	// Checksum is the checksum of the weights.
 	Checksum int64 `json:"checksum"`
 }
 
-// Resumed reports whether a training has been started so often and has come to an epoch since. The test fails where a
-// start didn't go on from the last checkpoint, or where the weights differ from those of a training without a death.
+// Resumed reports whether a training has been started this many times and has since reached an epoch. The test fails if
+// a start did not continue from the last checkpoint, or if the weights differ from those of an uninterrupted training.
 func Resumed(t testing.TB, lines []string, starts, epoch int, whole Checkpoint) bool {
 	t.Helper()
 	done, started := 0, 0
 	for _, line := range lines {
 		var said Checkpoint
 		if json.Unmarshal([]byte(line), &said) != nil {
-			continue // libraries warn
+			continue // a warning from a library
 		}
 		switch said.Event {
 		case "began", "resumed":
 			started++
-			// Who dies between the two has saved what is not logged.
+			// One that dies after saving but before logging is an epoch ahead of its log.
 			if (said.Event == "began") != (started == 1) || said.Epoch != done && said.Epoch != done+1 {
 				t.Fatalf("start %d: %s at epoch %d, want that of the checkpoint, %d", started, said.Event, said.Epoch, done)
 			}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The addresses of the group and of the cluster that most configurations have.
+// The addresses of the group and the cluster in most configurations.
 const (
 	TheJob = "trainyard_group.job"
 	TheLab = "trainyard_cluster.lab"
@@ -41,7 +41,7 @@ resource "trainyard_autoscaling_policy" %[1]q {
 `, group, attributes)
 }
 
-// List returns texts as a list of a configuration.
+// List formats texts as a list in a configuration.
 func List(texts ...string) string {
 	quoted := make([]string, len(texts))
 	for i, text := range texts {
@@ -50,7 +50,7 @@ func List(texts ...string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// Step returns the configuration of a step of a test that is too long to stand in it.
+// Step returns the configuration of a test step that is too long to be inline.
 func Step(t testing.TB, test, step string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", test, step, "main.tf"))

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// Fetched returns the files that the program fetches of a sweep, or of a run.
+// Fetched returns the files that the program downloads from a sweep or a run.
 func Fetched(t testing.TB, target string, where ...string) map[string]string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "results.tar")

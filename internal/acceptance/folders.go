@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// The folders of this repository, as seen from a package of tests.
+// The folders of this repository, relative to a package of tests.
 const (
 	Examples = "../../../examples"
 	Modules  = "../../../modules"

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Recorded returns what was recorded of the decisions of the policies of a cluster.
+// Recorded returns the recorded decisions of a cluster's policies.
 func Recorded(t *testing.T, e engine.Store) []autoscale.Entry {
 	t.Helper()
 	stored, err := engine.Contents(context.WithoutCancel(t.Context()), e, autoscale.HistoryKind)
@@ -28,14 +28,14 @@ func Recorded(t *testing.T, e engine.Store) []autoscale.Entry {
 	return entries
 }
 
-// Outcomes reports whether an entry has this outcome, these counts before and after, and this text.
+// Outcomes returns a predicate for entries with this outcome, these counts before and after, and this text.
 func Outcomes(outcome autoscale.Outcome, from, to int, says string) func(autoscale.Entry) bool {
 	return func(e autoscale.Entry) bool {
 		return e.Outcome == outcome && e.From == from && e.To == to && strings.Contains(e.Why()+e.OutcomeWhy, says)
 	}
 }
 
-// Explain logs the history of a policy as people read it.
+// Explain logs a policy's history as people read it.
 func Explain(t *testing.T, program, policy string, where ...string) {
 	t.Helper()
 	args := slices.Concat([]string{"autoscale", "explain", "-n", "0", policy}, where)

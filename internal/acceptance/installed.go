@@ -9,18 +9,17 @@ import (
 	"testing"
 )
 
-// systemsVariable asks for the tests that take the real software of others: gigabytes from PyPI.
+// systemsVariable enables the tests with other projects' real software, which is gigabytes from PyPI.
 const systemsVariable = "TRAINYARD_TEST_SYSTEMS"
 
-// Python returns the folder with the programs of a Python environment that internal/tools has the file NAME.txt of, and
-// installs it where nobody has before. The test is skipped where such environments were not asked for.
+// Python returns the folder of programs of the Python environment described by NAME.txt in internal/tools, and installs
+// it if necessary. The test is skipped unless such tests are enabled.
 func Python(t testing.TB, name string) (programs string) {
 	t.Helper()
 	return installed(t, name+" from PyPI", "../../tools/python.sh", name)
 }
 
-// Kafka returns the folder with Kafka's jars, and installs them where nobody has before. The test is skipped as by
-// [Python].
+// Kafka returns the folder with Kafka's jars, and installs them if necessary. The test is skipped as by [Python].
 func Kafka(t testing.TB) (libs string) {
 	t.Helper()
 	return installed(t, "Kafka from Maven Central", "../../tools/kafka.sh")

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Load is the memory that each worker holds, told by a file.
+// Load is the memory that each worker holds, controlled by a file.
 type Load struct {
 	t *testing.T
-	// File says how many MiB.
+	// File contains the number of MiB.
 	File string
 }
 
-// NewLoad returns a load of nothing.
+// NewLoad returns a load of 0.
 func NewLoad(t *testing.T) *Load {
 	t.Helper()
 	l := &Load{t, filepath.Join(t.TempDir(), "load")}
@@ -25,13 +25,13 @@ func NewLoad(t *testing.T) *Load {
 	return l
 }
 
-// Folder is where the file is.
+// Folder is the folder of the file.
 func (l *Load) Folder() string { return filepath.Dir(l.File) }
 
-// Set changes the load, and returns when.
+// Set changes the load, and returns the time.
 func (l *Load) Set(mib int) time.Time {
 	l.t.Helper()
-	// In one step: who reads half of a number holds another amount.
+	// Atomically: a reader of half a number would hold a different amount.
 	next := l.File + ".next"
 	if err := os.WriteFile(next, fmt.Appendln(nil, mib), 0o600); err != nil {
 		l.t.Fatal(err)

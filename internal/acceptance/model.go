@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel/qmodeltest"
 )
 
-// BandModel writes a model that wants one member more where one carries more than upper of its capacity, and one fewer
-// where that is less than lower, and returns its file.
+// BandModel writes a model that adds a member if each carries more than upper of its capacity, and removes one below
+// lower, and returns the model's file.
 func BandModel(t testing.TB, lower, upper float32) string {
 	t.Helper()
 	return ModelFile(t, qmodeltest.Band(lower, upper))

@@ -10,7 +10,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// Says returns a pattern of a message that has these phrases in this order, however its lines are wrapped.
+// Says returns a pattern for a message with these phrases in this order, however its lines are wrapped.
 func Says(phrases ...string) *regexp.Regexp {
 	patterns := make([]string, len(phrases))
 	for i, phrase := range phrases {
@@ -23,7 +23,7 @@ func Says(phrases ...string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)` + strings.Join(patterns, `.*`))
 }
 
-// Refuses runs Terraform, which has to fail and say this.
+// Refuses runs Terraform, which has to fail with a message that matches.
 func Refuses(w *acctest.Workspace, pattern *regexp.Regexp, args ...string) {
 	w.Helper()
 	output, err := w.Run(args...)
@@ -42,5 +42,5 @@ func ExpectSaid(t *testing.T, output string, phrases ...string) {
 	}
 }
 
-// Unframed are the lines that Terraform draws around a warning.
+// Unframed matches the frame that Terraform draws around a warning.
 var Unframed = regexp.MustCompile(`[│╷╵]`)

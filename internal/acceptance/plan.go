@@ -11,17 +11,17 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/tfjsonpath"
 )
 
-// Action is a plan of one action for the group.
+// Action checks that the plan has a single action for the group.
 func Action(want plancheck.ResourceActionType) resource.ConfigPlanChecks {
 	return Planned(plancheck.ExpectResourceAction(TheJob, want))
 }
 
-// Planned are checks of what is going to be applied.
+// Planned applies checks to the plan before the apply.
 func Planned(checks ...plancheck.PlanCheck) resource.ConfigPlanChecks {
 	return resource.ConfigPlanChecks{PreApply: checks}
 }
 
-// Shows is a plan in which an attribute of a resource goes from one value to another. Values are compared as they are
+// Shows checks that the plan changes an attribute of a resource from one value to another. Values are compared as
 // printed.
 func Shows(resource string, path tfjsonpath.Path, before, after any) plancheck.PlanCheck {
 	return shows{resource, path, before, after}
@@ -56,7 +56,7 @@ func valueAt(object any, path tfjsonpath.Path) string {
 	return fmt.Sprint(v)
 }
 
-// Attribute is the path of an attribute, elements of maps included.
+// Attribute is the path of an attribute, including elements of maps.
 func Attribute(name string, keys ...string) tfjsonpath.Path {
 	path := tfjsonpath.New(name)
 	for _, key := range keys {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Prometheus is a Prometheus that a test asks.
+// Prometheus is a Prometheus that a test queries.
 type Prometheus struct {
 	testing.TB
 	*http.Client

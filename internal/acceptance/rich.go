@@ -2,7 +2,7 @@
 
 package acceptance
 
-// Rich is a group that says all there is to say.
+// Rich is a group that sets every attribute.
 const Rich = `
   framework = "tensorflow_v1"
   command   = [local.member]

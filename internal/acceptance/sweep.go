@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// TheSweep is the sweep "lr" of the cluster, and TheRuns what it has become.
+// TheSweep is the sweep "lr" of the cluster, and TheRuns the data source about it.
 const (
 	TheSweep = "trainyard_sweep.lr"
 	TheRuns  = "data.trainyard_sweep.lr"
 )
 
-// Runs returns the configuration of a sweep whose runs take a step each, by key, with these attributes.
+// Runs returns the configuration of a sweep with these attributes whose runs take a step each, by key.
 func Runs(steps map[string]string, attributes string) string {
 	var list strings.Builder
 	for key, step := range steps {
@@ -31,7 +31,7 @@ resource "trainyard_sweep" "lr" {
 `, list.String(), attributes)
 }
 
-// ReadRuns reads what the sweep has become.
+// ReadRuns reads the state of the sweep.
 const ReadRuns = `
 data "trainyard_sweep" "lr" {
   cluster    = trainyard_cluster.lab

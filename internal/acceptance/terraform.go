@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider"
 )
 
-// Test makes a test one that needs Terraform, and that runs in parallel with others.
+// Test marks a test that needs Terraform, and that runs in parallel with others.
 func Test(t *testing.T) {
 	t.Helper()
 	if os.Getenv(resource.EnvTfAcc) == "" {
@@ -22,7 +22,7 @@ func Test(t *testing.T) {
 	t.Parallel()
 }
 
-// Providers are the provider in this process, with these engines.
+// Providers returns the provider in this process, with these engines.
 func Providers(engines engine.Registry) map[string]func() (tfprotov6.ProviderServer, error) {
 	return map[string]func() (tfprotov6.ProviderServer, error){
 		"trainyard": func() (tfprotov6.ProviderServer, error) { return provider.NewServer("test", engines), nil },

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Torch returns a Python with PyTorch and scikit-learn, as Debian has them: PyPI's PyTorch is several gigabytes, for
-// GPUs. They are installed where they are missing. The test is skipped where such software was not asked for.
+// Torch returns Debian's Python with PyTorch and scikit-learn, and installs them if necessary: PyPI's PyTorch is
+// several gigabytes, for GPUs. The test is skipped unless such tests are enabled.
 func Torch(t testing.TB) (python string) {
 	t.Helper()
 	if os.Getenv(systemsVariable) == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/terraform"
 )
 
-// Differences returns how a result differs from what is wanted, as an error.
+// Differences returns the difference between a result and the expected one as an error.
 func Differences(want, got any) error {
 	if diff := gocmp.Diff(want, got); diff != "" {
 		return fmt.Errorf("(-want +got)\n%s", diff)
@@ -20,8 +20,8 @@ func Differences(want, got any) error {
 	return nil
 }
 
-// Changes returns a check that these members came (+), were restarted (~) or went (-) since the instances in seen, and
-// no others. It leaves the instances of now in seen.
+// Changes returns a check that exactly these members were added (+), restarted (~) or removed (-) since the instances
+// in seen. It stores the current instances in seen.
 func Changes(seen *map[string]string, now func() map[string]string, want []string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		before := *seen
@@ -35,7 +35,7 @@ func Changes(seen *map[string]string, now func() map[string]string, want []strin
 	}
 }
 
-// changed returns which members came (+), were restarted (~) or went (-), sorted.
+// changed returns which members were added (+), restarted (~) or removed (-), sorted.
 func changed(before, now map[string]string) []string {
 	var got []string
 	for name, instance := range now {
@@ -55,7 +55,7 @@ func changed(before, now map[string]string) []string {
 	return got
 }
 
-// Texts is a map of strings in a state.
+// Texts checks a map of strings in a state.
 func Texts(m map[string]string) knownvalue.Check {
 	checks := make(map[string]knownvalue.Check, len(m))
 	for key, value := range m {

@@ -15,13 +15,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// What newer versions of Terraform brought, as in required_version.
+// Features of newer Terraform versions, as values for required_version.
 const (
 	EphemeralValues     = ">= 1.10"
 	WriteOnlyAttributes = ">= 1.11"
 )
 
-// Requires skips a test where the CLI has another version, Terraform's or OpenTofu's.
+// Requires skips a test if the version of Terraform or OpenTofu doesn't match.
 func Requires(t testing.TB, versions string) {
 	t.Helper()
 	constraint, err := version.NewConstraint(versions)
@@ -33,10 +33,10 @@ func Requires(t testing.TB, versions string) {
 	}
 }
 
-// requiredVersion is what a configuration says of the versions of Terraform that it works with.
+// requiredVersion matches the Terraform versions that a configuration requires.
 var requiredVersion = regexp.MustCompile(`(?m)^ *required_version *= *"(.*?)"`)
 
-// RequiresAsIn skips a test where the CLI has a version with which the configuration in a folder says it does not work.
+// RequiresAsIn skips a test if the configuration in a folder requires another version.
 func RequiresAsIn(t testing.TB, folder string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.tf"))
@@ -61,7 +61,7 @@ func cliVersion(t testing.TB) *version.Version {
 		t.Fatal(err)
 	}
 	var said struct {
-		Version string `json:"terraform_version"` // by OpenTofu, too
+		Version string `json:"terraform_version"` // also used by OpenTofu
 	}
 	if err := json.Unmarshal(output, &said); err != nil {
 		t.Fatal(err)

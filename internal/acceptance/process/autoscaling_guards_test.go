@@ -18,13 +18,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Spark's own page keeps members while an application runs, and while it can't be read; another one tells how many are
-// needed; a metric without an algorithm is observed. Of a guard that has never had a value, people are warned. A
-// controller that is killed while a guard holds members, and the one after it, change nothing.
+// Spark's own page keeps members while an application runs, and while the page can't be read; another guard says how
+// many members are needed; a metric without an algorithm is only observed. Guards that have never had a value cause
+// warnings. Killing the controller while a guard holds members changes nothing.
 func TestAccScalingGuards(t *testing.T) {
 	l := newFollowLab(t)
 	wanted, needed, seen := newDial(t, 3), newDial(t, 1), newDial(t, 812)
-	var applications atomic.Int64 // below 0, the master is down
+	var applications atomic.Int64 // negative while the master is down
 	applications.Store(-1)
 	master := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		n := applications.Load()
@@ -36,7 +36,7 @@ func TestAccScalingGuards(t *testing.T) {
 		for i := range apps {
 			apps[i] = fmt.Sprintf(`{"id": "app-%d", "state": "RUNNING"}`, i)
 		}
-		_, _ = fmt.Fprintf(w, `{"url": "spark://master:7077", "activeapps": [%s], "status": "ALIVE"}`, strings.Join(apps, ", ")) // who asked has gone
+		_, _ = fmt.Fprintf(w, `{"url": "spark://master:7077", "activeapps": [%s], "status": "ALIVE"}`, strings.Join(apps, ", ")) // the client may be gone
 	}))
 	t.Cleanup(master.Close)
 	metrics := fmt.Sprintf(`metrics = {
@@ -55,7 +55,7 @@ func TestAccScalingGuards(t *testing.T) {
 		return func(e autoscale.Entry) bool { return strings.Contains(e.Why(), text) }
 	}
 
-	// The master has yet to come up: members may come, and none may go.
+	// The master is not up yet: members may be added, but not removed.
 	l.awaitWorkers(3)
 	wanted.value.Store(1)
 	acctest.Eventually(t, "the guard to be asked in vain for a while", func() bool {
@@ -71,7 +71,7 @@ func TestAccScalingGuards(t *testing.T) {
 	if told := program("top", "--once"); !strings.Contains(told, "autoscaled, no value of busy.http") {
 		t.Errorf("top shows\n%s", told)
 	}
-	// A plan that has something to change is a failure.
+	// The plan fails if it has changes.
 	plan := func() string {
 		return strings.Join(strings.Fields(strings.ReplaceAll(l.workspace.Must("plan", "-detailed-exitcode"), "│", "")), " ")
 	}
@@ -83,7 +83,7 @@ func TestAccScalingGuards(t *testing.T) {
 	applications.Store(1)
 	wanted.awaitAsked(t)
 	wanted.value.Store(4)
-	l.awaitWorkers(4) // also while it runs
+	l.awaitWorkers(4) // scaling out works while it runs
 	l.awaitHistory("a guard that can't be read", says("1 wanted, but it can't be told whether it is busy"))
 	l.awaitHistory("a guard that has never had a value", func(e autoscale.Entry) bool {
 		return len(e.Guards) == 2 && e.Guards[0].Name == "busy.http" && e.Guards[0].Never && !e.Guards[1].Never
@@ -93,7 +93,7 @@ func TestAccScalingGuards(t *testing.T) {
 		t.Errorf("explain says\n%s", told)
 	}
 
-	// The next controller is held by the guard as the killed one was, until it lets members go.
+	// The next controller is held by the guard as the killed one was, until the guard releases members.
 	wanted.value.Store(1)
 	needed.value.Store(2)
 	before := l.read().Observed

@@ -20,20 +20,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// mover is a program of the user's that moves data between members, and takes its time for it: how far it is, a test
-// says.
+// mover is a user's program that moves data between members over some time. The test sets its progress.
 type mover struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// told are the changes that it was told of, each time, looks how often it was asked how it gets on, and progress is
-	// what it says then, by hooks; "" once it is done.
+	// told are all announcements of changes, looks counts the requests for progress, and progress is the answer to
+	// those by hook; "" if done.
 	told     []moved
 	looks    int
 	progress map[string]string
 }
 
-// moved is what the mover is told.
+// moved is an announcement to the mover.
 type moved struct {
 	ID, Hook string
 	From, To int
@@ -61,35 +60,35 @@ func newMover(t *testing.T) *mover {
 		}
 		w.Header().Set("Location", "/changes/"+about.ID)
 		w.WriteHeader(http.StatusAccepted)
-		_, _ = fmt.Fprintf(w, `{"progress": %q}`, m.progress[about.Hook]) // who asked may have been killed
+		_, _ = fmt.Fprintf(w, `{"progress": %q}`, m.progress[about.Hook]) // the client may have been killed
 	}))
 	t.Cleanup(m.Close)
 	return m
 }
 
-// says has it say so of its progress with a hook from now on; "" has it be done.
+// says sets the progress with a hook; "" if done.
 func (m *mover) says(hook, progress string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.progress[hook] = progress
 }
 
-// heard returns what it was told so far, and how often it was asked how it gets on.
+// heard returns the announcements so far, and the number of requests for progress.
 func (m *mover) heard() ([]moved, int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.told), m.looks
 }
 
-// awaitLooks waits until it was asked some times more how it gets on.
+// awaitLooks waits for a few more requests for progress.
 func (m *mover) awaitLooks(t *testing.T) {
 	t.Helper()
 	_, before := m.heard()
 	acctest.Eventually(t, "the hook to be asked how it gets on", func() bool { _, looks := m.heard(); return looks >= before+2 })
 }
 
-// Hooks that take their time are waited for: before members go, and after they came. A controller that is killed
-// meanwhile is followed by one that goes on with the same change.
+// Slow hooks are waited for: before members are removed, and after they are added. If the controller is killed
+// meanwhile, the next one continues with the same change.
 func TestAccScalingWaitsForHooks(t *testing.T) {
 	l := newFollowLab(t)
 	d, m := newDial(t, 1), newMover(t)
@@ -104,7 +103,7 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
   }
   %[2]s`, m.URL, d.metrics())))
 	l.awaitWorkers(1)
-	// shows waits until a command for people shows a text.
+	// shows waits until a command's output contains a text.
 	shows := func(text string, command ...string) {
 		t.Helper()
 		acctest.Eventually(t, fmt.Sprintf("%q to be shown", text), func() bool {
@@ -115,7 +114,7 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
 			return strings.Contains(string(output), text)
 		})
 	}
-	// atWork waits until a hook is at work, and shown to be; then it is so after the death of the controller, too.
+	// atWork waits until a hook is in progress and shown as such, and checks the same after the controller is killed.
 	atWork := func(hook, progress string) {
 		t.Helper()
 		m.awaitLooks(t)

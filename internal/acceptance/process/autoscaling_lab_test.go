@@ -24,7 +24,7 @@ import (
 )
 
 // followLab is a lab in which a policy scales the role "worker" of the group "job". Terraform and the provider run as
-// people run them, beside a controller and a supervisor that may be killed.
+// separate processes, beside a controller and a supervisor that may be killed.
 type followLab struct {
 	*lab
 	workspace *acctest.Workspace
@@ -36,8 +36,7 @@ func newFollowLab(t *testing.T) *followLab {
 	return newFollowLabOf(t, "")
 }
 
-// newFollowLabOf returns a lab of this provider's program, or of the one of most tests where it is empty. What was
-// decided is logged at the end.
+// newFollowLabOf returns a lab with this provider program; empty is the usual one. The decisions are logged at the end.
 func newFollowLabOf(t *testing.T, provider string) *followLab {
 	t.Helper()
 	l := &lab{T: t, provider: provider, port: freePorts(t)}
@@ -47,7 +46,7 @@ func newFollowLabOf(t *testing.T, provider string) *followLab {
 	return &followLab{l, w}
 }
 
-// apply applies a configuration of these parts, after which there is nothing to plan.
+// apply applies a configuration of these parts, and expects an empty plan afterwards.
 func (l *followLab) apply(parts ...string) {
 	l.Helper()
 	l.configure(parts...)
@@ -61,11 +60,11 @@ func (l *followLab) configure(parts ...string) {
 	l.workspace.Write("main.tf", "terraform {\n  required_providers {\n    trainyard = { source = \"trainyard/trainyard\" }\n  }\n}\n"+l.config(parts...))
 }
 
-// follows returns the configuration of a policy for the workers of the group "job" that decides every second, with
-// these attributes.
+// follows returns the configuration of a policy with these attributes, which decides every second for the workers of
+// the group "job".
 func follows(attributes string) string { return acceptance.Follows("job", attributes) }
 
-// read returns the group as it is.
+// read returns the current state of the group.
 func (l *followLab) read() reconcile.Group {
 	l.Helper()
 	group, err := reconcile.Reconciler{Engine: l.engine()}.Read(l.Context(), "job")
@@ -73,10 +72,10 @@ func (l *followLab) read() reconcile.Group {
 	return group
 }
 
-// await waits until the group is as it should be.
+// await waits until the group satisfies a condition.
 func (l *followLab) await(what string, holds func(group reconcile.Group) bool) {
 	l.Helper()
-	ctx, stop := context.WithCancel(acctest.Bounded(l)) // also the watch
+	ctx, stop := context.WithCancel(acctest.Bounded(l)) // also ends the watch
 	defer stop()
 	events, err := l.engine().Watch(ctx)
 	l.must(err)
@@ -87,8 +86,8 @@ func (l *followLab) await(what string, holds func(group reconcile.Group) bool) {
 	}
 }
 
-// awaitAtLeast waits until there are to be so many workers, and awaitAtMost until there are to be no more: a count on
-// the way to another one may be over before it is seen.
+// awaitAtLeast waits for a worker count of at least this, awaitAtMost for one of at most this: an intermediate count
+// may pass unseen.
 func (l *followLab) awaitAtLeast(count int) {
 	l.Helper()
 	l.await(fmt.Sprintf("a count of %d or more", count), func(group reconcile.Group) bool { return group.Document.Counts["worker"] >= count })
@@ -99,7 +98,7 @@ func (l *followLab) awaitAtMost(count int) {
 	l.await(fmt.Sprintf("a count of %d or less", count), func(group reconcile.Group) bool { return group.Document.Counts["worker"] <= count })
 }
 
-// awaitWorkers waits until so many workers run, and no others are there.
+// awaitWorkers waits until exactly this many workers run.
 func (l *followLab) awaitWorkers(count int) {
 	l.Helper()
 	l.await(fmt.Sprintf("%d workers to run", count), func(group reconcile.Group) bool {
@@ -108,8 +107,8 @@ func (l *followLab) awaitWorkers(count int) {
 	})
 }
 
-// awaitMeasured waits until all workers have run, and have been measured, for so long: they count as ready by what they
-// take of the processors then.
+// awaitMeasured waits until all workers have run, and have been measured, for this long. Their CPU usage then counts
+// them as ready.
 func (l *followLab) awaitMeasured(window time.Duration) {
 	l.Helper()
 	acctest.Eventually(l, "the workers to be measured", func() bool {
@@ -121,7 +120,7 @@ func (l *followLab) awaitMeasured(window time.Duration) {
 	})
 }
 
-// killSupervisor kills the supervisor, which the controller starts again.
+// killSupervisor kills the supervisor, which the controller restarts.
 func (l *lab) killSupervisor() {
 	l.Helper()
 	acctest.Eventually(l, "the controller, which replaces it", func() bool {
@@ -135,13 +134,13 @@ func (l *lab) killSupervisor() {
 	})
 }
 
-// history returns what was recorded of the policy's decisions so far.
+// history returns the policy's recorded decisions so far.
 func (l *followLab) history() []autoscale.Entry {
 	l.Helper()
 	return acceptance.Recorded(l.T, l.engine())
 }
 
-// awaitHistory waits until the history has an entry that is as it should be.
+// awaitHistory waits until the history has a matching entry.
 func (l *followLab) awaitHistory(what string, is func(e autoscale.Entry) bool) {
 	l.Helper()
 	acctest.Eventually(l, "the history to tell of "+what, func() bool { return slices.ContainsFunc(l.history(), is) })
@@ -163,8 +162,7 @@ func (l *followLab) expectCounts(counts ...int) {
 	expectCounts(l.T, l.history(), counts...)
 }
 
-// expectCounts fails unless a history says that there were these counts, one after the other, and no others: each
-// change is told once.
+// expectCounts fails unless a history consists of exactly these counts in this order, with each change recorded once.
 func expectCounts(t *testing.T, entries []autoscale.Entry, counts ...int) {
 	t.Helper()
 	var got, want []string
@@ -181,13 +179,13 @@ func expectCounts(t *testing.T, entries []autoscale.Entry, counts ...int) {
 	}
 }
 
-// dial is a metric that a test sets: an address that answers with a number.
+// dial is a metric that a test sets: an address that serves a number.
 type dial struct {
 	*httptest.Server
 	value, asked atomic.Int64
 }
 
-// broken has a dial answer with an error.
+// broken makes a dial answer with an error.
 const broken = -1
 
 func newDial(t *testing.T, value int) *dial {
@@ -201,19 +199,19 @@ func newDial(t *testing.T, value int) *dial {
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
-		_, _ = fmt.Fprintf(w, "{\"length\": %d}", value) // who asked has gone
+		_, _ = fmt.Fprintf(w, "{\"length\": %d}", value) // the client may be gone
 	}))
 	t.Cleanup(d.Close)
 	return d
 }
 
-// metrics returns the attribute of a policy by which there are to be as many members as the dial says.
+// metrics returns the policy attribute that makes the count equal to the dial's value.
 func (d *dial) metrics() string {
 	return fmt.Sprintf(`metrics = { dial = { source = { queue = { http = { url = %q, path = "length" } } }, algorithm = { queue = { per_member = 1 } } } }
 `, d.URL)
 }
 
-// awaitAsked waits until the dial was asked some times more: what was asked before has led to a decision then.
+// awaitAsked waits until the dial has been read a few more times, so that earlier readings have led to decisions.
 func (d *dial) awaitAsked(t *testing.T) {
 	t.Helper()
 	until := d.asked.Load() + 3

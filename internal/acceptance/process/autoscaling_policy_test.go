@@ -25,17 +25,17 @@ import (
 
 const theScaling = "trainyard_autoscaling_policy.it"
 
-// scaling returns the configuration of a policy for the workers of the group "job" with these attributes.
+// scaling returns the configuration of a policy with these attributes for the workers of the group "job".
 func scaling(attributes string) string {
 	return "resource \"trainyard_autoscaling_policy\" \"it\" {\n  cluster = trainyard_cluster.lab\n  group   = trainyard_group.job.name\n  role    = \"worker\"\n" + attributes + "\n}\n"
 }
 
-// idle is a metric of workers that wait, by which one of them is enough.
+// idle is a metric of waiting workers, for which one of them is enough.
 const idle = `
   metrics = { cpu = { source = { agent = { measure = "cpus" } }, algorithm = { target = { value = 1 } } } }
 `
 
-// scaledJob is the cluster with the group "job" of workers that nobody counts, and what follows.
+// scaledJob returns the cluster, the group "job" with an unmanaged number of workers, and more.
 func (l *lab) scaledJob(more ...string) string {
 	l.Helper()
 	return l.job(waiting("")) + strings.Join(more, "\n")
@@ -49,7 +49,7 @@ func (l *lab) policy() domain.AutoscalingPolicyDocument {
 	return policies["job/worker"]
 }
 
-// expectPolicy returns a check of what is stored of the policy, which "" says where there is none.
+// expectPolicy returns a check of the stored policy; "" for none.
 func (l *lab) expectPolicy(want string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		var got string
@@ -60,14 +60,14 @@ func (l *lab) expectPolicy(want string) resource.TestCheckFunc {
 	}
 }
 
-// recount changes the number of workers of the group "job", as a policy would.
+// recount changes the number of workers of the group "job" as a policy does.
 func (l *lab) recount(from, to int) {
 	l.Helper()
 	_, _, err := reconcile.Reconciler{Engine: l.engine()}.Scale(l.Context(), reconcile.Scaling{Group: "job", Role: "worker", From: from, To: to, At: time.Now(), Why: "test"})
 	l.must(err)
 }
 
-// expectCount returns a check that the group "job" has so many workers, which have come to run.
+// expectCount returns a check that the group "job" has this many workers, all of them running.
 func (l *lab) expectCount(want int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		document, err := engine.Get[domain.GroupDocument](l.Context(), l.engine(), "job")
@@ -80,20 +80,20 @@ func (l *lab) expectCount(want int) resource.TestCheckFunc {
 	}
 }
 
-// richJob is a group for which all there is to say of a policy can be said.
+// richJob is a group for which a policy can set every attribute.
 const richJob = `command = [local.member, "wait"]
   roles = {
     ps     = { replicas = 1 }
     worker = { resources = { cpus = 0.1 } }
   }`
 
-// richScaling says all there is to say of a policy on this engine. It is paused, as nothing answers.
+// richScaling sets every attribute of a policy on this engine. It is paused, since its sources don't exist.
 func richScaling(t *testing.T) string {
 	t.Helper()
 	return acceptance.Step(t, "TestAccAutoscalingPolicyImport", "import")
 }
 
-// An import brings all back that the configuration says: the plan after it is empty.
+// An import restores everything in the configuration: the next plan is empty.
 func TestAccAutoscalingPolicyImport(t *testing.T) {
 	l := newLab(t)
 	config := l.job(richJob) + richScaling(t)
@@ -110,7 +110,7 @@ func TestAccAutoscalingPolicyImport(t *testing.T) {
 	l.test(
 		resource.TestStep{Config: config},
 		by(resource.ImportCommandWithID, "lab/job/worker"),
-		by(resource.ImportBlockWithID, "lab/job/worker"), // which checks that the plan is empty
+		by(resource.ImportBlockWithID, "lab/job/worker"), // also checks that the plan is empty
 		failing("lab/job", `"lab/job" is not the ID of an autoscaling policy, which is <cluster>/<group>/<role>`),
 		failing("lab//worker", `"lab//worker" is not the ID of an autoscaling policy`),
 		failing("nowhere/job/worker", `cluster "nowhere"`, `state_dir`),
@@ -118,7 +118,7 @@ func TestAccAutoscalingPolicyImport(t *testing.T) {
 	)
 }
 
-// Terraform can import by identity from 1.12 on.
+// Terraform supports import by identity since 1.12.
 func TestAccAutoscalingPolicyImportByIdentity(t *testing.T) {
 	l := newLab(t)
 	resource.Test(t, resource.TestCase{
@@ -131,17 +131,17 @@ func TestAccAutoscalingPolicyImportByIdentity(t *testing.T) {
 	})
 }
 
-// What becomes of the count is what the policy says of its end.
+// on_destroy determines the count after the policy is destroyed.
 func TestAccAutoscalingPolicyOnDestroy(t *testing.T) {
 	for rule, test := range map[string]struct {
-		// at is the number of members when the policy is destroyed, and left that after it.
+		// at is the number of members when the policy is destroyed, left the number afterwards.
 		at, left int
 	}{"keep": {1, 1}, "restore": {3, 1}, "min": {1, 2}} {
 		t.Run(rule, func(t *testing.T) {
 			l := newLab(t)
 			l.test(
 				resource.TestStep{
-					// Paused, it leaves the count to the test, beyond its bounds, too.
+					// While paused, it leaves the count to the test, even out of bounds.
 					Config: l.scaledJob(scaling("  min = 2\n  max = 4\n  paused = \"all\"\n  on_destroy = \"" + rule + "\"" + idle)),
 					Check:  l.expectPolicy("2 to 4, after 1"),
 				},
@@ -160,7 +160,7 @@ func TestAccAutoscalingPolicyOnDestroy(t *testing.T) {
 	}
 }
 
-// Another group or role is another policy, and one that is replaced, or whose group is, is there afterwards.
+// A change of group or role replaces the policy. After a replacement of the policy or its group, the policy exists.
 func TestAccAutoscalingPolicyReplaced(t *testing.T) {
 	acceptance.Test(t)
 	w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
@@ -203,7 +203,7 @@ locals {
 	expect("for another role,", "job/other")
 }
 
-// A role has one policy, and its count follows either that or replicas: all else is refused at plan.
+// A role has one policy, and its count follows either that or replicas: everything else is refused at plan time.
 func TestAccAutoscalingPolicyTwice(t *testing.T) {
 	l := newLab(t)
 	one := scaling("  min = 1\n  max = 4" + idle)
@@ -219,13 +219,13 @@ func TestAccAutoscalingPolicyTwice(t *testing.T) {
 		resource.TestStep{PlanOnly: true, Config: counted + one, ExpectError: acceptance.Says(both...)},
 		resource.TestStep{PlanOnly: true, Config: l.job(waiting("replicas = 2")+"\n  depends_on = [trainyard_autoscaling_policy.it]") +
 			strings.Replace(one, "trainyard_group.job.name", `"job"`, 1), ExpectError: acceptance.Says(both...)},
-		// From one to the other, and back.
+		// From the policy to replicas, and back.
 		resource.TestStep{Config: counted, Check: resource.ComposeTestCheckFunc(l.expectPolicy(""), l.expectCount(2))},
 		resource.TestStep{Config: l.scaledJob(strings.Replace(one, "  min = 1", "  min = 2", 1)), Check: resource.ComposeTestCheckFunc(l.expectPolicy("2 to 4, after 2"), l.expectCount(2))},
 	)
 }
 
-// A policy of another state is adopted where it says the same, refused where it does not, and goes with its group.
+// A policy created from another state is adopted if it is equal, refused otherwise, and destroyed with its group.
 func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
 	acceptance.Test(t)
 	first := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
@@ -239,7 +239,7 @@ func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
 	}
 	others := []*acctest.Workspace{first.Another(), first.Another()}
 
-	// Of two that create one at once each has it, or is told of the other's.
+	// Of two that create one at the same time, one succeeds and the other's error names the existing policy.
 	outputs, errs := make([]string, len(others)), make([]error, len(others))
 	var both sync.WaitGroup
 	for i, w := range others {
@@ -267,7 +267,7 @@ func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
 	if document := l.policy(); document.Revision > 0 {
 		t.Errorf("without its group there is the policy %+v", document)
 	}
-	// That is said, and keeps nobody from destroying what is left.
+	// A warning says so, and what is left can be destroyed.
 	if output := others[winner].Must("plan"); !acceptance.Says(`1 to add`, `Warning: Unknown group`, `cluster "lab" has no group "job"; it has none`).MatchString(output) {
 		t.Errorf("planned without the group:\n%s", output)
 	}
@@ -276,7 +276,7 @@ func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
 	}
 }
 
-// What can't be is told at plan: the attribute, the value, and what is allowed.
+// Invalid values are reported at plan time: the attribute, the value, and what is allowed.
 func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 	l := newLab(t)
 	policy := func(attributes string, says ...string) invalid {
@@ -305,7 +305,7 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		return invalid{group("job", "framework = \"mpi\"\n  command = [local.member, \"wait\"]\n  roles = { launcher = {}, worker = {} }") + scaling(attributes+idle), says}
 	}
 	l.test(l.refused(theCluster, []invalid{
-		// What it is for.
+		// The target.
 		for_(`trainyard_group.job.name`, `"nothing"`, `group: cluster "lab" has no group "nothing"`, `refer to it (group = trainyard_group.<name>.name)`),
 		for_(`"worker"`, `"chief"`, `role: group "job" has no role "chief"; it has "ps", "worker"`),
 		for_(`"worker"`, `"Worker"`, `role: "Worker" is not a DNS label`),
@@ -375,7 +375,7 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 	})...)
 }
 
-// What is not known before the apply is checked then.
+// Values unknown before the apply are checked during it.
 func TestAccAutoscalingPolicyOfUnknown(t *testing.T) {
 	l := newLab(t)
 	late := func(most int) string {
@@ -387,7 +387,7 @@ func TestAccAutoscalingPolicyOfUnknown(t *testing.T) {
 	)
 }
 
-// A provider that is killed after a change leaves no policy that nobody knows, and none half ended.
+// A provider killed after any change leaves neither an untracked policy nor a half-destroyed one.
 func TestAutoscalingPolicyProviderKilled(t *testing.T) {
 	without := func(k killed) {
 		k.configure(1, "wait")

@@ -12,8 +12,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// A policy that keeps a risk has at least as many members as the load takes, while the controller is killed and its
-// source fails: what it has learned outlives the one, and nobody goes while nothing is known. Each change is made once.
+// A policy with the algorithm risk has at least as many members as the load needs, even when the controller is killed
+// and its source fails: what it has learned survives the controller, and no member is removed while the source fails.
+// Each change is made once.
 func TestAccScalingKeepsRisk(t *testing.T) {
 	l := newFollowLab(t)
 	d := newDial(t, 2)
@@ -35,7 +36,7 @@ func TestAccScalingKeepsRisk(t *testing.T) {
 	d.awaitAsked(t)
 	l.workspace.ExpectNoChange("under load")
 
-	// A source that fails is no load of 0.
+	// A failing source is not a load of 0.
 	d.value.Store(broken)
 	l.awaitHistory("the source", said("500"))
 	l.kill("trainyard-controller")
@@ -46,7 +47,7 @@ func TestAccScalingKeepsRisk(t *testing.T) {
 	d.value.Store(7)
 	l.awaitAtLeast(7)
 
-	// What it has learned by then lets it go down to what is needed and no further.
+	// With what it has learned by then, it scales in to what is needed and no further.
 	d.value.Store(6)
 	d.awaitAsked(t)
 	acctest.Eventually(t, "all that are wanted to run", func() bool {

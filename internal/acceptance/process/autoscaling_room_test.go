@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// fourProcessors is this machine as a cluster, of which members have four processors.
+// fourProcessors is this machine as a cluster with four processors for members.
 const fourProcessors = `
 resource "trainyard_cluster" "lab" {
   name  = "lab"
@@ -27,13 +27,13 @@ resource "trainyard_cluster" "lab" {
 }
 `
 
-// takesProcessors is the configuration of a group whose members take a processor each.
+// takesProcessors returns the configuration of a group whose members request a processor each.
 func takesProcessors(name, attributes, role string) string {
 	return group(name, attributes+"\n  "+waiting(`resources = { cpus = 1 }, on_scale = "none", `+role))
 }
 
-// A role fills its host, gives way to a group that is more important and whose apply waits for it, fills the host
-// again, and gives way to a sweep.
+// A role fills its host, yields to a group of higher priority whose apply waits for it, fills the host again, and
+// yields to a sweep.
 func TestAccScalingSharesRoom(t *testing.T) {
 	l := newFollowLab(t)
 	busy := newDial(t, 0)
@@ -49,7 +49,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	l.awaitWorkers(4)
 	l.workspace.ExpectNoChange("with a full host")
 
-	// Nobody gives way to who is no more important, and a plan says what would help.
+	// Nobody yields to a group of equal priority, and the plan says what would help.
 	expect := func(what, output string, says ...string) {
 		t.Helper()
 		for _, phrase := range says {
@@ -88,7 +88,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	l.awaitWorkers(4)
 	l.awaitHistory("the room that it has again", func(e autoscale.Entry) bool { return e.From == 2 && e.To == 4 && e.Scaled() })
 
-	// A guard keeps the members, and the apply says so once its time is over; nothing of the group is there.
+	// A guard keeps the members. When the apply times out, it says so, and nothing of the group exists.
 	busy.value.Store(1)
 	l.configure(fourProcessors, low, fills, urgent(`timeouts = { create = "10s" }`, 2))
 	var output string
@@ -103,7 +103,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	}
 	l.awaitWorkers(4)
 
-	// An apply that dies while it waits leaves nobody who gives way.
+	// If an apply dies while it waits, nobody yields for it.
 	l.configure(fourProcessors, low, fills, urgent("", 2))
 	command := l.workspace.Command(t.Context(), nil, "apply", "-auto-approve")
 	l.must(command.Start())
@@ -125,7 +125,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	l.apply(fourProcessors, low, fills, urgent("", 2))
 	l.awaitWorkers(2)
 
-	// A sweep gets room for as many runs as may be on at a time.
+	// A sweep gets room for as many runs as may run at a time.
 	runs := acceptance.Runs(map[string]string{"a": "wait", "b": "wait", "c": "wait"}, "max_parallel = 1\n  resources = { cpus = 1 }")
 	l.apply(fourProcessors, low, fills, urgent("", 2), runs)
 	l.swept("its first run to be on", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 1 })
@@ -133,7 +133,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	l.expectCounts(1, 4, 2, 4, 2, 1)
 }
 
-// requests are those for room.
+// requests are the requests for room.
 func (l *followLab) requests() map[string]domain.RoomRequest {
 	l.Helper()
 	requests, err := engine.List[domain.RoomRequest](l.Context(), l.engine())

@@ -28,7 +28,7 @@ import (
 )
 
 // The role follows the memory that its members hold, up and down again, while the controller and the supervisor are
-// killed: each change is made once, and told once.
+// killed: each change is made once, and recorded once.
 func TestAccScalingFollowsLoad(t *testing.T) {
 	l := newFollowLab(t)
 	load := acceptance.NewLoad(t)
@@ -69,15 +69,14 @@ func TestAccScalingFollowsLoad(t *testing.T) {
 	t.Logf("from the load to the decision: %s up, %s down", entries[0].At.Sub(up).Round(time.Millisecond), entries[3].At.Sub(down).Round(time.Millisecond))
 }
 
-// quiet is the group "job" of workers that go on when others come or go.
+// quiet is the group "job" of workers that keep running when others are added or removed.
 var quiet = group("job", waiting(`on_scale = "none"`))
 
-// What Terraform says of a policy takes effect at once, and not with its next decision: other bounds, a pause, and its
-// end.
+// An apply to a policy takes effect at once, not with the next decision: new bounds, a pause, and its removal.
 func TestAccScalingObeysApplies(t *testing.T) {
 	l := newFollowLab(t)
 	d := newDial(t, 1)
-	// Nothing is decided but where something changes.
+	// With an interval of 1h, decisions are only made after changes.
 	bounds := func(least, most int) string {
 		return strings.Replace(follows(fmt.Sprintf("min = %d\n  max = %d\n  %s", least, most, d.metrics())), `"1s"`, `"1h"`, 1)
 	}
@@ -89,7 +88,7 @@ func TestAccScalingObeysApplies(t *testing.T) {
 	l.apply(theCluster, quiet, bounds(1, 2))
 	l.awaitWorkers(2)
 
-	// What is not to be changed stays as it is, and it is told what would have been done.
+	// A held count stays as it is, and the history says what would have been done.
 	holding := func(attributes string) string {
 		return follows("min = 1\n  max = 5\n  on_destroy = \"restore\"\n  " + d.metrics() + attributes)
 	}
@@ -109,7 +108,7 @@ func TestAccScalingObeysApplies(t *testing.T) {
 	l.awaitHistory("the dry run", acceptance.Outcomes(autoscale.OutcomeDryRun, 2, 4, "a queue of 4"))
 	l.expectCounts(1, 3, 2, 4)
 
-	// Its end leaves the count that it says.
+	// Removing the policy leaves the count that on_destroy says.
 	l.apply(theCluster, quiet)
 	l.awaitWorkers(1)
 	for rule, left := range map[string]int{"min": 2, "keep": 4} {
@@ -120,12 +119,12 @@ func TestAccScalingObeysApplies(t *testing.T) {
 	}
 }
 
-// An apply that comes in the middle of a scaling, and a scaling that comes in the middle of an apply, both end with the
-// count of the policy and the members of the configuration.
+// An apply during a scaling, and a scaling during an apply, both end with the policy's count and the configuration's
+// members.
 func TestAccScalingMeetsApply(t *testing.T) {
 	l := newFollowLab(t)
 	d := newDial(t, 2)
-	// Whatever ends a member takes its grace period.
+	// Ending a member takes its whole grace period.
 	parts := func(rate int) []string {
 		return []string{theCluster, group("job", fmt.Sprintf(`command = [local.member, "environment:RATE", "ignore", "wait"]
   env   = { RATE = "%d" }
@@ -165,8 +164,8 @@ func TestAccScalingMeetsApply(t *testing.T) {
 	l.expectCounts(1, 2, 4, 1)
 }
 
-// Members work a queue off: they come with it, go when it is empty, down to none, and come again. No item is lost or
-// done twice.
+// Members consume a queue: they are added for it, removed when it is empty, down to none, and added again. No item is
+// lost or processed twice.
 func TestAccScalingWorksQueueOff(t *testing.T) {
 	l := newFollowLab(t)
 	redis := acctest.StartRedis(t)
@@ -207,8 +206,8 @@ func TestAccScalingWorksQueueOff(t *testing.T) {
 	l.workspace.ExpectNoChange("with all work done")
 }
 
-// Two policies want more GPUs than their pool has: they get what there is, say so, and no GPU has two owners; what one
-// gives back is the other's.
+// Two policies want more GPUs than their pool has: they get what there is and say so, no GPU has two owners, and one
+// that is released by one goes to the other.
 func TestAccScalingSharesGPUs(t *testing.T) {
 	devices := make([]fakenvml.Device, 4)
 	for i := range devices {
@@ -264,13 +263,13 @@ func TestAccScalingSharesGPUs(t *testing.T) {
 	l.workspace.ExpectNoChange("with other owners")
 }
 
-// hook is a program of the user's that is asked, and answers what a test says.
+// hook is a user's program whose answer the test sets.
 type hook struct {
 	*httptest.Server
 	answer atomic.Value
 	mu     sync.Mutex
 	asked  []string
-	// before is called before an answer is given.
+	// before is called before each answer.
 	before func()
 }
 
@@ -279,7 +278,7 @@ func newHook(t *testing.T, answer string) *hook {
 	h := &hook{before: func() {}}
 	h.answer.Store(answer)
 	h.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		question, _ := io.ReadAll(r.Body) // what is cut off is no JSON
+		question, _ := io.ReadAll(r.Body) // a truncated body is not JSON
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.before()
@@ -289,38 +288,38 @@ func newHook(t *testing.T, answer string) *hook {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		if strings.Contains(answer, "action") { // once
+		if strings.Contains(answer, "action") { // only once
 			h.answer.Store(`{"action": "none"}`)
 		}
-		_, _ = io.WriteString(w, answer) // who asked has gone
+		_, _ = io.WriteString(w, answer) // the client may be gone
 	}))
 	t.Cleanup(h.Close)
 	return h
 }
 
-// tell has something be called whenever the hook is asked from now on, before it answers.
+// tell sets a function to call before each further answer.
 func (h *hook) tell(before func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.before = before
 }
 
-// questions returns what was asked so far.
+// questions returns the requests so far.
 func (h *hook) questions() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.asked)
 }
 
-// awaitAsked waits until it was asked some times more.
+// awaitAsked waits for a few more requests.
 func (h *hook) awaitAsked(t *testing.T) {
 	t.Helper()
 	until := len(h.questions()) + 3
 	acctest.Eventually(t, "the hook to be asked some times", func() bool { return len(h.questions()) >= until })
 }
 
-// A program of the user's decides, a query says that members work, and a hook hears of those that go: what fails
-// changes nothing, and has them stay.
+// A user's program decides, a query says whether members work, and a hook hears of those to be removed. A failure of
+// any changes nothing, and keeps the members.
 func TestAccScalingAsksUsersPrograms(t *testing.T) {
 	l := newFollowLab(t)
 	var works atomic.Bool

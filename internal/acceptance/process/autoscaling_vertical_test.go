@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// verticalLab is a lab whose workers hold memory, and of which a policy recommends what they request.
+// verticalLab is a lab whose workers hold memory, with a policy that recommends their requests.
 type verticalLab struct {
 	*followLab
 	load *acceptance.Load
@@ -36,7 +36,8 @@ func (l verticalLab) holding(attributes string) string {
 	return group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\"\n %s } }", "hold:"+l.load.File, attributes))
 }
 
-// recommended waits until the history has an entry by which that much memory is recommended, and returns its last one.
+// recommended waits until the history has an entry that recommends memory in this range, and returns that
+// recommendation.
 func (l verticalLab) recommended(what string, least, most float64) autoscale.EntryVertical {
 	l.Helper()
 	var found autoscale.EntryVertical
@@ -52,9 +53,9 @@ func (l verticalLab) recommended(what string, least, most float64) autoscale.Ent
 	return found
 }
 
-// A policy with nothing but vertical leaves the count alone, and recommends what members use, with a margin and within
-// its bounds: also a controller that goes on after another one. It is in the history, and explained, and no difference
-// to a plan.
+// A policy with only vertical leaves the count alone, and recommends what members use, with a margin and within its
+// bounds, even after a change of controller. The recommendation is in the history and explained, and does not change
+// plans.
 func TestAccVerticalRecommend(t *testing.T) {
 	l := newVerticalLab(t)
 	l.load.Set(200)
@@ -62,7 +63,7 @@ func TestAccVerticalRecommend(t *testing.T) {
 		return follows(fmt.Sprintf("min = 1\n  max = 3\n  vertical = { cpus = { min = 0.25, max = 4 }, memory_mib = { min = 16, max = %d } }", most))
 	}
 	l.apply(theCluster, l.holding("resources = { memory_mib = 1000 }"), vertical(4000))
-	// A member takes some MiB beside what it holds.
+	// A member uses a few MiB in addition to what it holds.
 	first := l.recommended("what members hold", 200*1.15, 300*1.15)
 	if *first.Requested != 1000 || *first.Lower > *first.Target || *first.Upper < *first.Target || !strings.Contains(first.Why, "% of the days, the largest member has ") {
 		t.Errorf("it is told as %+v", first)
@@ -85,7 +86,7 @@ func TestAccVerticalRecommend(t *testing.T) {
 	l.workspace.ExpectNoChange("after all of it")
 }
 
-// limit returns the memory in MiB that a member is allowed that runs, as the kernel tells; 0 while none runs.
+// limit returns a running member's memory limit in MiB according to the kernel; 0 while it doesn't run.
 func (l verticalLab) limit(member string) int64 {
 	l.Helper()
 	state := l.state(member)
@@ -104,7 +105,7 @@ func (l verticalLab) limit(member string) int64 {
 	return 0
 }
 
-// next returns the memory in MiB that a member will be allowed with its next start.
+// next returns the memory limit in MiB of a member's next start.
 func (l verticalLab) next(member string) int64 {
 	l.Helper()
 	spec, err := statedir.Read[domain.MemberSpec](l.files.Document(statedir.Specs, member))
@@ -112,7 +113,7 @@ func (l verticalLab) next(member string) int64 {
 	return spec.Resources.Limits.MemoryMiB
 }
 
-// awaitLimit waits until a member runs that is allowed so much memory, and returns how much that is.
+// awaitLimit waits until a member runs with a memory limit in this range, and returns the limit.
 func (l verticalLab) awaitLimit(member string, least, most int64) (found int64) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("%s to be allowed %d to %d MiB", member, least, most), func() bool {
@@ -122,7 +123,7 @@ func (l verticalLab) awaitLimit(member string, least, most int64) (found int64) 
 	return found
 }
 
-// awaitNext waits until the first member will be allowed so much memory with its next start.
+// awaitNext waits until the memory limit of the first member's next start is in this range.
 func (l verticalLab) awaitNext(least, most int64) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("the first member to be allowed %d to %d MiB next", least, most), func() bool {
@@ -131,9 +132,9 @@ func (l verticalLab) awaitNext(least, most int64) {
 	})
 }
 
-// What is recommended is what members request that are started from then on: those that the engine starts again by
-// itself, and those that are added. It restarts none, is no difference to a plan, stays through other changes of the
-// group, gives way to what somebody declares anew, and ends with its policy.
+// Members that start request what is recommended: those that the engine restarts by itself, and those that are added.
+// This restarts no member, does not change plans, survives other changes of the group, yields to a newly declared
+// value, and ends with the policy.
 func TestAccVerticalAtStart(t *testing.T) {
 	if ok, why := limits.Available(); !ok {
 		t.Skip("no limits: " + why)
@@ -160,13 +161,13 @@ func TestAccVerticalAtStart(t *testing.T) {
 	l.awaitWorkers(2)
 	l.awaitLimit("job-worker-1", sized, sized)
 	before := l.state("job-worker-0").Instance
-	// From here on the policy leaves the size as it is: it would go on by what it was told before, between the changes
-	// of one apply.
+	// From here on the policy leaves the size alone. Otherwise it could change it between the changes of one apply,
+	// with what it has learned before.
 	l.apply(theCluster, l.holding(declared+"\n env = { CHANGED = \"1\" }"), policy(2, `learn_for = "720h"`))
 	if l.state("job-worker-0").Instance == before || l.awaitLimit("job-worker-0", sized, sized) != sized {
 		t.Error("a change of the group does not start members with their size")
 	}
-	// What is declared anew is what members begin with, and then the policy goes on.
+	// Members start with a newly declared value, and then the policy continues.
 	l.apply(theCluster, l.holding("resources = { memory_mib = 900 }"), policy(2, `learn_for = "720h"`))
 	l.awaitLimit("job-worker-0", 900, 900)
 	if sizes := l.read().Document.Sizes; len(sizes) > 0 {
@@ -181,7 +182,7 @@ func TestAccVerticalAtStart(t *testing.T) {
 	}
 }
 
-// A member that runs out of memory comes up with more, however little was learned.
+// A member that runs out of memory restarts with more, however little was learned.
 func TestAccVerticalOutOfMemory(t *testing.T) {
 	if ok, why := limits.Available(); !ok {
 		t.Skip("no limits: " + why)
@@ -198,8 +199,8 @@ func TestAccVerticalOutOfMemory(t *testing.T) {
 	l.load.Set(0)
 }
 
-// Members that run have more memory, and other processors, at once, and are not started again for it; less memory they
-// have with their next start.
+// Running members get more memory, and other CPU limits, at once without a restart; less memory takes effect at their
+// next start.
 func TestAccVerticalInPlace(t *testing.T) {
 	if ok, why := limits.Available(); !ok {
 		t.Skip("no limits: " + why)

@@ -13,10 +13,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// The training of the example "checkpoint" is killed and goes on from its last checkpoint, as does one that was
-// destroyed. It comes to where it would be without.
+// The training of the example "checkpoint" is killed and continues from its last checkpoint, as does one that was
+// destroyed. Its result is that of an uninterrupted training.
 func TestSystemCheckpoint(t *testing.T) {
-	const epochs = 20 // as the example has
+	const epochs = 20 // as in the example
 	python := filepath.Join(acceptance.Python(t, "dask"), "python3")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "checkpoint-lab"
@@ -58,9 +58,9 @@ resource "trainyard_group" "digits" {
 	w.Must("apply", "-auto-approve", endless)
 	begun(1, 3)
 	l.kill("digits-worker-0")
-	begun(2, epochs+1) // and so past the one that is compared
+	begun(2, epochs+1) // past the epoch that is compared
 
-	w.Must("apply", "-auto-approve", endless) // to tell of the starts
+	w.Must("apply", "-auto-approve", endless) // to distinguish the starts
 	w.Must("plan", "-detailed-exitcode", endless)
 	w.Must("destroy", "-auto-approve", endless)
 

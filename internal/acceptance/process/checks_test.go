@@ -14,14 +14,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestAccChecks has the example "checks" judge a group with a GPU that is idle, works, and loses its member: the first
-// is a warning, the last an error unless the group has changes to come.
+// TestAccChecks applies the example "checks" to a group with a GPU that is idle, works, and loses its member: the first
+// is a warning, the last an error unless the group has pending changes.
 func TestAccChecks(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 1)...)
 	w.files.Cluster = "checked-lab"
 	w.must(os.CopyFS(w.terraform.Dir, os.DirFS(filepath.Join(acceptance.Examples, "checks"))))
 	w.terraform.Write("pool.tf", acceptance.Pool("p", w.named(0)))
-	// What the example leaves out is laid over it.
+	// An override adds what the example leaves out.
 	train := func(run string) {
 		w.terraform.Write("training_override.tf", `
 resource "trainyard_group" "training" {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The scripts that the pipelines have in them are those of examples/ci/scripts, which others can use as they are.
+// The scripts inside the pipelines equal those in examples/ci/scripts, which can be used on their own.
 func TestCIScripts(t *testing.T) {
 	read := func(parts ...string) string {
 		content, err := os.ReadFile(filepath.Join(parts...))
@@ -37,13 +37,13 @@ func TestCIScripts(t *testing.T) {
 	}
 }
 
-// unindented takes the indentation of the first line off all.
+// unindented removes the indentation of the first line from all lines.
 func unindented(text string) string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	return strings.ReplaceAll("\n"+text, "\n"+indent, "\n")[1:]
 }
 
-// Actions are pinned by the hash of a commit, and the same ones everywhere.
+// Actions are pinned by commit hash, and consistently.
 func TestActionsArePinned(t *testing.T) {
 	pinned := regexp.MustCompile(`^\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 	uses := regexp.MustCompile(`(?m)^[ -]*uses: (.*)$`)
@@ -60,7 +60,7 @@ func TestActionsArePinned(t *testing.T) {
 			}
 			for _, found := range uses.FindAllStringSubmatch(string(content), -1) {
 				if strings.HasPrefix(found[1], "trainyard/terraform-provider-trainyard/") {
-					continue // of a release of this repository
+					continue // from a release of this repository
 				}
 				name, _, _ := strings.Cut(found[1], "@")
 				switch other := hashes[name]; {

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// webhook is one of Slack's: it takes messages from those who know its URL.
+// webhook is a Slack webhook: it accepts messages to its secret URL.
 type webhook struct {
 	url   string
 	mutex sync.Mutex
@@ -50,7 +50,7 @@ func (h *webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// taken returns the messages since the last time.
+// taken returns the messages since the last call.
 func (h *webhook) taken() []string {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
@@ -59,8 +59,8 @@ func (h *webhook) taken() []string {
 	return texts
 }
 
-// patrol looks for drift as one of the services does, and fails unless the exit code is this one and the one message,
-// if any, has these texts.
+// patrol runs a service's check for drift. It fails unless the exit code is this one, and the only message, if any,
+// contains these texts.
 func (p *project) patrol(job pipeline, hook *webhook, code int, texts ...string) string {
 	p.Helper()
 	got, output := p.wait(p.start(job))
@@ -82,7 +82,7 @@ func (p *project) patrol(job pipeline, hook *webhook, code int, texts ...string)
 	return output
 }
 
-// Slack is told where what runs is not what is configured, or not well, and of nothing else.
+// Slack is notified if what runs differs from the configuration or is unhealthy, and otherwise not.
 func TestAccDriftToSlack(t *testing.T) {
 	p := newProject(t, "service", "service", "drift-lab")
 	hook := serveWebhook(t)
@@ -117,7 +117,7 @@ func TestAccDriftToSlack(t *testing.T) {
 	named.env["TRAINYARD_NAME"] = `a "service" of <lab> & \co`
 	p.patrol(named, hook, 2, `a "service" of &lt;lab&gt; &amp; \co differs`)
 
-	// One that is down, and yet as it is configured.
+	// A member that is down, although as configured.
 	p.terraform("apply", "-auto-approve")
 	p.must(p.engine().Stop(t.Context(), map[string]int{"service-worker-0": p.state("service-worker-0").Run}, domain.StopFailed))
 	acctest.Eventually(t, "the end of a member", func() bool {
@@ -126,7 +126,7 @@ func TestAccDriftToSlack(t *testing.T) {
 	output := p.patrol(services["GitHub"], hook, 1, "could not be planned, or is not well: see the log\n"+link)
 	shown(t, output, "The service is degraded: stopped:")
 
-	// A message that nobody takes is no success.
+	// If the message is not accepted, the job fails.
 	lost := services["GitHub"]
 	lost.env["SLACK_WEBHOOK_URL"] = hook.url + "-of-another"
 	shown(t, p.patrol(lost, hook, 22), "404")

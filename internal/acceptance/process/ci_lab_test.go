@@ -31,8 +31,8 @@ const (
 	ciExamples = acceptance.Examples + "/ci"
 )
 
-// project is a repository with an example of "ci" in a folder, whose pipelines run as GitHub and GitLab have them run:
-// each in a checkout of its own, with the state at an HTTP backend and the provider from a mirror.
+// project is a repository with an example of "ci" in a folder. Its pipelines run as on GitHub and GitLab: each in its
+// own checkout, with the state in an HTTP backend and the provider from a mirror.
 type project struct {
 	*lab
 	repository, folder string
@@ -58,7 +58,7 @@ func newProject(t *testing.T, example, folder, cluster string) *project {
 	return p
 }
 
-// mirror returns a CLI configuration by which Terraform and OpenTofu install the provider from a folder.
+// mirror returns a CLI configuration with which Terraform and OpenTofu install the provider from a folder.
 func (p *project) mirror() string {
 	p.Helper()
 	root := p.TempDir()
@@ -118,11 +118,11 @@ type pipeline struct {
 	folder string
 }
 
-// expression is one of GitHub's.
+// expression matches a GitHub expression.
 var expression = regexp.MustCompile(`\$\{\{ *([^}]*?) *\}\}`)
 
-// gitHub returns what a workflow of GitHub's runs by itself: its one step that is no action. What its expressions stand
-// for is given.
+// gitHub returns the script of a GitHub workflow's job: its only step that is not an action. values replace the
+// expressions.
 func gitHub(t *testing.T, file, job string, values map[string]string) pipeline {
 	t.Helper()
 	var workflow struct {
@@ -165,7 +165,7 @@ func gitHub(t *testing.T, file, job string, values map[string]string) pipeline {
 	return p
 }
 
-// gitLab returns what a job of GitLab's runs, in which these variables are set.
+// gitLab returns the script of a GitLab job, with these variables.
 func gitLab(t *testing.T, file, job string, variables map[string]string) pipeline {
 	t.Helper()
 	var jobs map[string]yaml.Node
@@ -197,7 +197,7 @@ func readYAML(t *testing.T, file string, into any) {
 	}
 }
 
-// running is a pipeline that runs.
+// running is a running pipeline.
 type running struct {
 	*exec.Cmd
 	mutex  sync.Mutex
@@ -210,19 +210,19 @@ func (r *running) Write(text []byte) (int, error) {
 	return r.output.Write(text)
 }
 
-// said returns what it has written so far.
+// said returns the output so far.
 func (r *running) said() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.output.String()
 }
 
-// start runs a pipeline in a fresh checkout.
+// start runs a pipeline in a new checkout.
 func (p *project) start(job pipeline, env ...string) *running {
 	p.Helper()
 	script := filepath.Join(p.TempDir(), "script")
 	p.must(os.WriteFile(script, []byte(job.script), 0o600))
-	command := exec.Command(job.shell[0], append(job.shell[1:], script)...) //nolint:gosec // the shells of the services
+	command := exec.Command(job.shell[0], append(job.shell[1:], script)...) //nolint:gosec // the services' shells
 	r := &running{Cmd: command}
 	command.Dir, command.Env = filepath.Join(p.checkout(), job.folder), slices.Clone(p.env)
 	for name, value := range job.env {
@@ -234,7 +234,7 @@ func (p *project) start(job pipeline, env ...string) *running {
 	return r
 }
 
-// wait returns the exit code and what was written.
+// wait returns the exit code and the output.
 func (p *project) wait(r *running) (int, string) {
 	p.Helper()
 	err := r.Wait()
@@ -245,7 +245,7 @@ func (p *project) wait(r *running) (int, string) {
 	return 0, r.said()
 }
 
-// stateStore keeps one state of Terraform's, as GitLab does, for those who know the password.
+// stateStore stores one Terraform state like GitLab, for clients with the password.
 type stateStore struct {
 	url   string
 	mutex sync.Mutex
@@ -264,7 +264,7 @@ func serveStates(t *testing.T) *stateStore {
 	return s
 }
 
-// env is how Terraform is told of it.
+// env returns the environment variables that configure Terraform for it.
 func (s *stateStore) env() []string {
 	return []string{
 		"TF_HTTP_ADDRESS=" + s.url, "TF_HTTP_LOCK_ADDRESS=" + s.url, "TF_HTTP_UNLOCK_ADDRESS=" + s.url,
@@ -305,7 +305,7 @@ func (s *stateStore) locked() bool {
 	return s.lock != nil
 }
 
-// empty reports whether the state has nothing.
+// empty reports whether the state is empty.
 func (s *stateStore) empty() bool {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

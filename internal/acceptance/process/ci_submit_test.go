@@ -12,14 +12,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// submissions returns the jobs that submit, of the project's present commit, as GitHub and GitLab run them.
+// submissions returns the jobs that submit the project's current commit, as run on GitHub and GitLab.
 func (p *project) submissions(run string) map[string]pipeline {
 	p.Helper()
 	variables := strings.Join(p.backend.env(), "\n")
 	commit := p.git("rev-parse", "HEAD")
 	gitLabVariables := map[string]string{
 		"TRAINYARD_FOLDER": p.folder, "CI_COMMIT_SHA": commit, "CI_JOB_ID": run,
-		"TRAINYARD_ENV": variables, // as a variable of the project
+		"TRAINYARD_ENV": variables, // as a project variable
 	}
 	return map[string]pipeline{
 		"GitHub": gitHub(p.T, filepath.Join(workflows, "submit.yml"), "submit", map[string]string{
@@ -30,12 +30,12 @@ func (p *project) submissions(run string) map[string]pipeline {
 	}
 }
 
-// shown fails unless texts are shown in this order.
+// shown fails unless the output contains these texts in this order.
 func shown(t *testing.T, output string, texts ...string) {
 	t.Helper()
 	rest := output
 	for _, text := range texts {
-		_, after, found := strings.Cut("\n"+rest, text) // the line feed at the end of one may begin the next
+		_, after, found := strings.Cut("\n"+rest, text) // the newline at the end of one may start the next
 		if !found {
 			t.Fatalf("%q is not shown, or not after those before it, in\n%s", text, output)
 		}
@@ -43,7 +43,7 @@ func shown(t *testing.T, output string, texts ...string) {
 	}
 }
 
-// A job is submitted as GitHub and GitLab do: its log is shown as it grows, and its exit code is that of the pipeline.
+// A job is submitted as on GitHub and GitLab: its log is shown as it grows, and the pipeline ends with its exit code.
 func TestAccSubmit(t *testing.T) {
 	for _, service := range []string{"GitHub", "GitLab"} {
 		t.Run(service, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestAccSubmit(t *testing.T) {
 				t.Error("the state is still locked")
 			}
 
-			// Another run of the same commit, whose model does not get good enough. What it shows is of that run alone.
+			// Another run of the same commit, whose model does not become good enough. It shows only its own log.
 			job = p.submissions("18")[service]
 			code, output = p.wait(p.start(job, "TF_VAR_target=0"))
 			if code != 3 || strings.Contains(output, "slope 3.00") {
@@ -77,7 +77,7 @@ func TestAccSubmit(t *testing.T) {
 			if service == "GitLab" {
 				return // the script is the same
 			}
-			// The same run once more is no other: its outcome is told again.
+			// Repeating a run starts no other: it reports the same outcome.
 			code, output = p.wait(p.start(job, "TF_VAR_target=0"))
 			if code != 3 {
 				t.Fatalf("exit code %d\n%s", code, output)
@@ -87,7 +87,8 @@ func TestAccSubmit(t *testing.T) {
 	}
 }
 
-// The log is shown while the job runs, and the state is not locked meanwhile. One that is cancelled goes on.
+// The log is shown while the job runs, during which the state is not locked. Cancelling the pipeline leaves the job
+// running.
 func TestAccSubmitStreams(t *testing.T) {
 	p := newProject(t, "job", "train", "ci-lab")
 	done := filepath.Join(t.TempDir(), "done")
@@ -119,7 +120,7 @@ print("ends", end="")
 	}
 }
 
-// What can't be followed is not applied, and what can't be applied is no success.
+// Without triggers the log can't be followed, so nothing is applied; a failed apply is no success.
 func TestAccSubmitRefuses(t *testing.T) {
 	p := newProject(t, "job", "train", "ci-lab")
 	with := func(file, content string) pipeline {
@@ -135,7 +136,7 @@ func TestAccSubmitRefuses(t *testing.T) {
 	}
 	shown(t, output, "trainyard_group.job has no triggers that are known before the apply")
 
-	// The job fails at once, and the apply with it, or with what comes after it.
+	// The job fails at once. The apply fails because of it, or because of what comes after it.
 	with("job_override.tf", `
 resource "trainyard_group" "job" {
   command = ["/bin/sh", "-c", "echo begins; exit 9"]

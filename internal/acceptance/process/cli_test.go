@@ -18,9 +18,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// The tests in this file run the whole provider, as users do, where the one in the test's own process would not do.
+// The tests in this file run the whole provider as users do, where a provider within the test process would not do.
 
-// newWorkspace returns an empty workspace, and the lab in its state directory.
+// newWorkspace returns an empty workspace, and a lab in its state directory.
 func newWorkspace(t *testing.T) (*acctest.Workspace, *lab) {
 	t.Helper()
 	acceptance.Test(t)
@@ -39,13 +39,13 @@ terraform {
 }`+l.config(parts...))
 }
 
-// check takes a check of this package outside of a test step.
+// check runs a check of this package outside of a test step.
 func (l *lab) check(check resource.TestCheckFunc) {
 	l.Helper()
 	l.must(check(nil))
 }
 
-// A service goes on when Terraform has ended, also one that has lost its state: an import brings it back.
+// A service keeps running after Terraform has ended, even if the state is lost: an import restores it.
 func TestAccServiceOutlivesTerraformAndState(t *testing.T) {
 	w, l := newWorkspace(t)
 	configure := func(rate string) {
@@ -66,7 +66,7 @@ func TestAccServiceOutlivesTerraformAndState(t *testing.T) {
 
 	configure("0.1")
 	if output := w.Must("state", "list"); strings.Contains(output, acceptance.TheLab) {
-		w.Must("state", "rm", acceptance.TheLab) // it was adopted, as it is just the one that is configured
+		w.Must("state", "rm", acceptance.TheLab) // it was adopted, since it equals the configured one
 	}
 	w.Must("import", acceptance.TheLab, "lab")
 	w.Must("import", acceptance.TheJob, "lab/job")
@@ -75,8 +75,8 @@ func TestAccServiceOutlivesTerraformAndState(t *testing.T) {
 	l.check(l.expectAlive(2))
 }
 
-// Two groups of one cluster can be applied at once, from anywhere. One group can't: one of the two is told who is at
-// it.
+// Two groups of a cluster can be applied at the same time, from anywhere. One group can't: the second apply reports who
+// holds it.
 func TestAccTwoAppliesAtOnce(t *testing.T) {
 	first, l := newWorkspace(t)
 	second := first.Another()
@@ -101,7 +101,7 @@ resource "trainyard_group" "NAME" {
 	inBackground()
 	l.check(l.changes("+one-worker-0", "+two-worker-0"))
 
-	// One group: the first apply holds it until the member has ended that does not listen.
+	// One group: the first apply holds it until a member that ignores signals has ended.
 	acctest.Eventually(t, "the member to ignore the stop signal", func() bool { return len(l.logs("one-worker-0")["one-worker-0"]) > 0 })
 	l.configure(first, theCluster, job(here, "one", "0", `"wait"`))
 	inBackground = first.Start("apply", "-auto-approve")
@@ -116,14 +116,14 @@ resource "trainyard_group" "NAME" {
 	inBackground()
 	l.check(l.changes("~one-worker-0"))
 
-	// A cluster does not go while somebody has a group in it.
+	// A cluster can't be destroyed while somebody has a group in it.
 	l.configure(first)
 	acceptance.Refuses(first, acceptance.Says(`Cluster "lab" still has group two`), "apply", "-auto-approve")
 	l.configure(second)
 	second.Must("apply", "-auto-approve")
 }
 
-// What is marked as sensitive is neither in what the provider logs nor in what Terraform prints.
+// Sensitive values appear neither in the provider's logs nor in Terraform's output.
 func TestAccNoSecretIsShown(t *testing.T) {
 	w, l := newWorkspace(t)
 	const secret = "hunter2-is-not-to-be-seen"

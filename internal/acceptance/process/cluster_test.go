@@ -21,7 +21,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// hostOf is a host in a state.
+// hostOf checks a host in a state.
 func hostOf(address string, labels knownvalue.Check, cpus float64, memory int64) knownvalue.Check {
 	return knownvalue.ObjectExact(map[string]knownvalue.Check{
 		"address": knownvalue.StringExact(address),
@@ -83,7 +83,7 @@ resource "trainyard_cluster" "lab" {
 	)
 }
 
-// The agent runs unless the cluster does without it: then a sample of a moment is all that can be had.
+// The agent runs unless the cluster disables it: then only momentary samples are available.
 func TestAccClusterAgent(t *testing.T) {
 	l := newLab(t)
 	cluster := func(agent string) string {
@@ -137,7 +137,7 @@ data "trainyard_utilisation" "now" {
 	)
 }
 
-// Members on a host that goes away move, in the same apply; the others stay.
+// Members on a host that is removed move in the same apply; the others stay.
 func TestAccClusterHostGoesAway(t *testing.T) {
 	l := newLab(t)
 	config := func(hosts string) string {
@@ -171,7 +171,7 @@ resource "trainyard_cluster" "lab" {
 	)
 }
 
-// Members are where their placement wants them.
+// Members are where their placement puts them.
 func TestAccPlacement(t *testing.T) {
 	l := newLab(t)
 	role := func(placement string) string {

@@ -14,28 +14,29 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// daskLine is a line of the log of the program of the example "dask".
+// daskLine is a line in the log of the program of the example "dask".
 type daskLine struct {
 	Event    string  `json:"event"`
 	Round    int     `json:"round"`
 	Loss     float64 `json:"loss"`
 	Accuracy float64 `json:"accuracy"`
 	Seconds  float64 `json:"seconds"`
-	// Checksum is that of the weights.
+	// Checksum is the checksum of the weights.
 	Checksum int64 `json:"checksum"`
-	// Workers are the processes of the workers that have learnt in the round.
+	// Workers are the processes of the workers that have trained in the round.
 	Workers map[string]int `json:"workers"`
 }
 
-// A real Dask trains on a scheduler and two workers, and ends with the training. In a second one a worker is killed,
-// and a third one comes: they find work, nobody else is restarted, and the weights are those of the first training.
+// A real Dask trains with a scheduler and two workers, and ends with the training. In a second training a worker is
+// killed, and a third one is added: both get work, no other is restarted, and the weights equal those of the first
+// training.
 func TestSystemDask(t *testing.T) {
-	const rounds = 20 // as the example has
+	const rounds = 20 // as in the example
 	programs := acceptance.Python(t, "dask")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "dask-lab"
 	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "dask"))))
-	w.Env("TMPDIR", t.TempDir()) // where workers have their folders
+	w.Env("TMPDIR", t.TempDir()) // workers create their folders here
 	w.Write("terraform.tfvars", fmt.Sprintf("dask = %q\npython = %q\nport = %d\n",
 		filepath.Join(programs, "dask"), filepath.Join(programs, "python3"), l.port))
 	train := func(waitFor string) {
@@ -81,13 +82,13 @@ resource "trainyard_group" "digits" {
 	w.ExpectNobody("after destroy")
 }
 
-// daskLines returns what the program said in this training, counted from 1; nothing before that.
+// daskLines returns the program's output in this training, counted from 1; empty before that.
 func (l *lab) daskLines(training int) (lines []daskLine) {
 	l.Helper()
 	for _, line := range l.logs("digits-client-0")["digits-client-0"] {
 		var said daskLine
 		if json.Unmarshal([]byte(line), &said) != nil {
-			continue // Dask's own
+			continue // from Dask itself
 		}
 		if said.Event == "joined" {
 			training--
@@ -108,7 +109,7 @@ func (l *lab) awaitDask(what string, enough func(last daskLine) bool) {
 	})
 }
 
-// expectTrainedByDask returns what the program said in the end, and fails unless it has trained well.
+// expectTrainedByDask returns the program's final line, and fails unless it has trained well.
 func (l *lab) expectTrainedByDask(w *acctest.Workspace) daskLine {
 	l.Helper()
 	var outputs struct {

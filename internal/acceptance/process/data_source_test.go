@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 )
 
-// The data sources show what changes by itself: here a parameter server that runs, and a worker that has ended.
+// The data sources show what changes by itself: here a running parameter server, and a worker that has ended.
 func TestAccDataSources(t *testing.T) {
 	l := newLab(t)
 	cpus, memory, err := telemetry.Capacity()
@@ -170,7 +170,7 @@ data "trainyard_utilisation" "none" {
 			known("utilisation.none", "members", knownvalue.MapSizeExact(0)),
 		},
 	}, resource.TestStep{
-		// What has changed in them since makes no difference.
+		// What they show has changed since, without a diff.
 		PreConfig:        func() { l.kill("job-ps-0") },
 		Config:           config,
 		ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
@@ -179,7 +179,7 @@ data "trainyard_utilisation" "none" {
 	})
 }
 
-// What a data source can't find is an error that names it.
+// A data source's error names what it can't find.
 func TestAccDataSourcesFindNothing(t *testing.T) {
 	l := newLab(t)
 	steps := []resource.TestStep{{Config: l.config(theCluster)}}
@@ -204,7 +204,7 @@ func TestAccDataSourcesFindNothing(t *testing.T) {
 	l.test(steps...)
 }
 
-// The functions can be called without any cluster.
+// The functions work without a cluster.
 func TestAccFunctions(t *testing.T) {
 	l := newLab(t)
 	output := func(expression string) string { return l.config("output \"it\" {\n  value = " + expression + "\n}") }

@@ -9,7 +9,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// If a configuration can't be planned or read, Terraform refuses to destroy, and the error says how to do it
+// If a configuration can't be planned or read, Terraform refuses to destroy, and the error says how to do so
 // regardless.
 func TestAccDestroyRegardless(t *testing.T) {
 	job := func(cpus string) string {

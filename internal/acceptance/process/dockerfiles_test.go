@@ -15,11 +15,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
-// pin is a version of a package of Python, or the first numbers of one and a star.
+// pin matches a version of a Python package, complete or the first numbers with a star.
 var pin = regexp.MustCompile(`[a-z][a-z0-9-]*==[0-9]+(\.[0-9]+)*(\.\*)?`)
 
-// A module that needs an image on a Swarm has a Dockerfile for one, which its README tells of. What that installs is of
-// the versions that tests run, on a base of a certain version.
+// A module that needs an image on a Swarm has a Dockerfile for one, and its README mentions it. It installs the
+// versions that tests run, on a pinned base image.
 func TestDockerfiles(t *testing.T) {
 	var tested []string
 	locks, err := filepath.Glob("../../tools/*.txt")

@@ -36,7 +36,7 @@ func newCodeLab(t *testing.T) codeLab {
 	return c
 }
 
-// write writes a file of the folder.
+// write writes a file in the folder.
 func (c codeLab) write(name, content string) {
 	c.Helper()
 	path := filepath.Join(c.source, name)
@@ -56,7 +56,7 @@ resource "trainyard_files" "code" {
 `, c.source)}, parts...)...)
 }
 
-// versions are the digests of the versions that are there.
+// versions are the digests of the existing versions.
 func (c codeLab) versions() []string {
 	c.Helper()
 	digests, err := filestore.Store{Dir: c.files.Path(statedir.Content)}.Versions()
@@ -64,7 +64,7 @@ func (c codeLab) versions() []string {
 	return digests
 }
 
-// expectOneVersion returns a check that there is the version in the state, and no other.
+// expectOneVersion returns a check that only the version in the state exists.
 func (c codeLab) expectOneVersion() resource.TestCheckFunc {
 	return func(s *terraform.State) error {
 		digest := s.RootModule().Resources[theCode].Primary.Attributes["digest"]
@@ -108,7 +108,7 @@ resource "trainyard_sweep" "lr" {
 	)
 }
 
-// What can't be brought fails at plan, at the attribute.
+// Invalid sources fail at plan time, at the attribute.
 func TestAccFilesInvalid(t *testing.T) {
 	c := newCodeLab(t)
 	empty := t.TempDir()
@@ -128,7 +128,7 @@ func TestAccFilesInvalid(t *testing.T) {
 	c.test(steps...)
 }
 
-// An import brings all back.
+// An import restores everything.
 func TestAccFilesImport(t *testing.T) {
 	c := newCodeLab(t)
 	c.test(
@@ -142,7 +142,7 @@ func TestAccFilesImport(t *testing.T) {
 	)
 }
 
-// Terraform can import by identity from 1.12 on.
+// Terraform supports import by identity since 1.12.
 func TestAccFilesImportByIdentity(t *testing.T) {
 	c := newCodeLab(t)
 	resource.Test(t, resource.TestCase{

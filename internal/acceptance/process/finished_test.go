@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// TestAccFinishedNeedsNothing completes a job and deletes its program: a plan finds nothing to do, since nothing of it
-// is to be started, and nothing to complain about.
+// TestAccFinishedNeedsNothing completes a job and deletes its program: the plan is empty and without warnings, since
+// nothing is to be started.
 func TestAccFinishedNeedsNothing(t *testing.T) {
 	k := newKilled(t)
 	program, err := os.ReadFile(k.member)
@@ -20,7 +20,7 @@ func TestAccFinishedNeedsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "job")
-	if err := os.WriteFile(path, program, 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := os.WriteFile(path, program, 0o700); err != nil { //nolint:gosec // to be run
 		t.Fatal(err)
 	}
 	k.Write("main.tf", fmt.Sprintf(`

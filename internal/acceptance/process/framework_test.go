@@ -21,12 +21,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// frameworkCase is a group of a framework, and what its members find in their environment.
+// frameworkCase is a group of a framework, and the expected environment of its members.
 type frameworkCase struct {
 	framework string
 	// roles are the numbers of members by role.
 	roles map[string]int
-	// variables are the names of the variables that members print, in the order of the values wanted.
+	// variables are the names of the variables that members print, in the order of the expected values.
 	variables []string
 	// want are the values by role and index ("worker-1"). In them <role-index> stands for an address, <role-index:port>
 	// for its port, and <files> for the folder of the member's files.
@@ -116,7 +116,7 @@ var frameworkCases = []frameworkCase{
 	},
 }
 
-// group returns the configuration of the case's group, named as its framework. All members print and end, so that the
+// group returns the configuration of the case's group, named after its framework. All members print and end, so the
 // logs are complete when the group is.
 func (c frameworkCase) group() string {
 	steps := make([]string, len(c.variables))
@@ -151,7 +151,7 @@ data "trainyard_logs" %[1]q {
 	return b.String()
 }
 
-// wrote is a check that a member's log holds exactly these lines.
+// wrote checks that a member's log has exactly these lines.
 func wrote(member string, lines ...string) statecheck.StateCheck {
 	want := make([]knownvalue.Check, len(lines))
 	for i, line := range lines {
@@ -160,7 +160,7 @@ func wrote(member string, lines ...string) statecheck.StateCheck {
 	return statecheck.ExpectKnownValue("data.trainyard_logs."+member, tfjsonpath.New("lines"), knownvalue.ListExact(want))
 }
 
-// linesIn returns the lines that a data source read of a member.
+// linesIn returns the lines that a data source read from a member.
 func linesIn(state *terraform.State, member string) []string {
 	read := state.RootModule().Resources["data.trainyard_logs."+member]
 	if read == nil {
@@ -176,7 +176,7 @@ func linesIn(state *terraform.State, member string) []string {
 	}
 }
 
-// Members of every framework find in their environment what its programs look for.
+// Members of every framework find in their environment what its programs need.
 func TestAccFrameworks(t *testing.T) {
 	l := newLab(t)
 	var parts, names, members []string
@@ -236,7 +236,7 @@ func TestAccFrameworks(t *testing.T) {
 	l.test(resource.TestStep{Config: l.config(append([]string{theCluster}, parts...)...), Check: resource.ComposeAggregateTestCheckFunc(checks...)})
 }
 
-// Templates are rendered for each member, and lead to the others.
+// Templates are rendered for each member, and can refer to other members.
 func TestAccTemplates(t *testing.T) {
 	l := newLab(t)
 	l.test(resource.TestStep{

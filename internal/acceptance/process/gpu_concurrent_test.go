@@ -16,9 +16,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// TestAccGPUsOfConcurrentApplies has twenty runs of Terraform at the same time ask for one of eight devices each: no
-// device gets two owners, and whoever gets none has made nothing. What is left is had by those who try again, by now
-// with a plan that knows.
+// TestAccGPUsOfConcurrentApplies: of twenty concurrent runs of Terraform that request one of eight devices each, no two
+// get the same device, and those without one have created nothing. When these try again, the devices left go to some,
+// and the others fail at plan time.
 func TestAccGPUsOfConcurrentApplies(t *testing.T) {
 	acceptance.Test(t)
 	const runs, devices = 20, 8

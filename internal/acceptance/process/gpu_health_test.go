@@ -18,11 +18,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// ward is a lab with GPUs that fail and recover, worked on from a workspace of Terraform.
+// ward is a lab with GPUs that fail and recover, used through a Terraform workspace.
 type ward struct {
 	*gpuLab
 	terraform *acctest.Workspace
-	// gone are the numbers of devices that the machine does not have at the moment.
+	// gone are the numbers of the devices that are currently missing.
 	gone map[int]bool
 }
 
@@ -34,15 +34,15 @@ func newWard(t *testing.T, devices ...fakenvml.Device) *ward {
 	return w
 }
 
-// apply has Terraform apply a configuration of these parts.
+// apply applies a configuration of these parts.
 func (w *ward) apply(parts ...string) {
 	w.Helper()
 	w.configure(w.terraform, slices.Concat([]string{theCluster}, parts)...)
 	w.terraform.Must("apply", "-auto-approve")
 }
 
-// expectDrift has Terraform plan the configuration as it is, which has to find changes and say this. It returns all
-// that it says.
+// expectDrift plans the current configuration, and fails unless the plan has changes and says this. It returns the
+// output.
 func (w *ward) expectDrift(phrases ...string) string {
 	w.Helper()
 	output, err := w.terraform.Run("plan", "-detailed-exitcode")
@@ -54,14 +54,13 @@ func (w *ward) expectDrift(phrases ...string) string {
 	return output
 }
 
-// expect reports whether Terraform has said this, in any order and however its lines are wrapped.
+// expect fails unless Terraform's output says this, in any order and however its lines are wrapped.
 func (w *ward) expect(output string, phrases ...string) {
 	w.Helper()
 	acceptance.ExpectSaid(w.T, output, phrases...)
 }
 
-// suffers has a device fail or recover, and returns when the document of its pool says so; why is "" for one that
-// recovered.
+// suffers makes a device fail or recover, and returns once the pool's document says so; why is "" for a recovery.
 func (w *ward) suffers(n int, change func(), why string) {
 	w.Helper()
 	change()
@@ -72,7 +71,7 @@ func (w *ward) suffers(n int, change func(), why string) {
 	})
 }
 
-// show has the machine show the devices that are not gone.
+// show makes the machine show the devices that are not gone.
 func (w *ward) show() {
 	var there []fakenvml.Device
 	for n, device := range w.devices {
@@ -93,7 +92,7 @@ func (w *ward) inUse() int {
 	})
 }
 
-// progress returns the phase of the group "job", and why.
+// progress returns the phase of the group "job", and the reason.
 func (w *ward) progress() domain.Progress {
 	w.Helper()
 	group, err := reconcile.Reconciler{Engine: w.engine()}.Read(w.Context(), "job")
@@ -101,15 +100,15 @@ func (w *ward) progress() domain.Progress {
 	return group.Progress
 }
 
-// restartAgent kills the agent of the machine, and returns when another one has looked at the GPUs, and the controller
-// after that: it notes what becomes of one that nobody has.
+// restartAgent kills the machine's agent, and waits until another one has read the GPUs, and the controller has
+// processed that: it has recorded a change of the idle one.
 func (w *ward) restartAgent(other int) {
 	w.Helper()
-	w.devices[1-other].XIDs = nil // each agent would be told of it
+	w.devices[1-other].XIDs = nil // each agent would report it
 	w.show()
 	for pid, what := range acctest.Processes(w, w.files.Root) {
 		if strings.Contains(what, " agent --socket ") {
-			// One that has found another at work ends by itself.
+			// An agent that finds another one running ends by itself.
 			if err := syscall.Kill(pid, syscall.SIGKILL); !errors.Is(err, syscall.ESRCH) {
 				w.must(err)
 			}
@@ -127,7 +126,7 @@ func (w *ward) restartAgent(other int) {
 	}
 }
 
-// trainees is the group "job" of so many workers with a GPU each, and what is read of it.
+// trainees is the group "job" of this many workers with a GPU each, and a data source for it.
 func trainees(replicas int, first ...string) string {
 	return group("job", "command = [local.member]\n roles = {\n"+worker(replicas, "", tells(first...))+"}") + `
 data "trainyard_group" "job" {
@@ -137,7 +136,7 @@ data "trainyard_group" "job" {
 `
 }
 
-// TestAccGPUHealth has a GPU fail in each way, and recover: a plan shows it, an apply moves the member to the spare
+// TestAccGPUHealth makes a GPU fail in each way, and recover: a plan shows it, an apply moves the member to the spare
 // one, and the plan is empty once it works again.
 func TestAccGPUHealth(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
@@ -155,7 +154,7 @@ func TestAccGPUHealth(t *testing.T) {
 			func(n int) { w.devices[n].Faults = nil }, "fallen off the bus",
 		},
 		"an error of the driver": {
-			// What programs did wrong on the other one condemns nothing.
+			// Errors of programs on the other one don't count against it.
 			func(n int) {
 				w.devices[1-n].XIDs = []int{13, 31, 43, 45, 68, 109}
 				w.devices[n].XIDs, w.devices[n].Lost = []int{31, 79}, true
@@ -207,11 +206,11 @@ func TestAccGPUHealth(t *testing.T) {
 		w.terraform.ExpectNoChange("after the GPU recovered: " + name)
 	}
 	w.apply(spared, trainees(2))
-	w.check(w.changes("~job-worker-0", "+job-worker-1")) // each knows of the other
+	w.check(w.changes("~job-worker-0", "+job-worker-1")) // they know each other's address
 }
 
-// TestAccGPUNeedsReset has a GPU fail in a way that calls for a reset: it stays drift, whatever becomes of the agent,
-// until there is a sign of one.
+// TestAccGPUNeedsReset makes a GPU fail in ways that need a reset: it stays drift, even after a restart of the agent,
+// until there are signs of a reset.
 func TestAccGPUNeedsReset(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	w.apply(acceptance.Pool("p", w.named(0, 1)), trainees(1))
@@ -243,8 +242,8 @@ func TestAccGPUNeedsReset(t *testing.T) {
 	}
 }
 
-// TestAccGPUHealthWithoutSpare has a GPU fail for which there is no other: the plan goes on, and says who has the
-// others. Once there is one the member moves.
+// TestAccGPUHealthWithoutSpare makes a GPU fail without a spare one: the plan succeeds, and says who has the others.
+// Once one is free, the member moves.
 func TestAccGPUHealthWithoutSpare(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	both := acceptance.Pool("p", w.named(0, 1))
@@ -261,7 +260,7 @@ func TestAccGPUHealthWithoutSpare(t *testing.T) {
 	w.check(w.changes())
 	w.expect(w.terraform.Must("state", "show", "data.trainyard_group.job"), `phase = "degraded"`, `reason = "`+uuid+" of host local (rows of its memory")
 	w.apply(both, trainees(1))
-	w.terraform.Must("apply", "-auto-approve") // whichever of the two groups came first
+	w.terraform.Must("apply", "-auto-approve") // whichever of the two groups was applied first
 	w.check(w.changes("-other-worker-0", "~job-worker-0"))
 	if got := w.progress(); got.Phase != domain.PhaseRunning {
 		t.Errorf("on the GPU that became free the group is %+v", got)
@@ -271,8 +270,8 @@ func TestAccGPUHealthWithoutSpare(t *testing.T) {
 	w.terraform.ExpectNoChange("without the GPU that failed")
 }
 
-// TestAccGPUHealthBetweenPlanAndApply has a GPU fail, or recover, after the plan was made: the apply does what was
-// planned, whether that is a change of the member that has it or not.
+// TestAccGPUHealthBetweenPlanAndApply makes a GPU fail or recover after the plan: the apply does what was planned,
+// whether or not that changes the member on it.
 func TestAccGPUHealthBetweenPlanAndApply(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 3)...)
 	all := acceptance.Pool("p", w.named(0, 1, 2))

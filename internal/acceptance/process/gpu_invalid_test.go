@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// What can be told of GPUs without the cluster fails at plan.
+// What can be checked about GPUs without the cluster fails at plan time.
 func TestAccGPUsInvalid(t *testing.T) {
 	l := newLab(t)
 	invalidPool := func(attributes string, says ...string) invalid {
@@ -47,7 +47,7 @@ func TestAccGPUsInvalid(t *testing.T) {
 	})...)
 }
 
-// What takes a look at the GPUs fails at plan, too.
+// What needs a look at the GPUs fails at plan time as well.
 func TestAccGPUsImpossible(t *testing.T) {
 	l := newGPULab(t, append(fakenvml.V100s("dgx", 4), acceptance.A40())...)
 	first := l.devices[0].UUID
@@ -55,7 +55,7 @@ func TestAccGPUsImpossible(t *testing.T) {
 	job := group("job", waiting("gpus = { pool = trainyard_gpu_pool.p.name }"))
 	steps := []resource.TestStep{{Config: l.config(theCluster)}}
 	for _, test := range []struct {
-		change func(*fakenvml.Device) // of the first device
+		change func(*fakenvml.Device) // to the first device
 		faults fakenvml.Faults
 		config string
 		says   []string

@@ -12,8 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// gpuLab is a lab on a machine with GPUs: an agent that is built as it is released finds those that a fake of NVIDIA's
-// library shows.
+// gpuLab is a lab on a machine with GPUs: an agent built as in a release finds those of a fake of NVIDIA's library.
 type gpuLab struct {
 	*lab
 	nvml    *fakenvml.Control
@@ -31,12 +30,12 @@ func newGPULab(t *testing.T, devices ...fakenvml.Device) *gpuLab {
 // thePool is the pool "p" of the cluster.
 const thePool = "trainyard_gpu_pool.p"
 
-// named returns the attribute that names devices by their numbers.
+// named returns the attribute for devices, given their numbers.
 func (l *gpuLab) named(numbers ...int) string {
 	return fmt.Sprintf("devices = { local = %s }", acceptance.List(l.uuids(numbers...)...))
 }
 
-// uuids returns those of devices, by their numbers.
+// uuids returns the UUIDs of devices, given their numbers.
 func (l *gpuLab) uuids(numbers ...int) []string {
 	uuids := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -45,7 +44,7 @@ func (l *gpuLab) uuids(numbers ...int) []string {
 	return uuids
 }
 
-// place is where a plan shows a member with devices, by their numbers.
+// place returns how a plan shows the place of a member with devices, given their numbers.
 func (l *gpuLab) place(numbers ...int) string {
 	return "local " + strings.Join(l.uuids(numbers...), ",")
 }
@@ -57,7 +56,7 @@ func (l *gpuLab) change(n int, change func(*fakenvml.Device)) {
 	l.nvml.Set(l.devices...)
 }
 
-// usedBy has processes use a device, and no others.
+// usedBy makes exactly these processes use a device.
 func usedBy(processes ...fakenvml.Process) func(*fakenvml.Device) {
 	return func(d *fakenvml.Device) { d.Processes = processes }
 }

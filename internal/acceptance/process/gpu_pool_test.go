@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// textList is a list of strings in a state.
+// textList checks a list of strings in a state.
 func textList(texts ...string) knownvalue.Check {
 	checks := make([]knownvalue.Check, len(texts))
 	for i, text := range texts {
@@ -27,7 +27,7 @@ func textList(texts ...string) knownvalue.Check {
 	return knownvalue.ListExact(checks)
 }
 
-// A pool is created with its cluster, changed in place, made anew when it is gone, and imported; the plan after each
+// A pool is created with its cluster, changed in place, recreated when it is gone, and imported; the plan after each
 // step is empty.
 func TestAccGPUPool(t *testing.T) {
 	l := newGPULab(t, append(fakenvml.V100s("dgx", 8), acceptance.A40())...)
@@ -75,7 +75,7 @@ func TestAccGPUPool(t *testing.T) {
 	)
 }
 
-// Terraform can import by identity from 1.12 on.
+// Terraform supports import by identity since 1.12.
 func TestAccGPUPoolImportByIdentity(t *testing.T) {
 	l := newGPULab(t, acceptance.A40())
 	resource.Test(t, resource.TestCase{

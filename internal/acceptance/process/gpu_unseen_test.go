@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// TestAccGPUsOfWhatLeaves plans that members leave GPUs which are in use, and no agent sees by which processes: they
-// can be had again, by the same group or by another.
+// TestAccGPUsOfWhatLeaves: GPUs in use by processes that no agent can see are available to the same group or another,
+// if the members that have them will leave.
 func TestAccGPUsOfWhatLeaves(t *testing.T) {
 	w := newWard(t, fakenvml.V100s("dgx", 2)...)
 	both := acceptance.Pool("p", w.named(0, 1))
@@ -25,7 +25,7 @@ func TestAccGPUsOfWhatLeaves(t *testing.T) {
 	w.configure(w.terraform, theCluster, both, strings.Replace(trainees(2), `= "job"`, `= "other"`, 1))
 	w.expectDrift(`~ name = "job" -> "other" # forces replacement`)
 
-	// Whoever has them without a group is somebody else.
+	// Without a group, whoever uses them is somebody else.
 	w.configure(w.terraform, theCluster, both)
 	w.terraform.Must("apply", "-auto-approve")
 	w.configure(w.terraform, theCluster, both, trainees(2))
@@ -33,7 +33,7 @@ func TestAccGPUsOfWhatLeaves(t *testing.T) {
 	w.configure(w.terraform, theCluster, both)
 }
 
-// TestAccGPUsUnreadable has the driver be gone under a member: once the agent has said so for a while that is drift,
+// TestAccGPUsUnreadable unloads the driver under a member: once the agent has reported that for a while, it is drift,
 // until the driver is back.
 func TestAccGPUsUnreadable(t *testing.T) {
 	const why = "NVIDIA's driver is not loaded: load it (modprobe nvidia; nvidia-smi tells more), and give a container its devices"

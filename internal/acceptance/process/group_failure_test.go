@@ -34,7 +34,7 @@ const failing = `
   }
   completion = { when = "all", roles = ["worker"] }`
 
-// mended are those of the same group as it works.
+// mended are those of the same group without the failure.
 const mended = `
   wait_for = "completed"
   roles = {
@@ -46,7 +46,7 @@ const mended = `
 // memberFailed is what an apply says about the failing worker.
 var memberFailed = acceptance.Says(`member job-worker-0 on host local: exit code 3`, `Its last log lines:`, `no data here`)
 
-// keepsEvidence fails unless the logs of the failing worker are still there.
+// keepsEvidence fails unless the logs of the failing worker still exist.
 func (l *lab) keepsEvidence() {
 	l.Helper()
 	if got := l.logs("job-worker-0")["job-worker-0"]; !slices.Contains(got, "no data here") {
@@ -54,7 +54,7 @@ func (l *lab) keepsEvidence() {
 	}
 }
 
-// A creation that fails says why and keeps the evidence. The next apply gets there.
+// A failed create says why and keeps the evidence. The next apply succeeds.
 func TestAccGroupCreateFails(t *testing.T) {
 	l := newLab(t)
 	l.test(
@@ -69,7 +69,7 @@ func TestAccGroupCreateFails(t *testing.T) {
 	)
 }
 
-// So does a change that fails.
+// So does a failed update.
 func TestAccGroupUpdateFails(t *testing.T) {
 	l := newLab(t)
 	l.test(
@@ -84,11 +84,10 @@ func TestAccGroupUpdateFails(t *testing.T) {
 	)
 }
 
-// An apply that waits for the members to run fails where one can't be started, and the next one gets there.
+// An apply that waits for the members to run fails if one can't be started, and the next one succeeds.
 func TestAccGroupMemberDoesNotStart(t *testing.T) {
 	l := newLab(t)
-	// Each member has a program of its own, and the second one's is not there. Only the first of a role is looked at
-	// before.
+	// Each member has a program of its own, and the second one's is missing. Plans only check a role's first one.
 	programs := t.TempDir()
 	install := func(program string) {
 		l.must(os.Symlink(acctest.Build(l, acctest.Member), filepath.Join(programs, program)))
@@ -116,7 +115,7 @@ func TestAccGroupMemberDoesNotStart(t *testing.T) {
 	)
 }
 
-// A member that fails again and again has failed when its attempts are over.
+// A member that keeps failing has failed once its attempts are used up.
 func TestAccGroupMemberExhaustsItsAttempts(t *testing.T) {
 	l := newLab(t)
 	l.test(resource.TestStep{
@@ -128,7 +127,7 @@ func TestAccGroupMemberExhaustsItsAttempts(t *testing.T) {
 	})
 }
 
-// A group that restarts as a whole gets another attempt during its apply, too.
+// A group that restarts as a whole also gets another attempt during its apply.
 func TestAccGroupRestartsDuringApply(t *testing.T) {
 	l := newLab(t)
 	once := filepath.Join(t.TempDir(), "once")
@@ -155,7 +154,7 @@ func TestAccGroupRestartsDuringApply(t *testing.T) {
 	})
 }
 
-// A group that is there is not taken over, unless it is the very one that is specified.
+// An existing group is only adopted if it equals the specified one.
 func TestAccGroupExists(t *testing.T) {
 	l := newLab(t)
 	config := func(command string) string {
@@ -175,7 +174,7 @@ func TestAccGroupExists(t *testing.T) {
 			ExpectError: acceptance.Says(`already has a group "job" with another specification`, `terraform import <address> lab/job`),
 		},
 		resource.TestStep{
-			// The cluster can't go while there is a group in it.
+			// The cluster can't be destroyed while it has a group.
 			PreConfig:   func() { l.must(l.changes()(nil)) },
 			Config:      l.config(theCluster),
 			Destroy:     true,
@@ -187,7 +186,7 @@ func TestAccGroupExists(t *testing.T) {
 	)
 }
 
-// An apply that finds the group in somebody else's hands says in whose, and changes nothing.
+// An apply that finds the group locked says by whom, and changes nothing.
 func TestAccGroupLocked(t *testing.T) {
 	l := newLab(t)
 	config := func(env string) string {

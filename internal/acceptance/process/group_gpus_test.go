@@ -19,20 +19,20 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// tells are the steps of a member that takes these, writes which GPUs it has, and waits.
+// tells are the steps of a member: these, then it prints its GPUs, and waits.
 func tells(first ...string) string {
 	return acceptance.List(append(first, "environment:CUDA_VISIBLE_DEVICES", "environment:NVIDIA_VISIBLE_DEVICES", "environment:TRAINYARD_GPU_MEMORY_MIB", "wait")...)
 }
 
-// ownName is the name of this process, as a GPU's processes have it.
+// ownName is the name of this process in a GPU's list.
 func ownName() string { return filepath.Base(os.Args[0]) }
 
-// worker is a role of so many workers with GPUs of the pool.
+// worker returns a role of this many workers with GPUs of the pool.
 func worker(replicas int, gpus, args string) string {
 	return fmt.Sprintf("worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.p.name %s }, args = %s }\n", replicas, gpus, args)
 }
 
-// told returns a check of what members have written of their GPUs when they were last started.
+// told returns a check of what members printed about their GPUs at their last start.
 func (l *gpuLab) told(want map[string][3]string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		for member, lines := range want {
@@ -45,7 +45,7 @@ func (l *gpuLab) told(want map[string][3]string) resource.TestCheckFunc {
 	}
 }
 
-// Groups that choose from one pool, and don't depend on one another, are planned and applied in any order.
+// Groups that take from one pool, and don't depend on one another, are planned and applied in any order.
 func TestAccGroupsOfOneGPUPool(t *testing.T) {
 	l := newGPULab(t, fakenvml.V100s("dgx", 4)...)
 	parts, names := []string{theCluster, acceptance.Pool("p", l.named(0, 1, 2, 3))}, []string{"a", "b", "c"}
@@ -70,7 +70,7 @@ func TestAccGroupsOfOneGPUPool(t *testing.T) {
 	l.test(steps...)
 }
 
-// Members share an A40 by slots of its memory, of which there are 37: so many run on it, and no more.
+// Members share an A40 by slots of its memory, of which there are 37: exactly as many members fit.
 func TestAccGroupWithSlots(t *testing.T) {
 	l := newGPULab(t, acceptance.A40())
 	config := func(replicas int, memory string) string {

@@ -33,7 +33,7 @@ func (l *lab) scale(from, to int, remove ...string) {
 	}
 }
 
-// expectWorkers returns a check that the group has so many workers, which run, and no more.
+// expectWorkers returns a check that exactly this many workers of the group run.
 func (l *lab) expectWorkers(want int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		document, err := engine.Get[domain.GroupDocument](l.Context(), l.engine(), "job")
@@ -57,8 +57,8 @@ func (m meanwhile) CheckPlan(context.Context, plancheck.CheckPlanRequest, *planc
 	m()
 }
 
-// A count that a policy changes makes no difference in any plan; an apply that has another reason takes the group as it
-// has become since the plan, which it was made from as a file.
+// A count that a policy changed makes no diff. An apply for another reason, of a plan made before the change, keeps the
+// new count.
 func TestAccGroupScaledBetweenPlans(t *testing.T) {
 	for name, roles := range map[string]string{
 		"known to all":    `{ ps = { replicas = 1, port = local.port + 10 }, worker = { port = local.port } }`,
@@ -91,7 +91,7 @@ func TestAccGroupScaledBetweenPlans(t *testing.T) {
 				resource.TestStep{Config: config("1", "1"), Check: l.changes("+job-"+other+"-0", "+job-worker-0", "+other-worker-0")},
 				resource.TestStep{PreConfig: func() { l.scale(1, 4) }, Config: config("1", "1"), ConfigPlanChecks: nothing, Check: l.expectWorkers(4)},
 				resource.TestStep{PreConfig: func() { l.scale(4, 2, "job-worker-1") }, Config: config("1", "1"), ConfigPlanChecks: nothing, Check: l.expectWorkers(2)},
-				// The group changes, and its count between plan and apply.
+				// The group changes, and its count changes between plan and apply.
 				resource.TestStep{
 					Config:           config("2", "1"),
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: append(open, meanwhile(func() { l.scale(2, 3) }))},
@@ -102,8 +102,8 @@ func TestAccGroupScaledBetweenPlans(t *testing.T) {
 					ConfigPlanChecks: resource.ConfigPlanChecks{PreApply: append(open, meanwhile(func() { l.scale(3, 1) }))},
 					Check:            resource.ComposeTestCheckFunc(l.expectWorkers(1), resource.TestCheckResourceAttr(acceptance.TheJob, "members.%", "2")),
 				},
-				// The group does not change, and its count does while another one is applied: Terraform plans all of
-				// them once more then.
+				// The group doesn't change, but its count does while another one is applied: Terraform then plans all
+				// of them once more.
 				resource.TestStep{
 					Config: config("3", "2"),
 					ConfigPlanChecks: acceptance.Planned(
@@ -117,7 +117,7 @@ func TestAccGroupScaledBetweenPlans(t *testing.T) {
 	}
 }
 
-// A role that comes to declare its replicas has those, and one that no longer does keeps its count.
+// A role that starts to declare its replicas gets those, and one that stops doing so keeps its count.
 func TestAccGroupDeclaresScaledCount(t *testing.T) {
 	l := newLab(t)
 	config := func(worker string) string {
@@ -137,7 +137,7 @@ func TestAccGroupDeclaresScaledCount(t *testing.T) {
 	)
 }
 
-// Members of a role whose scaling restarts nobody go on, and those that start find all addresses.
+// If scaling restarts nobody, existing members keep running, and new ones get all addresses.
 func TestAccGroupScaledInPeace(t *testing.T) {
 	l := newLab(t)
 	config := l.job(`

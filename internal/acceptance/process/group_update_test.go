@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// Another name or another cluster means another group.
+// Another name or another cluster replaces the group.
 func TestAccGroupReplace(t *testing.T) {
 	l := newLab(t)
 	config := func(cluster, name string) string {
@@ -39,7 +39,7 @@ resource "trainyard_group" "job" {
 	)
 }
 
-// A count that is left out is not managed: it starts at 1 and is kept.
+// A count that is left out is unmanaged: it starts at 1 and is kept.
 func TestAccGroupUnmanagedReplicas(t *testing.T) {
 	l := newLab(t)
 	config := func(replicas string) string {
@@ -55,7 +55,7 @@ func TestAccGroupUnmanagedReplicas(t *testing.T) {
 	)
 }
 
-// A move in the configuration is none of the group.
+// Moving the resource in the configuration does not affect the group.
 func TestAccGroupMoved(t *testing.T) {
 	l := newLab(t)
 	const attributes = `

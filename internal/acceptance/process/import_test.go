@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// Terraform can import by identity from 1.12 on.
+// Terraform supports import by identity since 1.12.
 func TestAccImportByIdentity(t *testing.T) {
 	l := newLab(t)
 	config := l.job(acceptance.Rich)

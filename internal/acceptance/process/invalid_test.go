@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// invalid is a configuration that has to fail at plan, and what the error says: the attribute, the value, what is
-// allowed.
+// invalid is a configuration that has to fail at plan time, and the parts of the error: the attribute, the value, what
+// is allowed.
 type invalid struct {
 	config string
 	says   []string
@@ -25,7 +25,7 @@ func waiting(role string) string {
 	return "command = [local.member, \"wait\"]\n  roles = { worker = { " + role + " } }"
 }
 
-// What can be told without the cluster fails at plan, wherever the cluster comes from.
+// What can be checked without the cluster fails at plan time, wherever the cluster comes from.
 func TestAccInvalid(t *testing.T) {
 	l := newLab(t)
 	long := strings.Repeat("x", 53)
@@ -61,7 +61,7 @@ func TestAccInvalid(t *testing.T) {
 		job(`command = ["x"]`+"\n"+`framework = "mpi"`+"\n"+`roles = { launcher = { replicas = 2 }, worker = {} }`,
 			`roles["launcher"].replicas: role "launcher" has 2 replicas; framework "mpi" takes at most 1`),
 
-		// What members run.
+		// Commands and images.
 		job(`roles = { worker = {} }`, `roles["worker"].command: role "worker" has neither a command nor an image`),
 		role(`env = { "TRAINYARD_ROLE" = "x" }`, `roles["worker"].env["TRAINYARD_ROLE"]: "TRAINYARD_ROLE" is Trainyard's to set`),
 		role(`env = { "A=B" = "x" }`, `"A=B" contains "="`),
@@ -112,7 +112,7 @@ func TestAccInvalid(t *testing.T) {
 	})...)
 }
 
-// What takes a look at the hosts fails at plan, too: on a cluster that is there, and on one that is created in the same
+// What needs a look at the hosts fails at plan time as well: on an existing cluster, and on one created in the same
 // apply.
 func TestAccImpossible(t *testing.T) {
 	l := newLab(t)

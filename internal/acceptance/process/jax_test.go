@@ -13,15 +13,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// What is in the example "jax".
+// The values in the example "jax".
 const (
 	jaxRanks  = 3
 	jaxEpochs = 20
-	// jaxImages is how many images a process learns from in an epoch, in batches of 32.
+	// jaxImages is the number of images that a process trains on per epoch, in batches of 32.
 	jaxImages = 480
 )
 
-// jaxLine is a line of the log of a process of the example.
+// jaxLine is a line in the log of a process of the example.
 type jaxLine struct {
 	Event     string  `json:"event"`
 	Rank      int     `json:"rank"`
@@ -31,19 +31,19 @@ type jaxLine struct {
 	Loss      float64 `json:"loss"`
 	Images    int     `json:"images"`
 	Seconds   float64 `json:"seconds"`
-	// Checksum is that of the parameters.
+	// Checksum is the checksum of the parameters.
 	Checksum int64 `json:"checksum"`
 }
 
-// Three processes of a real JAX train one model. Each of them dies in turn, the coordinator among them, and all start
-// anew.
+// Three processes of a real JAX train one model. Each of them is killed in turn, including the coordinator, and all
+// restart.
 func TestSystemJAX(t *testing.T) {
 	python := filepath.Join(acceptance.Python(t, "jax"), "python3")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "jax-lab"
 	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "jax"))))
 	w.Write("terraform.tfvars", fmt.Sprintf("python = %q\n", python))
-	// What other values the example has is laid over it.
+	// An override changes the example's values.
 	train := func(ranks int, waitFor string) {
 		w.Write("spmd_override.tf", l.providerBlock()+fmt.Sprintf(`
 locals {
@@ -85,7 +85,7 @@ resource "trainyard_group" "spmd" {
 	l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2]))
 	w.Must("plan", "-detailed-exitcode", endless)
 
-	// Fewer of them are another world.
+	// With fewer processes, the world size changes.
 	train(jaxRanks-1, "running")
 	w.Must("apply", "-auto-approve", endless)
 	l.awaitJAX(members[:jaxRanks-1])
@@ -94,7 +94,7 @@ resource "trainyard_group" "spmd" {
 	w.ExpectNobody("after destroy")
 }
 
-// awaitJAX waits until these members train together: each is past its first epoch, in a world of them alone.
+// awaitJAX waits until exactly these members train together, and each is past its first epoch.
 func (l *lab) awaitJAX(members []string) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("%d processes that train", len(members)), func() bool {
@@ -131,7 +131,7 @@ func expectTrainedByJAX(t *testing.T, w *acctest.Workspace) {
 	}
 	t.Logf("trained in %.1f s, to an accuracy of %.1f %%", ranks[0].Seconds, 100*outputs.Accuracy.Value)
 	for i, rank := range ranks {
-		// Each has seen images of its own, and all tell of the same loss and the same parameters.
+		// Each has trained on its own images, and all report the same loss and the same parameters.
 		want := ranks[0]
 		want.Event, want.Rank, want.WorldSize, want.Images, want.Seconds = "trained", i, jaxRanks, jaxEpochs*jaxImages, rank.Seconds
 		if err := acceptance.Differences(want, rank); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// killed is a workspace with a group of workers, of which the provider or Terraform is killed.
+// killed is a workspace with a group of workers, in which the provider or Terraform is killed.
 type killed struct {
 	*acctest.Workspace
 	member string
@@ -30,7 +30,7 @@ func newKilled(t *testing.T) killed {
 	return killed{acctest.NewWorkspace(t, acctest.Build(t, acctest.Mortal)), acctest.Build(t, acctest.Member)}
 }
 
-// configure writes a configuration with a group of so many workers that take these steps.
+// configure writes a configuration with a group of this many workers that take these steps.
 func (k killed) configure(workers int, steps ...string) {
 	k.Helper()
 	k.write(fmt.Sprintf(`
@@ -43,7 +43,7 @@ resource "trainyard_group" "job" {
 `, k.command(steps...), workers))
 }
 
-// write writes a configuration with the cluster, and what is in it.
+// write writes a configuration with the cluster and these resources.
 func (k killed) write(resources string) {
 	k.Helper()
 	k.Write("main.tf", `
@@ -58,12 +58,12 @@ resource "trainyard_cluster" "lab" {
 `+resources)
 }
 
-// command is that of members that take these steps, as a configuration has it.
+// command returns the command of members that take these steps, for a configuration.
 func (k killed) command(steps ...string) string {
 	return acceptance.List(append([]string{k.member}, steps...)...)
 }
 
-// expect fails unless the group is as configured: a plan finds nothing to do, and every member runs once.
+// expect fails unless the group is as configured: a plan is empty, and every member runs once.
 func (k killed) expect(workers int, when string) {
 	k.Helper()
 	k.ExpectNoChange(when)
@@ -72,11 +72,11 @@ func (k killed) expect(workers int, when string) {
 	})
 }
 
-// tooManyChanges bounds the number of changes after which the provider is killed.
+// tooManyChanges limits the number of changes after which the provider is killed.
 const tooManyChanges = 100
 
-// TestProviderKilled kills the provider after changes of an apply, and shows that the next apply gets there, with no
-// member missing, twice or left over.
+// TestProviderKilled kills the provider after changes of an apply, and shows that the next apply succeeds, with no
+// member missing, duplicated or left over.
 func TestProviderKilled(t *testing.T) {
 	t.Run("create", func(t *testing.T) {
 		k := newKilled(t)
@@ -140,7 +140,7 @@ resource "trainyard_group" "job" {
 	})
 }
 
-// configureSweep writes a configuration with a sweep of so many runs that take these steps.
+// configureSweep writes a configuration with a sweep of this many runs that take these steps.
 func (k killed) configureSweep(runs int, steps ...string) {
 	k.Helper()
 	k.write(fmt.Sprintf(`
@@ -176,8 +176,8 @@ func TestSweepProviderKilled(t *testing.T) {
 	})
 }
 
-// dieAfter prepares, and runs Terraform with a provider that dies after a number of changes, and then with one that
-// does not. It ends with the first that survives.
+// dieAfter calls prepare, runs Terraform with a provider that dies after a number of changes, and then with one that
+// does not. It stops after the first that survives.
 func (k killed) dieAfter(changes iter.Seq[int], workers int, prepare func(), args ...string) {
 	k.Helper()
 	for last := range changes {
@@ -201,7 +201,7 @@ func (k killed) dieAfter(changes iter.Seq[int], workers int, prepare func(), arg
 	}
 }
 
-// TestTerraformKilled kills Terraform itself at moments all over an apply, and its provider goes with it.
+// TestTerraformKilled kills Terraform itself at different moments of an apply, and with it its provider.
 func TestTerraformKilled(t *testing.T) {
 	k := newKilled(t)
 	k.configure(3, "wait")
@@ -221,12 +221,12 @@ func TestTerraformKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		after := duration * time.Duration(i) / (moments + 1)
-		timer := time.AfterFunc(after, cancel) // which kills it
+		timer := time.AfterFunc(after, cancel) // kills it
 		err := command.Wait()
 		timer.Stop()
 		cancel()
 		when := fmt.Sprintf("after Terraform was killed %s into an apply of %s", after.Round(time.Millisecond), duration.Round(time.Millisecond))
-		// One that ended just as it was to be killed has the error of the context.
+		// If it ended just before it was killed, it has the context's error.
 		if err != nil && !errors.Is(err, context.Canceled) && !acctest.Interrupted(err, syscall.SIGKILL) {
 			t.Errorf("%s: %v", when, err)
 		}

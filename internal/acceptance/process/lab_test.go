@@ -40,9 +40,9 @@ type lab struct {
 	*testing.T
 	files statedir.Dir
 	port  int
-	// provider is the provider's program, where it is not the one of most tests.
+	// provider is the provider's program, if not the usual one.
 	provider string
-	// seen are the instances of the members as of the last check of changes.
+	// seen are the instances of the members at the last check of changes.
 	seen map[string]string
 }
 
@@ -52,7 +52,7 @@ func newLab(t *testing.T) *lab {
 	return openLab(t)
 }
 
-// openLab is newLab for a test that runs in parallel already.
+// openLab is newLab for a test that already runs in parallel.
 func openLab(t *testing.T) *lab {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,15 +60,15 @@ func openLab(t *testing.T) *lab {
 	return &lab{T: t, files: statedir.Dir{Root: dir, Cluster: "lab"}, port: freePorts(t)}
 }
 
-// portsALab is how many ports a lab has to itself.
+// portsALab is the number of ports that a lab has to itself.
 const portsALab = 20
 
-// nextPort is above the ports that Trainyard gives to members, and below those of outgoing connections.
+// nextPort is above the ports that Trainyard assigns to members, and below those of outgoing connections.
 var nextPort atomic.Int32
 
 func init() { nextPort.Store(30_000) }
 
-// freePorts returns the first of the ports that a lab has to itself: nobody listens there.
+// freePorts returns the first of a lab's ports, on all of which nobody listens.
 func freePorts(t *testing.T) int {
 	t.Helper()
 	for {
@@ -87,7 +87,7 @@ func freePorts(t *testing.T) int {
 	}
 }
 
-// test takes the steps, with the provider in this process.
+// test runs the steps, with the provider in this process.
 func (l *lab) test(steps ...resource.TestStep) {
 	l.Helper()
 	resource.Test(l.T, resource.TestCase{ProtoV6ProviderFactories: l.providers(), Steps: steps})
@@ -98,7 +98,7 @@ func (l *lab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
 	return acceptance.Providers(engines)
 }
 
-// program is what supervisors and controllers are run from.
+// program is the program that supervisors and controllers run from.
 func (l *lab) program() process.Program {
 	l.Helper()
 	return process.Program{File: cmp.Or(l.provider, acctest.Build(l, acctest.Provider)), Version: "dev"}
@@ -115,7 +115,7 @@ locals {
 `, acctest.Build(l, acctest.Member), l.port) + strings.Join(parts, "\n")
 }
 
-// providerBlock is the configuration of the provider.
+// providerBlock returns the configuration of the provider.
 func (l *lab) providerBlock() string {
 	return fmt.Sprintf("\nprovider \"trainyard\" {\n  state_dir = %q\n}\n", l.files.Root)
 }
@@ -144,10 +144,10 @@ func (l *lab) job(attributes string) string {
 	return l.config(theCluster, group("job", attributes))
 }
 
-// address returns where a member with the nth port of the lab is reached.
+// address returns the address of a member with the nth port of the lab.
 func (l *lab) address(n int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.port+n)) }
 
-// engine returns the engine of the cluster, past the provider.
+// engine returns the engine of the cluster, bypassing the provider.
 func (l *lab) engine() engine.Engine {
 	l.Helper()
 	e, err := process.Open(domain.ClusterRef{Name: l.files.Cluster}, engine.Settings{StateDir: l.files.Root}, l.program())
@@ -162,7 +162,7 @@ func (l *lab) must(err error) {
 	}
 }
 
-// state returns what is noted of a member.
+// state returns the recorded state of a member.
 func (l *lab) state(member string) statedir.State {
 	l.Helper()
 	state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
@@ -170,7 +170,7 @@ func (l *lab) state(member string) statedir.State {
 	return state
 }
 
-// instances returns the marks of the last instances of all members.
+// instances returns the IDs of the last instances of all members.
 func (l *lab) instances() map[string]string {
 	l.Helper()
 	names, err := l.files.List(statedir.States)
@@ -179,7 +179,7 @@ func (l *lab) instances() map[string]string {
 	for name := range names {
 		state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, name))
 		if errors.Is(err, engine.ErrNotFound) {
-			continue // it went meanwhile
+			continue // removed in the meantime
 		}
 		l.must(err)
 		if state.Group != "" {
@@ -189,13 +189,12 @@ func (l *lab) instances() map[string]string {
 	return instances
 }
 
-// changes returns a check that since the last one these members came (+), were started anew (~), or went (-), and no
-// others.
+// changes returns a check that exactly these members were added (+), restarted (~) or removed (-) since the last one.
 func (l *lab) changes(want ...string) resource.TestCheckFunc {
 	return acceptance.Changes(&l.seen, l.instances, want)
 }
 
-// kill kills the command of a member and returns when that was noted. Others may just be having it start anew.
+// kill kills a member's command and waits until that is recorded. Somebody else may be restarting it at the same time.
 func (l *lab) kill(member string) {
 	l.Helper()
 	var before statedir.State
@@ -210,7 +209,7 @@ func (l *lab) kill(member string) {
 	})
 }
 
-// command returns the process of a member's command; 0 where there is none.
+// command returns the process of a member's command; 0 if there is none.
 func (l *lab) command(of statedir.State) int {
 	l.Helper()
 	table, err := proctree.Scan()
@@ -223,7 +222,7 @@ func (l *lab) command(of statedir.State) int {
 	return 0
 }
 
-// alive returns how many processes run for members, once there are so many.
+// alive returns how many processes of members run, once there are at least this many.
 func (l *lab) alive(want int) int {
 	l.Helper()
 	return acctest.AtLeast(l, want, "processes of members", func() int {
@@ -231,7 +230,7 @@ func (l *lab) alive(want int) int {
 	})
 }
 
-// expectAlive returns a check that so many processes run for members.
+// expectAlive returns a check that this many processes of members run.
 func (l *lab) expectAlive(want int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		if got := l.alive(want); got != want {
@@ -241,7 +240,7 @@ func (l *lab) expectAlive(want int) resource.TestCheckFunc {
 	}
 }
 
-// create creates a group past Terraform, of its specification as it is stored; PORT stands for the first port of the
+// create creates a group without Terraform, from its specification as stored; PORT stands for the first port of the
 // lab, and MEMBER for the program of members.
 func (l *lab) create(specification string) error {
 	l.Helper()
@@ -275,5 +274,5 @@ func (l *lab) logs(members ...string) map[string][]string {
 	return lines
 }
 
-// sorted returns the keys of a map in order.
+// sorted returns the keys of a map, sorted.
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -22,7 +22,7 @@ func TestAccLearnedExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Must("plan")
-	worse, err := os.ReadFile(acceptance.BandModel(t, 0.2, 0.4)) // which has twice the members that are needed
+	worse, err := os.ReadFile(acceptance.BandModel(t, 0.2, 0.4)) // has twice as many members as needed
 	if err != nil {
 		t.Fatal(err)
 	}

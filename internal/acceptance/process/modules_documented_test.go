@@ -16,8 +16,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// TestModulesAreDocumented: the tables of each module's README tell of its inputs with their defaults, and of its
-// outputs, in the order of the code.
+// TestModulesAreDocumented: the tables in each module's README list its inputs with defaults, and its outputs, in the
+// order of the code.
 func TestModulesAreDocumented(t *testing.T) {
 	for _, name := range modules(t) {
 		t.Run(name, func(t *testing.T) {
@@ -32,14 +32,14 @@ func TestModulesAreDocumented(t *testing.T) {
 	}
 }
 
-// declaration is a variable, or an output, of a module.
+// declaration is a variable or output of a module.
 type declaration struct {
 	name string
-	// value is its default, as it is written.
+	// value is the text of its default.
 	value string
 }
 
-// declared returns what a file of a module declares by blocks of a kind.
+// declared returns what a module's file declares in blocks of this kind.
 func declared(t *testing.T, folder, file, kind string) []declaration {
 	t.Helper()
 	path := filepath.Join(folder, file)
@@ -68,8 +68,8 @@ func declared(t *testing.T, folder, file, kind string) []declaration {
 	return all
 }
 
-// expectTable fails unless the table under a heading has a row for each declaration, with its default in a column, or
-// in none.
+// expectTable fails unless the table below a heading has a row for each declaration, with its default in a column, if
+// any.
 func expectTable(t *testing.T, readme, heading string, column int, want []declaration) {
 	t.Helper()
 	_, section, _ := strings.Cut(readme, "\n## "+heading+"\n")

@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
-// read returns the text of a file below the top of the repository.
+// read returns the text of a file, given its path from the top of the repository.
 func read(t *testing.T, parts ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(append([]string{"../../.."}, parts...)...))
@@ -24,7 +24,7 @@ func read(t *testing.T, parts ...string) string {
 	return string(text)
 }
 
-// TestExperimentsParameters: the README of the module tells of each parameter with its default, and of no other.
+// TestExperimentsParameters: the module's README lists exactly the parameters with their defaults.
 func TestExperimentsParameters(t *testing.T) {
 	const module = "modules/experiments"
 	var want, got []string
@@ -33,7 +33,7 @@ func TestExperimentsParameters(t *testing.T) {
 		value := found[2]
 		switch found[1] {
 		case "learning_rate":
-			value = "0.000001" // of the network; the table's is told beside it
+			value = "0.000001" // the network's; the table's is in the text beside it
 		case "agent":
 			value = "`" + value + "`"
 		}
@@ -49,8 +49,8 @@ func TestExperimentsParameters(t *testing.T) {
 	}
 }
 
-// TestExperimentsImage: the Dockerfile of the module can be built as far as that is told without Docker, and has the
-// NumPy that the program is tested with.
+// TestExperimentsImage: the module's Dockerfile is valid as far as can be checked without Docker, and has the NumPy
+// that the program is tested with.
 func TestExperimentsImage(t *testing.T) {
 	folder := filepath.Join(acceptance.Modules, "experiments", "train")
 	build := imagesource.Build{Context: folder, Dockerfile: "Dockerfile"}

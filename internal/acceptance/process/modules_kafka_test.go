@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/imagesource"
 )
 
-// TestKafkaImage: the Dockerfile of the module can be built as far as that is told without Docker, with the Kafka that
-// the module is tested with and the Go that its programs need, and the README tells of that Kafka.
+// TestKafkaImage: the module's Dockerfile is valid as far as can be checked without Docker, with the Kafka that the
+// module is tested with and the Go that its programs need, and the README names that Kafka.
 func TestKafkaImage(t *testing.T) {
 	build := imagesource.Build{Context: filepath.Join(acceptance.Modules, "kafka"), Dockerfile: "Dockerfile"}
 	if err := build.Check(); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// modules returns the folders of the modules, those of parts of a module among them.
+// modules returns the folders of the modules, including submodules.
 func modules(t *testing.T) []string {
 	t.Helper()
 	var names []string
@@ -39,7 +39,7 @@ func TestAccModules(t *testing.T) {
 			acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, name))
 			w := acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))
 			acceptance.WithModules(w)
-			w.Write("main.tf", "") // there is nothing to destroy at the end
+			w.Write("main.tf", "") // nothing to destroy at the end
 			folder := "-chdir=" + filepath.Join("modules", name)
 			w.Must(folder, "get")
 			t.Log(w.Must(folder, "test"))

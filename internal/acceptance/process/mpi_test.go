@@ -13,32 +13,32 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// What is in the example "mpi".
+// The values in the example "mpi".
 const (
 	mpiRanks  = 3
 	mpiEpochs = 20
-	// mpiImages is how many images a rank learns from in an epoch, in batches of 32.
+	// mpiImages is the number of images that a rank trains on per epoch, in batches of 32.
 	mpiImages = 480
 )
 
-// mpiLine is a line that a rank of the example wrote.
+// mpiLine is a line that a rank of the example printed.
 type mpiLine struct {
 	Event     string `json:"event"`
 	Rank      int    `json:"rank"`
 	WorldSize int    `json:"world_size"`
-	// Member is the worker in which the rank is.
+	// Member is the worker that contains the rank.
 	Member   string  `json:"member"`
 	Epoch    int     `json:"epoch"`
 	Accuracy float64 `json:"accuracy"`
 	Loss     float64 `json:"loss"`
 	Images   int     `json:"images"`
 	Seconds  float64 `json:"seconds"`
-	// Checksum is that of the parameters.
+	// Checksum is the checksum of the parameters.
 	Checksum int64 `json:"checksum"`
 }
 
-// Three ranks of a real MPI train one model, one in each worker, without SSH. A worker dies, and then the launcher:
-// each time all start anew.
+// Three ranks of a real MPI train one model, one in each worker, without SSH. A worker is killed, and then the
+// launcher: each time all restart.
 func TestSystemMPI(t *testing.T) {
 	programs := acceptance.Python(t, "mpi")
 	w, l := newWorkspace(t)
@@ -77,7 +77,7 @@ resource "trainyard_group" "digits" {
 		l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "~"+members[3]))
 	}
 
-	// Fewer of them are another world.
+	// With fewer workers, the world size changes.
 	w.Must("apply", "-auto-approve", endless, "-var=workers=2")
 	l.awaitMPI(5, 2)
 	l.check(l.changes("~"+members[0], "~"+members[1], "~"+members[2], "-"+members[3]))
@@ -86,8 +86,7 @@ resource "trainyard_group" "digits" {
 	w.ExpectNobody("after destroy")
 }
 
-// awaitMPI waits until so many ranks train together: all are past their first epoch since they were started for this
-// time.
+// awaitMPI waits until this many ranks train together: all are past their first epoch in this start.
 func (l *lab) awaitMPI(start, ranks int) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("%d ranks that train, after start %d", ranks, start), func() bool {
@@ -95,7 +94,7 @@ func (l *lab) awaitMPI(start, ranks int) {
 		for _, line := range l.logs("digits-launcher-0")["digits-launcher-0"] {
 			var said mpiLine
 			if json.Unmarshal([]byte(line), &said) != nil {
-				continue // Hydra's own
+				continue // from Hydra itself
 			}
 			switch said.Event {
 			case "joined":

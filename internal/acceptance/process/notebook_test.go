@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// cells runs a notebook: it is the code of all cells, and prints what the last one is worth.
+// cells runs a notebook: it executes the code of all cells, and prints the value of the last one.
 const cells = `
 import json, sys
 code = ["".join(c["source"]) for c in json.load(open(sys.argv[1]))["cells"] if c["cell_type"] == "code"]
@@ -23,8 +23,8 @@ exec("\n".join(code[:-1]))
 print(eval(code[-1]))
 `
 
-// What the notebook became trains as well as the notebook, goes on from its checkpoint, and is not drift when it is
-// done.
+// The module made from the notebook trains as well as the notebook, continues from its checkpoint, and is not drift
+// when done.
 func TestSystemNotebook(t *testing.T) {
 	python := filepath.Join(acceptance.Python(t, "jax"), "python3")
 	w, l := newWorkspace(t)
@@ -67,7 +67,7 @@ func TestAccNotebookModule(t *testing.T) {
 	t.Log(w.Must("-chdir=digits", "test"))
 }
 
-// What the guide shows is in the example.
+// The example contains what the guide shows.
 func TestGuideFromANotebook(t *testing.T) {
 	guide, err := os.ReadFile("../../../templates/guides/from-a-notebook-to-a-module.md")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// Numbers that expressions give, which no float64 holds, are kept as they are: the plan after each step is empty.
+// Numbers from expressions that no float64 represents exactly are kept as they are: the plan after each step is empty.
 func TestAccNumbersOfExpressions(t *testing.T) {
 	l := newLab(t)
 	config := func(cpus string) string {

@@ -24,22 +24,22 @@ func backtest(policy, trace, model string) string {
 }
 
 const (
-	// hpa is a policy as of the Horizontal Pod Autoscaler.
+	// hpa is a policy like the Horizontal Pod Autoscaler's.
 	hpa = "min = 2, max = 20, initial = 4, interval = \"15s\", metrics = { cpu = { algorithm = { target = { value = 50 } } } }"
-	// rush is a load that is 4 times as much for 20 minutes.
+	// rush is a load that is 4 times as high for 20 minutes.
 	rush = `load = { start = "2026-01-31T12:00:00Z", step = "1m", values = [for minute in range(80) : minute < 30 ? 100 : minute < 50 ? 400 : 150] }`
-	// fifty is what each member carries.
+	// fifty is the capacity of each member.
 	fifty = `capacity = 50`
 )
 
-// modelled is a policy that asks the model of a file, by the load itself.
+// modelled is a policy that asks the model in a file, by the load itself.
 func modelled(file string) string {
 	return fmt.Sprintf(`min = 1, max = 20, initial = 4, interval = "15s", scale_in = { stabilisation_window = "0s" }, metrics = {
 		rate  = { algorithm = { learned = { model = file(%q), per = "total", capacity = 50 } } }
 	}`, file)
 }
 
-// A policy is tested with a load at plan, without any cluster.
+// A policy is backtested at plan time, without any cluster.
 func TestAccPolicyBacktest(t *testing.T) {
 	l := newLab(t)
 	address := acctest.StartPrometheus(t)
@@ -73,8 +73,8 @@ func TestAccPolicyBacktest(t *testing.T) {
 		ConfigStateChecks: []statecheck.StateCheck{known("under_provisioned_percent", knownvalue.NotNull())},
 	}
 	l.test(
-		// Each of 4 members is at 50 % before the rush; 16 are in it, in two steps of 100 %, and 6 five minutes after
-		// it.
+		// 4 members are at 50 % each before the rush; during it there are 16, reached in two steps of 100 %, and five
+		// minutes after it 6.
 		resource.TestStep{
 			Config: l.config(backtest(hpa, rush, fifty)),
 			ConfigStateChecks: []statecheck.StateCheck{
@@ -117,17 +117,17 @@ func TestAccPolicyBacktest(t *testing.T) {
 			Config:      l.config(backtest(hpa, remembered("vector(", time.Hour), fifty)),
 			ExpectError: acceptance.Says("trace.prometheus: Prometheus can't answer the query for the range, vector("),
 		},
-		// A model that was trained decides as any other algorithm, by what the simulation shows of its features.
+		// A trained model decides like any other algorithm, by the features that the simulation provides.
 		resource.TestStep{
 			Config:            l.config(backtest(modelled(acceptance.BandModel(t, 0.28, 0.9)), rush, fifty+`, startup = "1m"`)),
 			ConfigStateChecks: []statecheck.StateCheck{known("member_hours", between(8, 12)), known("changes", knownvalue.Int64Exact(10)), known("reversals", knownvalue.Int64Exact(1))},
 		},
-		// What is known after an apply only is tested then.
+		// What is known only after an apply is tested then.
 		late,
 	)
 }
 
-// What can't be tested is told at plan.
+// Invalid backtests fail at plan time.
 func TestAccPolicyBacktestInvalid(t *testing.T) {
 	l := newLab(t)
 	algorithm := func(algorithm string) string {

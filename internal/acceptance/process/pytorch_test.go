@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
-// torchLine is a line that a rank of the examples "pytorch" and "pytorch-elastic" wrote.
+// torchLine is a line that a rank of the examples "pytorch" and "pytorch-elastic" printed.
 type torchLine struct {
 	Event     string  `json:"event"`
 	Rank      int     `json:"rank"`
@@ -27,7 +27,7 @@ type torchLine struct {
 	NVIDIA    string  `json:"NVIDIA_VISIBLE_DEVICES"`
 }
 
-// torchLines returns what a member's rank wrote.
+// torchLines returns the lines of a member's rank.
 func (l *lab) torchLines(member string) (lines []torchLine) {
 	l.Helper()
 	for _, line := range l.logs(member)[member] {
@@ -39,8 +39,8 @@ func (l *lab) torchLines(member string) (lines []torchLine) {
 	return lines
 }
 
-// Two ranks of a real PyTorch train one model on a machine with eight cards of which they may use two: each has its
-// own. That PyTorch is one without CUDA, so that it finds their names, and computes on processors.
+// Two ranks of a real PyTorch train one model on a machine with eight GPUs of which they may use two: each has its own.
+// This PyTorch has no CUDA, so it sees their names but computes on CPUs.
 func TestSystemPyTorchGPUs(t *testing.T) {
 	python := acceptance.Torch(t)
 	acceptance.Test(t)
@@ -84,7 +84,8 @@ resource "trainyard_group" "ddp" {
 	w.ExpectNoChange("after the training")
 }
 
-// Members of a real torchrun come and go: the ranks go on with as many as there are, from their last checkpoint.
+// Members of a real torchrun are added and removed: the ranks continue with as many as there are, from their last
+// checkpoint.
 func TestSystemPyTorchElastic(t *testing.T) {
 	python := acceptance.Torch(t)
 	w, l := newWorkspace(t)
@@ -117,7 +118,7 @@ resource "trainyard_group" "digits" {
 	w.Must("plan", "-detailed-exitcode", endless, "-var=workers=3")
 	w.Must("destroy", "-auto-approve", endless, "-var=workers=3")
 
-	// What is left to learn is learnt by two.
+	// Two ranks do the rest of the training.
 	train("completed")
 	last := fmt.Sprintf("-var=epochs=%d", again+20)
 	w.Must("apply", "-auto-approve", last, "-var=workers=2")
@@ -131,7 +132,7 @@ resource "trainyard_group" "digits" {
 	w.Must("plan", "-detailed-exitcode", last, "-var=workers=2")
 }
 
-// lastEpoch returns the last epoch that any of these members told of.
+// lastEpoch returns the last epoch that any of these members reported.
 func (l *lab) lastEpoch(members []string) (last int) {
 	l.Helper()
 	for _, member := range members {
@@ -142,8 +143,7 @@ func (l *lab) lastEpoch(members []string) (last int) {
 	return last
 }
 
-// awaitElastic waits until these members, and nobody else, train together past an epoch. It returns the epoch that they
-// are at.
+// awaitElastic waits until exactly these members train together past an epoch. It returns their current epoch.
 func (l *lab) awaitElastic(members []string, past int) (epoch int) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("%d members that train together past epoch %d", len(members), past), func() bool {

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// rayLine is a line of the log of the program of the example "ray".
+// rayLine is a line in the log of the program of the example "ray".
 type rayLine struct {
 	Event    string  `json:"event"`
 	Trial    int     `json:"trial"`
@@ -27,14 +27,14 @@ type rayLine struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// A real Ray searches on a head and two workers, and ends with the search. In a second one a worker is killed, whose
-// trials Ray takes to others, and a third worker comes: both find work, and nobody else is restarted.
+// A real Ray searches with a head and two workers, and ends with the search. In a second search a worker is killed,
+// whose trials Ray moves to others, and a third worker is added: both get work, and no other is restarted.
 func TestSystemRay(t *testing.T) {
 	programs := acceptance.Python(t, "ray")
 	w, l := newWorkspace(t)
 	l.files.Cluster = "ray-lab"
 	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "ray"))))
-	temp, err := os.MkdirTemp("/tmp", "ray") //nolint:usetesting // a test's own folder is too long for the paths of sockets
+	temp, err := os.MkdirTemp("/tmp", "ray") //nolint:usetesting // a test's own folder is too long for socket paths
 	l.must(err)
 	t.Cleanup(func() { l.must(os.RemoveAll(temp)) })
 	w.Write("terraform.tfvars", fmt.Sprintf("ray = %q\npython = %q\ntemp_dir = %q\nport = %d\n",
@@ -81,7 +81,7 @@ resource "trainyard_group" "search" {
 	w.ExpectNobody("after destroy")
 }
 
-// nodesOf returns on how many of Ray's nodes these trials have ended.
+// nodesOf returns on how many of Ray's nodes these trials ended.
 func nodesOf(trials map[int]string) int {
 	nodes := map[string]bool{}
 	for _, node := range trials {
@@ -90,14 +90,14 @@ func nodesOf(trials map[int]string) int {
 	return len(nodes)
 }
 
-// rayTrials returns how many searches there have been, and on which of Ray's nodes the trials of the last one ended.
+// rayTrials returns the number of searches so far, and on which of Ray's nodes the trials of the last one ended.
 func (l *lab) rayTrials() (searches int, trials map[int]string) {
 	l.Helper()
 	trials = map[int]string{}
 	for _, line := range l.logs("search-submit-0")["search-submit-0"] {
 		var said rayLine
 		if json.Unmarshal([]byte(line), &said) != nil {
-			continue // Ray's own
+			continue // from Ray itself
 		}
 		switch said.Event {
 		case "joined":
@@ -122,7 +122,8 @@ func (l *lab) awaitRay(what string, enough func(trials map[int]string) bool) {
 	})
 }
 
-// expectSearchedByRay fails unless so many trials have ended on so many nodes, with settings that read digits well.
+// expectSearchedByRay fails unless this many trials have ended on this many nodes, with settings that classify digits
+// well.
 func (l *lab) expectSearchedByRay(w *acctest.Workspace, trials, nodes int) {
 	l.Helper()
 	var outputs struct {

@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// What is recorded of policies is read, and makes no difference to a plan.
+// The recorded history of policies can be read, and makes no diff.
 func TestAccScalingHistory(t *testing.T) {
 	l := newLab(t)
 	config := l.config(theCluster, `

@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 )
 
-// A folder that another user made is not used: neither by a plan, nor by the apply of an older one, nor in a cluster
-// that is there.
+// A folder created by another user is not used: neither by a plan, nor by the apply of an older plan, nor in an
+// existing cluster.
 func TestAccUntrustedStateDirectory(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make folders of other users")
@@ -56,7 +56,7 @@ func TestAccUntrustedStateDirectory(t *testing.T) {
 	w.ExpectNoChange("with the folder given back")
 }
 
-// below returns the paths of a folder and all that is in it.
+// below returns the paths of a folder and everything in it.
 func below(l *lab, folder string) (paths []string) {
 	l.Helper()
 	l.must(filepath.WalkDir(folder, func(path string, _ os.DirEntry, err error) error {

@@ -32,7 +32,7 @@ func TestAcc(t *testing.T) {
 				return string(output), err
 			},
 			PID: func(member string) int { return l.state(member).PID },
-			// What a member is started by outlives its command.
+			// The shell that starts a member outlives the member's command.
 			Kill:  "kill -KILL $(cat /proc/%[1]d/task/%[1]d/children)",
 			Alive: func() int { return acctest.Alive(t, l.files.Root, acctest.Build(t, acctest.Member)) },
 			Told: func(command ...string) string {

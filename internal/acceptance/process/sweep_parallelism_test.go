@@ -18,8 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// Real processes slow one another, three of them get most done, and the sweep finds that by what they write, though its
-// controller is killed meanwhile. A plan then shows no difference.
+// Real processes slow one another down, and three of them get the most done. The sweep finds that from their output,
+// even though its controller is killed meanwhile, and a plan is then empty.
 func TestAccSweepFindsParallelism(t *testing.T) {
 	l := newLab(t)
 	folder := t.TempDir()

@@ -19,7 +19,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// leaves returns the configuration of a sweep whose runs leave a line each, with their configs and these attributes.
+// leaves returns the configuration of a sweep with these attributes whose runs leave a line each, with their configs.
 func leaves(configs map[string]string, attributes string) string {
 	var runs, files strings.Builder
 	for key, config := range configs {
@@ -41,8 +41,8 @@ resource "trainyard_sweep" "lr" {
 `, &runs, &files, attributes)
 }
 
-// What runs leave outlives them, and is fetched; what is gone is planned and made again, and nothing else is; a destroy
-// keeps it, and says where it is, or deletes it.
+// Results outlive their runs and can be downloaded; only results that are gone are planned and produced again; a
+// destroy keeps them and says where they are, or deletes them.
 func TestAccSweepResults(t *testing.T) {
 	w, l := newWorkspace(t)
 	const kept = `results = { path = "results" }`
@@ -68,10 +68,10 @@ func TestAccSweepResults(t *testing.T) {
 	configs["a"] = `{"lr":3}`
 	l.configure(w, theCluster, leaves(configs, kept))
 	acceptance.ExpectSaid(t, w.Must("apply", "-auto-approve"), `Sweep "lr": 1 run starts anew`)
-	left["a/config.json"], left["a/lines"] = `{"lr":3}`, "a leaves this\na leaves this\n" // its folder is as it left it
+	left["a/config.json"], left["a/lines"] = `{"lr":3}`, "a leaves this\na leaves this\n" // its folder is as the first attempt left it
 	l.must(acceptance.Differences(left, acceptance.Fetched(t, "lr", "--endpoint", l.files.Root)))
 
-	// A run that goes with its results leaves nothing for Terraform to compare.
+	// A run that is removed together with its results leaves nothing for Terraform to compare.
 	delete(configs, "b")
 	l.configure(w, theCluster, leaves(configs, kept))
 	l.must(os.RemoveAll(folder("b")))
@@ -91,8 +91,8 @@ func TestAccSweepResults(t *testing.T) {
 	}
 }
 
-// A destroy collects what the runs have left, and that of one that it has to end, before it deletes it. Where it can't,
-// nothing is lost, and the next destroy does.
+// Before a destroy deletes results, it collects them, including those of a run that it has to end. If it can't, nothing
+// is lost, and the next destroy does.
 func TestAccSweepResultsCollected(t *testing.T) {
 	w, l := newWorkspace(t)
 	folder := filepath.Join(t.TempDir(), "a file", "results")
@@ -132,7 +132,7 @@ resource "trainyard_sweep" "lr" {
 	}
 }
 
-// A destroy that could not collect what runs left, and an apply instead of another one: the results are still there.
+// If a destroy could not collect results, and an apply follows instead of another destroy, the results still exist.
 func TestAccSweepResultsNotCollected(t *testing.T) {
 	w, l := newWorkspace(t)
 	folder := filepath.Join(t.TempDir(), "file")
@@ -149,7 +149,7 @@ func TestAccSweepResultsNotCollected(t *testing.T) {
 	l.must(os.Remove(folder))
 }
 
-// Where all results are gone, all runs start anew; and an absolute path has a folder for each.
+// If all results are gone, all runs restart; with an absolute path, each run has a folder in it.
 func TestAccSweepResultsElsewhere(t *testing.T) {
 	l := newLab(t)
 	shared := filepath.Join(t.TempDir(), "shared")

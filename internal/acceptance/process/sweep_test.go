@@ -31,7 +31,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// swept returns the sweep once it is as it should be.
+// swept returns the sweep once it satisfies a condition.
 func (l *lab) swept(what string, as func(reconcile.Sweep, sweep.Summary) bool) (found reconcile.Sweep) {
 	l.Helper()
 	acctest.Eventually(l, what, func() bool {
@@ -43,7 +43,7 @@ func (l *lab) swept(what string, as func(reconcile.Sweep, sweep.Summary) bool) (
 	return found
 }
 
-// checked returns a check that does something.
+// checked turns a function into a check.
 func checked(do func() error) resource.TestCheckFunc {
 	return func(*terraform.State) error { return do() }
 }
@@ -64,7 +64,7 @@ func (l *lab) attemptsOf() map[string]int {
 	return got
 }
 
-// While thirty runs are on, one is removed, one is changed, and one is added: the others go on undisturbed.
+// While thirty runs are running, one is removed, one is changed, and one is added: the others continue undisturbed.
 func TestAccSweepChangesWhileRunsAreOn(t *testing.T) {
 	l := newLab(t)
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -101,7 +101,7 @@ func TestAccSweepChangesWhileRunsAreOn(t *testing.T) {
 	)
 }
 
-// What a run wrote is read while it runs and once it has ended; a destroy ends those that run.
+// A run's log can be read while it runs and after it has ended; a destroy ends running ones.
 func TestAccSweepLogs(t *testing.T) {
 	l := newLab(t)
 	config := l.config(theCluster, acceptance.Runs(map[string]string{"done": "exit:0", "on": "wait"}, "max_parallel = 2"), acceptance.ReadRuns, `
@@ -132,7 +132,7 @@ data "trainyard_logs" "on" {
 	)
 }
 
-// What can't be is an error at plan, with the numbers, and nothing is made.
+// Invalid sweeps fail at plan time, with the numbers, and nothing is created.
 func TestAccSweepInvalid(t *testing.T) {
 	l := newGPULab(t, acceptance.A40())
 	pool := acceptance.Pool("p", l.named(0)+"\nsharing = \"slots\"\nmemory_mib_per_slot = 1199")
@@ -155,14 +155,14 @@ func TestAccSweepInvalid(t *testing.T) {
 	)
 }
 
-// cardMiB is the memory of an A40 less the 3 % that its driver keeps, and runMiB what a run needs in the publication
-// that the reference system rl-lab is of.
+// cardMiB is the memory of an A40 without the 3 % that its driver reserves, and runMiB what a run needs in the
+// publication behind the reference system rl-lab.
 const (
 	cardMiB = 44_685
 	runMiB  = 1_199
 )
 
-// driveCard has the first device show what is taken of a card, see [acceptance.DriveCard].
+// driveCard makes the first device show the memory in use on a card, see [acceptance.DriveCard].
 func (l *gpuLab) driveCard(file string, foreign func() int64) {
 	l.Helper()
 	acceptance.DriveCard(l, file, foreign, func(used int64, processes []fakenvml.Process) {
@@ -170,8 +170,8 @@ func (l *gpuLab) driveCard(file string, foreign func() int64) {
 	})
 }
 
-// Fifty runs are asked of a card that holds 37: by hand the 38th and all after it die of their memory. The sweep has
-// all fifty end, those that ran out of memory, as the pool's slots promise more than there is, among them.
+// Fifty runs are requested on a card that holds 37: by hand, all from the 38th on run out of memory. The sweep
+// completes all fifty, including those that ran out of memory because the pool's slots promise more than there is.
 func TestAccSweepOfACard(t *testing.T) {
 	l := newGPULab(t, acceptance.A40())
 	file := filepath.Join(t.TempDir(), "card")
@@ -181,7 +181,7 @@ func TestAccSweepOfACard(t *testing.T) {
 	for i := range 50 {
 		steps[fmt.Sprintf("run-%02d", i)] = fmt.Sprintf("card:%s,%d,%d", file, runMiB, cardMiB)
 	}
-	// Each takes a while, or none would be beside another.
+	// Each run takes a while, since otherwise none would overlap.
 	command := `command = [local.member, "{{ .Env.STEP }}", "print:has its memory", "until:{{ .Env.GATE }}"]`
 	gate := filepath.Join(t.TempDir(), "gate")
 	config := l.config(theCluster,
@@ -213,14 +213,13 @@ func TestAccSweepOfACard(t *testing.T) {
 	})
 }
 
-// A run starts only where the driver measures its memory to be free, whoever has taken the rest, and as soon as that is
-// given back.
+// A run starts only if the driver reports enough free memory, whoever uses the rest, and as soon as it is free.
 func TestAccSweepBesideOthers(t *testing.T) {
 	l := newGPULab(t, acceptance.A40())
 	file := filepath.Join(t.TempDir(), "card")
 	l.must(os.WriteFile(file, nil, 0o600))
 	var foreign atomic.Int64
-	foreign.Store(acceptance.A40().MemoryMiB - acceptance.A40().ReservedMiB - 2*runMiB - runMiB/2) // as much is left as two runs and a half need
+	foreign.Store(acceptance.A40().MemoryMiB - acceptance.A40().ReservedMiB - 2*runMiB - runMiB/2) // leaves room for two and a half runs
 	l.driveCard(file, foreign.Load)
 	step := fmt.Sprintf("card:%s,%d,%d", file, runMiB, cardMiB)
 	gate := filepath.Join(t.TempDir(), "gate")
@@ -267,8 +266,8 @@ func TestAccSweepBesideOthers(t *testing.T) {
 	})
 }
 
-// The controller is killed again and again while runs are on and end: none is lost, and none is started again after its
-// success.
+// The controller is killed repeatedly while runs are running and ending: none is lost, and none is started again after
+// its success.
 func TestAccSweepControllerKilled(t *testing.T) {
 	l := newLab(t)
 	steps := map[string]string{}
@@ -280,7 +279,7 @@ func TestAccSweepControllerKilled(t *testing.T) {
 		resource.TestStep{
 			Config: l.config(theCluster, acceptance.Runs(steps, "max_parallel = 30\nretry = { max_attempts = 2 }"), acceptance.ReadRuns),
 			PreConfig: func() {
-				for range 4 { // the pause before its next start doubles each time
+				for range 4 { // the delay before its next start doubles each time
 					l.killResident("controller")
 				}
 				l.swept("all runs to succeed", func(found reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunSucceeded] == s.Total })
@@ -288,7 +287,7 @@ func TestAccSweepControllerKilled(t *testing.T) {
 			Check: checked(func() error {
 				found := l.swept("anything", func(reconcile.Sweep, sweep.Summary) bool { return true })
 				for key, run := range found.Runs {
-					if run.Failures != 1 { // what was lost and queued again has used up nothing
+					if run.Failures != 1 { // requeuing a lost run uses up no attempt
 						t.Errorf("%s is %+v", key, run)
 					}
 				}
@@ -298,8 +297,8 @@ func TestAccSweepControllerKilled(t *testing.T) {
 	)
 }
 
-// The agent, which measures the memory that runs wait for, and the supervisor, which starts them, are killed again and
-// again: no run is lost, and each ends once for each time that it was started.
+// The agent, which measures the memory that runs wait for, and the supervisor, which starts them, are killed
+// repeatedly: no run is lost, and each ends once per start.
 func TestAccSweepAgentsKilled(t *testing.T) {
 	l := newLab(t)
 	steps := map[string]string{}
@@ -326,8 +325,8 @@ func TestAccSweepAgentsKilled(t *testing.T) {
 	})})
 }
 
-// The hook of a sweep is told of each attempt, also when it fails at first, and of one that is cancelled; not of a run
-// that was cancelled before it was started.
+// A sweep's hook is called for each attempt, even if the hook fails at first, and for a cancelled one, but not for a
+// run that was cancelled before it started.
 func TestAccSweepOnFinish(t *testing.T) {
 	l := newLab(t)
 	var mutex sync.Mutex
@@ -373,7 +372,7 @@ func TestAccSweepOnFinish(t *testing.T) {
 	})
 }
 
-// killResident kills the controller or the agent once it is at work, and returns when that was noted.
+// killResident kills the controller or the agent once it runs, and waits until that is recorded.
 func (l *lab) killResident(name string) {
 	l.Helper()
 	resident := "trainyard-" + name

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// asks returns the configuration of the utilisation with these attributes, after the group.
+// asks returns the configuration of the utilisation with these attributes, to be read after the group.
 func asks(attributes string) string {
 	return `
 data "trainyard_utilisation" "now" {
@@ -31,8 +31,8 @@ data "trainyard_utilisation" "now" {
 `
 }
 
-// The utilisation comes from a real Prometheus that scrapes what node_exporter, cAdvisor and dcgm-exporter tell of this
-// host.
+// The utilisation comes from a real Prometheus that scrapes what node_exporter, cAdvisor and dcgm-exporter report about
+// this host.
 func TestAccUtilisationFromPrometheus(t *testing.T) {
 	l := newLab(t)
 	address := acctest.StartPrometheus(t,
@@ -100,7 +100,7 @@ func TestAccUtilisationFromPrometheus(t *testing.T) {
 	)
 }
 
-// Credentials come from the provider's block, reach that host alone, and are in no state.
+// Credentials come from the provider block, are sent to that host only, and are in no state.
 func TestAccUtilisationLogsIn(t *testing.T) {
 	l := newLab(t)
 	const secret = "verysecret"
@@ -130,7 +130,7 @@ func TestAccUtilisationLogsIn(t *testing.T) {
 	)
 }
 
-// What is wrong with whom is asked, and for how long, is told at plan.
+// Invalid sources and windows fail at plan time.
 func TestAccUtilisationInvalid(t *testing.T) {
 	l := newLab(t)
 	data := func(attributes string, says ...string) invalid {

@@ -16,7 +16,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// What changed behind Terraform's back shows in the plan, and is mended without touching what is as it should be.
+// Changes made behind Terraform's back show in the plan, and are repaired without touching anything else.
 func groupDrift(l *Lab) {
 	config := l.job(`
   command = [local.member, "wait"]
@@ -46,7 +46,7 @@ func groupDrift(l *Lab) {
 			})
 		}, nil, acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "env", "RATE"), "0.2", "0.1")),
 		mend(func() {
-			// Also carried out, as by somebody with another configuration.
+			// Also carried out, as if by somebody with another configuration.
 			reconciler := reconcile.Reconciler{Engine: l.Open()}
 			group, err := reconciler.Read(l.Context(), "job")
 			l.must(err)
@@ -58,7 +58,7 @@ func groupDrift(l *Lab) {
 	)
 }
 
-// What is gone is created again. What is left of it is not created twice.
+// What is gone is recreated. What still exists of it is not created twice.
 func disappears(l *Lab) {
 	config := l.job(`
   command = [local.member, "wait"]
@@ -86,7 +86,7 @@ func disappears(l *Lab) {
 	)
 }
 
-// Finished is not drift. Triggers are what makes a group run again.
+// A finished group is not drift. Triggers make it run again.
 func groupCompletes(l *Lab) {
 	config := func(run int) string {
 		return l.job(fmt.Sprintf(`
@@ -112,7 +112,7 @@ func groupCompletes(l *Lab) {
 	)
 }
 
-// A member that failed while the group runs is none of Terraform's business: the next plan is empty.
+// A member that failed while the group runs is not Terraform's concern: the next plan is empty.
 func groupMemberFails(l *Lab) {
 	config := l.job(`
   command = [local.member, "wait"]

@@ -39,7 +39,7 @@ func newCode(l *Lab) code {
 	return c
 }
 
-// write writes a file of the folder.
+// write writes a file in the folder.
 func (c code) write(name, content string) {
 	c.Helper()
 	path := filepath.Join(c.source, name)
@@ -59,13 +59,13 @@ resource "trainyard_files" "code" {
 `, c.source)}, parts...)...)
 }
 
-// runner is a group that runs from the files, and in their folder.
+// runner is a group that runs from the files, in their folder.
 var runner = group("job", `
   command     = ["/bin/sh", "${trainyard_files.code.path}/run.sh", local.member, "wait"]
   working_dir = trainyard_files.code.path
   roles       = { worker = { replicas = 2 } }`)
 
-// versions are the digests of the versions that the host has.
+// versions are the digests of the versions on the host.
 func (c code) versions() []string {
 	c.Helper()
 	store, err := engine.Files(c.Open())
@@ -75,7 +75,7 @@ func (c code) versions() []string {
 	return slices.Sorted(maps.Keys(found[c.Host].Versions))
 }
 
-// expectOneVersion returns a check that there is the version in the state, and no other.
+// expectOneVersion returns a check that only the version in the state exists.
 func (c code) expectOneVersion() resource.TestCheckFunc {
 	return func(s *terraform.State) error {
 		digest := s.RootModule().Resources[theCode].Primary.Attributes["digest"]
@@ -86,7 +86,7 @@ func (c code) expectOneVersion() resource.TestCheckFunc {
 	}
 }
 
-// says returns a check of what a member wrote last.
+// says returns a check of the last line that a member printed.
 func (c code) says(member, want string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		acctest.Eventually(c, member+" says "+want, func() bool { return slices.Equal(c.lastLines(member, 1), []string{want}) })
@@ -94,7 +94,7 @@ func (c code) says(member, want string) resource.TestCheckFunc {
 	}
 }
 
-// path returns where the version is that was brought.
+// path returns the path of the version on the host.
 func (c code) path() string {
 	c.Helper()
 	store, err := engine.Files(c.Open())
@@ -102,7 +102,7 @@ func (c code) path() string {
 	return store.FilesPath(c.versions()[0])
 }
 
-// showsBefore is a plan that shows what was found of an attribute.
+// showsBefore checks that the plan shows this as the current value of an attribute.
 type showsBefore struct {
 	path  tfjsonpath.Path
 	found string
@@ -122,7 +122,7 @@ func (s showsBefore) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest
 	}
 }
 
-// A group runs from files, and is updated with them in one apply; the former version is gone then.
+// A group runs from files, and is updated together with them in one apply, which removes the previous version.
 func files(l *Lab) {
 	c := newCode(l)
 	c.test(
@@ -152,7 +152,7 @@ func files(l *Lab) {
 	)
 }
 
-// A file that is altered or missing on a host is drift, and mended; what members add is not.
+// A file that is altered or missing on a host is drift, and repaired; files added by members are not.
 func filesDrift(l *Lab) {
 	c := newCode(l)
 	drift := func(shown string, change func()) resource.TestStep {
@@ -184,7 +184,7 @@ func filesDrift(l *Lab) {
 		}),
 		drift("map[]", func() { c.shell("cd %s && chmod -R u+w . && rm -r *", c.Dir.Path(statedir.Content)) }),
 		resource.TestStep{
-			// What is definitely gone is made anew.
+			// What is definitely gone is recreated.
 			PreConfig: func() {
 				c.must(engine.Delete[domain.FilesDocument](c.Context(), c.Open(), "code"))
 			},

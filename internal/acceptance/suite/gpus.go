@@ -23,22 +23,22 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// tells are the steps of a member that takes these, writes which GPUs it has, and waits.
+// tells are the steps of a member: these, then it prints its GPUs, and waits.
 func tells(first ...string) string {
 	return acceptance.List(append(first, "environment:CUDA_VISIBLE_DEVICES", "environment:NVIDIA_VISIBLE_DEVICES", "environment:TRAINYARD_GPU_MEMORY_MIB", "wait")...)
 }
 
-// worker is a role of so many workers with GPUs of the pool.
+// worker returns a role of this many workers with GPUs of the pool.
 func worker(replicas int, args string) string {
 	return fmt.Sprintf("worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.p.name }, args = %s }\n", replicas, args)
 }
 
-// named returns the attribute that names devices by their numbers.
+// named returns the attribute for devices, given their numbers.
 func (l *Lab) named(numbers ...int) string {
 	return fmt.Sprintf("devices = { %s = %s }", l.Host, acceptance.List(l.uuids(numbers...)...))
 }
 
-// uuids returns those of devices, by their numbers.
+// uuids returns the UUIDs of devices, given their numbers.
 func (l *Lab) uuids(numbers ...int) []string {
 	uuids := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -47,24 +47,24 @@ func (l *Lab) uuids(numbers ...int) []string {
 	return uuids
 }
 
-// place is where a plan shows a member with devices, by their numbers.
+// place returns how a plan shows the place of a member with devices, given their numbers.
 func (l *Lab) place(numbers ...int) string {
 	return l.Host + " " + strings.Join(l.uuids(numbers...), ",")
 }
 
-// use has processes use a device, and no others.
+// use makes exactly these processes use a device.
 func (l *Lab) use(n int, processes ...fakenvml.Process) {
 	l.Helper()
 	l.devices[n].Processes = processes
 	l.nvml.Set(l.devices...)
 }
 
-// awaitSample returns when the utilisation shows the devices as they are by now: the agent tells of the last sample
-// that it took, and that holds what was found when the devices were last looked at.
+// awaitSample waits until the utilisation shows the current state of the devices: the agent reports its last sample,
+// which contains what the last read of the devices found.
 func (l *Lab) awaitSample() {
 	l.Helper()
 	changed := time.Now()
-	var told time.Time // of a look at the devices since then
+	var told time.Time // when a read of the devices since then was seen
 	acctest.Eventually(l, "a sample of the GPUs as they are", func() bool {
 		usage, err := l.Open().Usage(l.Context(), engine.ShortestWindow)
 		l.must(err)
@@ -75,7 +75,7 @@ func (l *Lab) awaitSample() {
 	})
 }
 
-// told returns a check of what members have written of their GPUs when they were last started.
+// told returns a check of what members printed about their GPUs at their last start.
 func (l *Lab) told(want map[string][3]string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		for member, lines := range want {
@@ -87,7 +87,7 @@ func (l *Lab) told(want map[string][3]string) resource.TestCheckFunc {
 	}
 }
 
-// restarts returns a check that a member is started again that is killed.
+// restarts returns a check that a member is restarted after it is killed.
 func (l *Lab) restarts(member string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		before := l.state(member)
@@ -100,7 +100,7 @@ func (l *Lab) restarts(member string) resource.TestCheckFunc {
 	}
 }
 
-// showsGPU is a data source that shows a GPU, by its number, and the process that uses it.
+// showsGPU checks that a data source shows a GPU, given its number, and the process that uses it.
 type showsGPU struct {
 	lab    *Lab
 	n      int
@@ -127,7 +127,7 @@ func (s showsGPU) CheckState(ctx context.Context, req statecheck.CheckStateReque
 	})).CheckState(ctx, req, resp)
 }
 
-// Members get the two cards of eight that the pool names, which the plan shows, and keep them.
+// Members get the two GPUs of eight that the pool names, as the plan shows, and keep them.
 func gpus(l *Lab) {
 	two := l.config(acceptance.Pool("p", l.named(5, 4)))
 	config := func(roles string) string {

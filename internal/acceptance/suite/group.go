@@ -36,7 +36,7 @@ func groupCreate(l *Lab) {
 		ConfigPlanChecks: acceptance.Planned(
 			plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionCreate),
 			plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionCreate),
-			// One host and ports that are written down: all is known already.
+			// With one host and fixed ports, everything is known at plan time.
 			plancheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("members"), members),
 			plancheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), placements),
 			plancheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("cluster_spec"), spec),
@@ -82,7 +82,7 @@ func groupCreate(l *Lab) {
 
 // What can be changed in place is, and only members whose specification changed are restarted.
 func groupUpdate(l *Lab) {
-	// The attributes of the group, each as it is until a step changes it.
+	// The attributes of the group, each unchanged until a step changes it.
 	attributes := struct{ framework, worker, ps, rest string }{
 		framework: "none",
 		worker:    `replicas = 2, port = local.port + 10`,
@@ -125,7 +125,7 @@ func groupUpdate(l *Lab) {
 	l.test(steps...)
 }
 
-// Workers of spark are interchangeable: nobody depends on their number.
+// Spark workers are interchangeable: nothing depends on their number.
 func groupGrowsWithoutRestart(l *Lab) {
 	step := func(workers int, want plancheck.ResourceActionType, changes ...string) resource.TestStep {
 		return resource.TestStep{
@@ -144,7 +144,7 @@ func groupGrowsWithoutRestart(l *Lab) {
 	)
 }
 
-// endpoint is that of the cluster in a state.
+// endpoint checks the cluster's endpoint in a state.
 func (l *Lab) endpoint() knownvalue.Check {
 	if l.Ref.Endpoint == "" {
 		return knownvalue.Null()

@@ -8,7 +8,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// An import brings all back that the configuration says: the plan after it is empty.
+// An import restores everything in the configuration: the plan after it is empty.
 func imports(l *Lab) {
 	config := l.job(acceptance.Rich)
 	by := func(kind resource.ImportStateKind, name, id string) resource.TestStep {

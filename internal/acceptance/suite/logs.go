@@ -12,7 +12,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// The log of a group is written to its end, for each run that of its own.
+// A group's log is printed to its end, for each run only its own.
 func groupLogs(l *Lab) {
 	config := func(run int) string {
 		return l.job(fmt.Sprintf(`

@@ -23,12 +23,12 @@ import (
 
 const thePolicy = "trainyard_autoscaling_policy.it"
 
-// scaling returns the configuration of a policy for the workers of the group "job" with these attributes.
+// scaling returns the configuration of a policy with these attributes for the workers of the group "job".
 func scaling(attributes string) string {
 	return "resource \"trainyard_autoscaling_policy\" \"it\" {\n  cluster = trainyard_cluster.lab\n  group   = trainyard_group.job.name\n  role    = \"worker\"\n" + attributes + "\n}\n"
 }
 
-// idle is a metric of workers that wait, by which one of them is enough.
+// idle is a metric of waiting workers, for which one of them is enough.
 const idle = `
   metrics = { cpu = { source = { agent = { measure = "cpus" } }, algorithm = { target = { value = 1 } } } }
 `
@@ -41,7 +41,7 @@ func (l *Lab) policy() domain.AutoscalingPolicyDocument {
 	return policies["job/worker"]
 }
 
-// expectPolicy returns a check of what is stored of the policy, which "" says where there is none.
+// expectPolicy returns a check of the stored policy; "" for none.
 func (l *Lab) expectPolicy(want string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		var got string
@@ -52,8 +52,8 @@ func (l *Lab) expectPolicy(want string) resource.TestCheckFunc {
 	}
 }
 
-// A policy is created with its group, changed in place, made anew when it is gone, and shown as it is where somebody
-// else has changed it. The group's members take no notice.
+// A policy is created with its group, changed in place, recreated when it is gone, and shown as drift after somebody
+// else has changed it. The group's members are not affected.
 func aPolicy(l *Lab) {
 	config := func(most int) string {
 		return l.job(waiting("")) + scaling(fmt.Sprintf("  min = 1\n  max = %d\n  interval = \"10s\"\n  scale_in = { stabilisation_window = \"60s\" }%s", most, idle))
@@ -79,7 +79,7 @@ func aPolicy(l *Lab) {
 			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionUpdate), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
 			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
 		},
-		// The same in other words is no change.
+		// Other notations of the same values are no change.
 		resource.TestStep{
 			Config:           strings.NewReplacer(`"60s"`, `"1m"`, `"10s"`, `"10000ms"`).Replace(config(6)),
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()),
@@ -103,7 +103,7 @@ func aPolicy(l *Lab) {
 			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionCreate)),
 			Check:            resource.ComposeTestCheckFunc(l.expectPolicy("1 to 6, after 1"), l.changes()),
 		},
-		// Without it the group stays as it is.
+		// Removing it leaves the group as it is.
 		resource.TestStep{
 			Config:           l.job(waiting("")),
 			ConfigPlanChecks: acceptance.Planned(acted(plancheck.ResourceActionDestroy), plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionNoop)),
@@ -112,8 +112,8 @@ func aPolicy(l *Lab) {
 	)
 }
 
-// The role follows the memory that its members hold, up and down again, and no plan finds anything to do. What was
-// decided is told later.
+// The role follows the memory that its members hold, up and down again, and all plans are empty. The decisions can be
+// read later.
 func policyFollowsLoad(l *Lab) {
 	load := acceptance.NewLoad(l.T)
 	config := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)), acceptance.Follows("job", `min = 1
@@ -152,7 +152,7 @@ data "trainyard_scaling_history" "it" {
 	)
 }
 
-// expectModels returns a check of how many models of policies are stored.
+// expectModels returns a check of the number of stored models.
 func (l *Lab) expectModels(want int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		stored, err := engine.List[domain.LearnedModelDocument](l.Context(), l.Open())
@@ -163,8 +163,8 @@ func (l *Lab) expectModels(want int) resource.TestCheckFunc {
 	}
 }
 
-// A model has the role get a further member under load, and gives it up again. It is kept apart, replaced by another
-// one in place, and gone with the policy.
+// With a model, the role gets another member under load, and gives it up again. The model is stored separately,
+// replaced by another one in place, and removed with the policy.
 func policyFollowsModel(l *Lab) {
 	load := acceptance.NewLoad(l.T)
 	job := l.config(group("job", fmt.Sprintf("command = [local.member, %q]\n  roles = { worker = { on_scale = \"none\" } }", "hold:"+load.File)))
@@ -196,7 +196,7 @@ func policyFollowsModel(l *Lab) {
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction("trainyard_autoscaling_policy.job", plancheck.ResourceActionUpdate)),
 			Check:            l.expectModels(1),
 		},
-		// An import reads the model, too.
+		// An import also reads the model.
 		resource.TestStep{
 			ResourceName: "trainyard_autoscaling_policy.job", ImportState: true, ImportStateId: l.importID("job", "worker"), ImportStateVerify: true,
 		},

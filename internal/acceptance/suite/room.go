@@ -18,8 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// haveGPUs returns a check that waits until these members run, and no others, and each has a device that nobody else
-// has.
+// haveGPUs returns a check that waits until exactly these members run, each with a device of its own.
 func (l *Lab) haveGPUs(members ...string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		acctest.Eventually(l, fmt.Sprintf("%v to have a device each", members), func() bool {
@@ -38,7 +37,7 @@ func (l *Lab) haveGPUs(members ...string) resource.TestCheckFunc {
 	}
 }
 
-// gpuOwners returns the members of groups and of the sweep that have a device which nobody else has.
+// gpuOwners returns the members of groups and runs of the sweep that have a device of their own.
 func (l *Lab) gpuOwners() (members []string) {
 	l.Helper()
 	groups, err := engine.List[domain.GroupDocument](l.Context(), l.Open())
@@ -67,8 +66,8 @@ func (l *Lab) gpuOwners() (members []string) {
 	return members
 }
 
-// A role has all devices of a pool that are idle, gives way to a group and to a sweep that are more important, to the
-// latter for as many runs as may be on at a time, and has the devices again.
+// A role takes all idle devices of a pool, yields to a group and a sweep of higher priority, to the latter for as many
+// runs as may run at a time, and gets the devices back.
 func sharedGPUs(l *Lab) {
 	base := l.config(
 		acceptance.Pool("p", l.named(0, 1, 2)),

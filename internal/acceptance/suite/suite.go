@@ -27,7 +27,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// tests are the tests, by their names.
+// tests are the tests by name.
 var tests = map[string]func(*Lab){
 	"GroupCreate": groupCreate, "GroupUpdate": groupUpdate, "GroupGrowsWithoutRestart": groupGrowsWithoutRestart,
 	"GroupDrift": groupDrift, "Disappears": disappears, "GroupCompletes": groupCompletes, "GroupMemberFails": groupMemberFails,
@@ -36,7 +36,8 @@ var tests = map[string]func(*Lab){
 	"Logs":               groupLogs, "Sweep": aSweep, "GPUs": gpus, "GPUsShared": sharedGPUs,
 }
 
-// Run runs the tests, each in a lab of its own. An engine opens one with the GPUs of a control, which is nil for none.
+// Run runs the tests, each in a lab of its own. open opens a site on an engine, with a control's GPUs, or none if
+// control is nil.
 func Run(t *testing.T, open func(t *testing.T, control *fakenvml.Control) Site) {
 	acceptance.Test(t)
 	for _, name := range slices.Sorted(maps.Keys(tests)) {
@@ -53,54 +54,54 @@ func Run(t *testing.T, open func(t *testing.T, control *fakenvml.Control) Site) 
 	}
 }
 
-// Site is where a test runs: a cluster of one host that is not there yet, and that nobody else has.
+// Site is where a test runs: a cluster of a single host that does not exist yet, for this test only.
 type Site struct {
-	// Ref reaches the cluster, and Engines has its engine.
+	// Ref refers to the cluster, and Engines contains its engine.
 	Ref     domain.ClusterRef
 	Engines engine.Registry
-	// Provider and Cluster are the configuration of the provider, and that of the cluster as trainyard_cluster.lab.
+	// Provider and Cluster are the configurations of the provider, and of the cluster as trainyard_cluster.lab.
 	Provider, Cluster string
-	// ImportFrom begins import IDs, and Nowhere is what is said of a cluster that is not found by its name alone.
+	// ImportFrom is the prefix of import IDs, and Nowhere the error for a cluster that can't be found by name only.
 	ImportFrom, Nowhere string
-	// Host is the name of the host, Address where its members are reached, and Port the first of 20 free ports there.
+	// Host is the name of the host, Address the address of its members, and Port the first of 20 free ports there.
 	Host, Address string
 	Port          int
-	// Open opens the cluster, past the provider.
+	// Open opens the cluster, bypassing the provider.
 	Open func() engine.Engine
-	// Dir is the state directory of the cluster on the host, and Shell runs a command there.
+	// Dir is the cluster's state directory on the host, and Shell runs a command there.
 	Dir   statedir.Dir
 	Shell func(command string) (string, error)
-	// PID returns the ID of the process of a member that runs, on its host.
+	// PID returns the PID of a running member on its host.
 	PID func(member string) int
-	// Kill is the shell command that kills the command of a member, by that ID as %[1]d.
+	// Kill is the shell command that kills a member's command, given that PID as %[1]d.
 	Kill string
-	// Alive counts the processes of members.
+	// Alive returns the number of processes of members.
 	Alive func() int
-	// Told returns what a command of the program says about the cluster.
+	// Told returns the output of a command of the program about the cluster.
 	Told func(command ...string) string
 }
 
-// Lab is a site on which a test works.
+// Lab is the site of a test.
 type Lab struct {
 	*testing.T
 	Site
 
-	// seen are the instances of the members as of the last check of changes.
+	// seen are the instances of the members at the last check of changes.
 	seen map[string]string
-	// nvml drives the GPUs of the host, which are devices.
+	// nvml controls the host's GPUs, which are devices.
 	nvml    *fakenvml.Control
 	devices []fakenvml.Device
 }
 
-// id is how something in the cluster is called.
+// id returns the ID of something in the cluster.
 func (l *Lab) id(names ...string) string {
 	return strings.Join(append([]string{l.Ref.Name}, names...), "/")
 }
 
-// importID is what something in the cluster is imported by.
+// importID returns the import ID of something in the cluster.
 func (l *Lab) importID(names ...string) string { return l.ImportFrom + l.id(names...) }
 
-// test takes the steps, with the provider in this process.
+// test runs the steps, with the provider in this process.
 func (l *Lab) test(steps ...resource.TestStep) {
 	l.Helper()
 	resource.Test(l.T, resource.TestCase{ProtoV6ProviderFactories: acceptance.Providers(l.Engines), Steps: steps})
@@ -131,12 +132,12 @@ func (l *Lab) job(attributes string) string {
 	return l.config(group("job", attributes))
 }
 
-// waiting are the attributes of a group of workers that wait.
+// waiting returns the attributes of a group of workers that wait.
 func waiting(role string) string {
 	return "command = [local.member, \"wait\"]\n  roles = { worker = { " + role + " } }"
 }
 
-// address returns where a member with the nth port of the lab is reached.
+// address returns the address of a member with the nth port of the lab.
 func (l *Lab) address(n int) string { return net.JoinHostPort(l.Address, strconv.Itoa(l.Port+n)) }
 
 func (l *Lab) must(err error) {
@@ -146,7 +147,7 @@ func (l *Lab) must(err error) {
 	}
 }
 
-// shell runs a command on the host, which has to succeed.
+// shell runs a command on the host, and fails the test if that fails.
 func (l *Lab) shell(format string, args ...any) string {
 	l.Helper()
 	output, err := l.Shell(fmt.Sprintf(format, args...))
@@ -154,7 +155,7 @@ func (l *Lab) shell(format string, args ...any) string {
 	return output
 }
 
-// observed returns the members as the engine sees them, by name.
+// observed returns the members by name, as the engine sees them.
 func (l *Lab) observed() map[string]domain.Observed {
 	l.Helper()
 	list, err := l.Open().Observe(context.WithoutCancel(l.Context()), "")
@@ -166,7 +167,7 @@ func (l *Lab) observed() map[string]domain.Observed {
 	return members
 }
 
-// instances returns marks of the last instances of all members.
+// instances returns the IDs of the last instances of all members.
 func (l *Lab) instances() map[string]string {
 	l.Helper()
 	marks := map[string]string{}
@@ -178,20 +179,19 @@ func (l *Lab) instances() map[string]string {
 	return marks
 }
 
-// changes returns a check that since the last one these members came (+), were started anew (~), or went (-), and no
-// others.
+// changes returns a check that exactly these members were added (+), restarted (~) or removed (-) since the last one.
 func (l *Lab) changes(want ...string) resource.TestCheckFunc {
 	return acceptance.Changes(&l.seen, l.instances, want)
 }
 
-// state returns what the host has noted of a member.
+// state returns the host's record of a member.
 func (l *Lab) state(member string) (state statedir.State) {
 	l.Helper()
 	l.must(json.Unmarshal([]byte(l.shell("cat %s", l.Dir.Document(statedir.States, member))), &state))
 	return state
 }
 
-// kill kills the command of a member and returns when that was noted.
+// kill kills a member's command and waits until that is recorded.
 func (l *Lab) kill(member string) {
 	l.Helper()
 	before := l.state(member)
@@ -205,7 +205,7 @@ func (l *Lab) kill(member string) {
 	})
 }
 
-// expectAlive returns a check that so many processes run for members.
+// expectAlive returns a check that this many processes of members run.
 func (l *Lab) expectAlive(want int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		if got := acctest.AtLeast(l, want, "processes of members", l.Alive); got != want {
@@ -226,7 +226,7 @@ func (l *Lab) expectStates(want map[string]domain.State) resource.TestCheckFunc 
 	}
 }
 
-// edit changes the stored document of a group by hand.
+// edit changes a group's stored document by hand.
 func (l *Lab) edit(name string, change func(*domain.GroupDocument)) {
 	l.Helper()
 	document, err := engine.Get[domain.GroupDocument](l.Context(), l.Open(), name)
@@ -236,7 +236,7 @@ func (l *Lab) edit(name string, change func(*domain.GroupDocument)) {
 	l.must(err)
 }
 
-// lastLines returns the last lines that a member wrote.
+// lastLines returns the last lines of a member's log.
 func (l *Lab) lastLines(member string, n int) []string {
 	l.Helper()
 	lines, err := l.Open().Logs(context.WithoutCancel(l.Context()), member, engine.LogOptions{Tail: n})
@@ -244,7 +244,7 @@ func (l *Lab) lastLines(member string, n int) []string {
 	return lines
 }
 
-// texts is a list of strings in a state.
+// texts checks a list of strings in a state.
 func texts(list ...string) knownvalue.Check {
 	checks := make([]knownvalue.Check, len(list))
 	for i, text := range list {

@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// swept waits until the sweep is as it should be.
+// swept waits until the sweep satisfies a condition.
 func (l *Lab) swept(what string, as func(reconcile.Sweep, sweep.Summary) bool) {
 	l.Helper()
 	acctest.Eventually(l, what, func() bool {
@@ -41,9 +41,9 @@ func (l *Lab) attempts(want map[string]int) resource.TestCheckFunc {
 	}
 }
 
-// A sweep is created, and stays as it is once its runs have ended; a run that is added, changed or removed touches that
-// one alone; triggers start those anew that failed; it is made anew when it is gone, and imported; the plan after each
-// step is empty.
+// A sweep is created, and unchanged once its runs have ended; adding, changing or removing a run affects only that one;
+// triggers restart failed runs; the sweep is recreated when it is gone, and imported; the plan after each step is
+// empty.
 func aSweep(l *Lab) {
 	const waits, failed = `wait_for = "completed"`, `rerun = "failed"`
 	ends := map[string]string{"a": "exit:0", "b": "print:score 2", "c": "print:score 3"}
