@@ -26,7 +26,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// containerOn returns the ID of the container of a service on a node.
+// containerOn returns the ID of a service's container on a node.
 func (l *swarmLab) containerOn(node *testbed.Node, service string) string {
 	l.Helper()
 	var id string
@@ -41,7 +41,7 @@ func (l *swarmLab) containerOn(node *testbed.Node, service string) string {
 	return id
 }
 
-// killController kills the controller of the cluster, and returns when.
+// killController kills the cluster's controller, and returns the time.
 func (l *swarmLab) killController(manager *testbed.Node) time.Time {
 	l.Helper()
 	host := l.hostOfController(manager)
@@ -49,7 +49,7 @@ func (l *swarmLab) killController(manager *testbed.Node) time.Time {
 	return time.Now()
 }
 
-// killAndHold kills the container of a service on a node, and has the one that takes its place hang until it is let go.
+// killAndHold kills a service's container on a node, and makes its replacement hang until letGo is called.
 func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()) {
 	l.Helper()
 	ctx, cancel := context.WithCancel(l.Context())
@@ -62,7 +62,7 @@ func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()
 		defer close(held)
 		select {
 		case start := <-starts:
-			// The freezer that a pause takes gives up on a busy machine.
+			// A pause uses the freezer, which gives up on a busy machine.
 			if err := node.Client().ContainerKill(l.Context(), start.Actor.ID, "STOP"); err != nil {
 				l.Errorf("what takes the place of %s could not be held: %v", service, err)
 				return
@@ -82,7 +82,7 @@ func (l *swarmLab) killAndHold(node *testbed.Node, service string) (letGo func()
 	}
 }
 
-// logController logs what all controllers of the cluster have written, also those that have ended.
+// logController logs the output of all controllers of the cluster, including ended ones.
 func (l *swarmLab) logController() {
 	ctx := context.WithoutCancel(l.Context())
 	for _, node := range l.bed.Nodes {
@@ -106,8 +106,8 @@ func (l *swarmLab) logController() {
 	}
 }
 
-// awaitAtLeast waits until a group of the cluster is to have so many workers: a count on the way to another one may be
-// over before it is seen.
+// awaitAtLeast waits for a worker count of at least this in a group of the cluster: an intermediate count may pass
+// unseen.
 func (l *swarmLab) awaitAtLeast(group string, count int) {
 	l.Helper()
 	e := l.engine()
@@ -125,15 +125,15 @@ func (l *swarmLab) awaitAtLeast(group string, count int) {
 	}
 }
 
-// history returns what was recorded of a policy of the cluster.
+// history returns the recorded decisions of a policy of the cluster.
 func (l *swarmLab) history(group string) []autoscale.Entry {
 	l.Helper()
 	return slices.DeleteFunc(acceptance.Recorded(l.T, l.engine()), func(e autoscale.Entry) bool { return e.Policy != group+"/worker" })
 }
 
-// A group follows the load of its members, by what their agents measure, and keeps a risk by what a Prometheus of the
-// cluster knows, while the controller is killed, a node dies, Prometheus is killed, and the controller once more: there
-// are more members whatever is missing, and fewer only when all is known; nobody who stays takes notice.
+// A group follows the load of its members as measured by their agents, and keeps a risk by the data of a Prometheus in
+// the cluster. Meanwhile the controller is killed, a node crashes, Prometheus is killed, and the controller again:
+// members are added whatever is missing, and removed only when everything is known; other members are not affected.
 func TestAccSwarmScalingFollowsLoad(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))
@@ -164,7 +164,7 @@ module "monitoring" {
   roles = { worker = { on_scale = "none", placement = { hosts = [%q] } } }`, memberImage, victim.Name))
 	sum := fmt.Sprintf("sum(avg_over_time(trainyard_member_memory_bytes[5s]) / 2^20 * on (id) group_left "+
 		"max by (id) (last_over_time(trainyard_member_info{group=%q}[2m])))", l.name)
-	// The group that is pinned to the node that dies wants another member once there are five of the other one, or so.
+	// The group pinned to the node that crashes wants another member once the other group has about five.
 	policies := func(most int) string {
 		return acceptance.Follows("job", fmt.Sprintf(`min = 2
   max     = %d
@@ -222,7 +222,7 @@ module "monitoring" {
 	l.must(bed.Await(ctx, victim, dockerswarm.NodeStateReady))
 	l.awaitAtLeast("pinned", 2)
 
-	// A Prometheus that is killed, and hangs when it is started again, keeps nobody from being added.
+	// A Prometheus that is killed, and hangs after its restart, does not prevent scaling out.
 	letGo := l.killAndHold(watched, domain.MemberName("monitoring", "prometheus", 0))
 	configure(7)
 	w.Must("apply", "-auto-approve")
@@ -269,9 +269,9 @@ module "monitoring" {
 		decided(func(e autoscale.Entry) bool { return e.Scaled() && e.To < e.From }).Sub(back).Round(time.Millisecond))
 }
 
-// expectUpAndDown fails unless a history says that the count went from one to the largest, and from there to the last,
-// and never the other way: each change is told once. What comes after is not looked at: members that start and end are
-// a load, too.
+// expectUpAndDown fails unless a history goes from the first count up to the largest, and from there down to the last,
+// without a step back, with each change recorded once. Later changes are ignored, since members that start and end are
+// a load as well.
 func expectUpAndDown(t *testing.T, entries []autoscale.Entry, first, largest, last int) {
 	t.Helper()
 	counts := []int{first}

@@ -18,8 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// The example "checkpoint" on a Swarm: a volume whose driver leads all hosts to the same folder. The worker is killed,
-// and then its host is drained: it goes on from its last checkpoint, the second time on another host.
+// The example "checkpoint" on a Swarm, with a volume whose driver leads to the same folder on all hosts. The worker is
+// killed, and then its host is drained: it continues from its last checkpoint, the second time on another host.
 func TestSystemCheckpointOnSwarm(t *testing.T) {
 	environment, err := pythonenv.Of(t.Context(), acceptance.Python(t, "dask"))
 	if err != nil {
@@ -41,7 +41,7 @@ hosts = {
 python = %q
 driver = { name = "local", options = { type = "none", o = "bind", device = %q } }
 `, &hosts, environment.Python, shared))
-	// What the image would have comes from this machine, which all nodes share.
+	// This machine, which all nodes share, provides what the image would contain.
 	train := func(waitFor string) {
 		w.Write("digits_override.tf", fmt.Sprintf(`
 resource "trainyard_image" "digits" {
@@ -72,7 +72,7 @@ resource "trainyard_group" "digits" {
 	w.ExpectNoChange("after the training")
 	w.Must("destroy", "-auto-approve")
 	saved := filepath.Join(shared, "digits.npz")
-	w.must(os.Remove(saved)) // fails where the checkpoint went with the group, or to another place
+	w.must(os.Remove(saved)) // fails if the checkpoint was removed with the group, or is elsewhere
 
 	const endless, member = "-var=epochs=1000000", "digits-worker-0"
 	train("running")
@@ -92,7 +92,7 @@ resource "trainyard_group" "digits" {
 		for _, line := range w.wholeLog(member) {
 			var said acceptance.Checkpoint
 			if json.Unmarshal([]byte(line), &said) == nil && said.Event == "resumed" && said.Epoch >= whole.Epoch {
-				// For a moment there is the task that leaves, and one that has no host yet.
+				// For a moment there are both the old task and one without a host.
 				tasks := w.tasksOf(w.service(member).ID)
 				return len(tasks) == 1 && tasks[0].NodeID != "" && w.hostOf(member) != second
 			}
@@ -107,7 +107,7 @@ resource "trainyard_group" "digits" {
 	}
 }
 
-// wholeLog returns all that a member wrote, wherever it was.
+// wholeLog returns everything that a member printed, on any host.
 func (l *swarmLab) wholeLog(member string) []string {
 	l.Helper()
 	lines, err := l.engine().Logs(l.Context(), member, engine.LogOptions{})

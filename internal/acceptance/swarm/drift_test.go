@@ -25,13 +25,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// swarmWorkspace is a lab with a workspace in which the whole provider runs, as users run it.
+// swarmWorkspace is a lab with a workspace in which the whole provider runs, as for users.
 type swarmWorkspace struct {
 	*swarmLab
 	*acctest.Workspace
 }
 
-// newSwarmWorkspace returns an empty workspace for a lab. At the end of the test all that it manages is destroyed.
+// newSwarmWorkspace returns an empty workspace for a lab. At the end of the test everything that it manages is
+// destroyed.
 func newSwarmWorkspace(l *swarmLab) *swarmWorkspace {
 	l.Helper()
 	return &swarmWorkspace{l, acctest.NewWorkspace(l, acctest.Build(l, acctest.Provider))}
@@ -49,7 +50,7 @@ terraform {
 `+strings.Join(parts, "\n"))
 }
 
-// exit runs Terraform and returns its exit code, with what it printed.
+// exit runs Terraform and returns its exit code and output.
 func (w *swarmWorkspace) exit(args ...string) (code int, output string) {
 	w.swarmLab.Helper()
 	output, err := w.Run(args...)
@@ -63,7 +64,7 @@ func (w *swarmWorkspace) exit(args ...string) (code int, output string) {
 	return code, output
 }
 
-// plan plans into a file, and returns what it would change.
+// plan plans into a file, and returns the changes.
 func (w *swarmWorkspace) plan(file string, wantCode int) *tfjson.Plan {
 	w.swarmLab.Helper()
 	if code, output := w.exit("plan", "-detailed-exitcode", "-out="+file); code != wantCode {
@@ -74,8 +75,8 @@ func (w *swarmWorkspace) plan(file string, wantCode int) *tfjson.Plan {
 	return &plan
 }
 
-// difference returns what a plan would change, a line each: an attribute of a resource with its value before and after.
-// Attributes that become known in the apply are left out where they are known from it alone.
+// difference returns the changes of a plan, one per line: an attribute of a resource with its value before and after.
+// Attributes that are unknown until the apply are shown as such.
 func difference(plan *tfjson.Plan) []string {
 	var lines []string
 	for _, r := range plan.ResourceChanges {
@@ -116,7 +117,7 @@ func orNone(text string) string {
 	return text
 }
 
-// flattenJSON notes the values within a value, by their paths.
+// flattenJSON stores the values within a value, by path.
 func flattenJSON(flat map[string]string, at string, value any) {
 	switch v := value.(type) {
 	case map[string]any:
@@ -133,25 +134,25 @@ func flattenJSON(flat map[string]string, at string, value any) {
 	}
 }
 
-// drift is a change by somebody else, and what has to come of it.
+// drift is a change by somebody else, and its expected consequences.
 type drift struct {
 	what string
 	// by makes the change, and returns when it has taken effect.
 	by func()
-	// shown is what the plan shows, see [difference]; nothing where there is nothing to mend.
+	// shown is what the plan shows, see [difference]; empty if there is nothing to repair.
 	shown []string
-	// mended are the members that an apply changes then, see [swarmLab.changes], and until tells when it has, where
-	// that is up to the cluster's controller.
+	// mended are the members that an apply then changes, see [swarmLab.changes]. until reports whether that is done, if
+	// the cluster's controller does it.
 	mended []string
 	until  func() bool
-	// as checks what can be seen of it elsewhere.
+	// as checks other visible consequences.
 	as func() error
 }
 
-// table is what came of changes by others, a row each.
+// table collects the consequences of changes by others, one per row.
 type table struct{ rows [][]string }
 
-// add adds a change, with the exit code of the plan and what a plan that only refreshes says.
+// add adds a change, with the plan's exit code and the result of a refresh-only plan.
 func (t *table) add(what string, code int, refresh string, mended, shown []string) {
 	row := []string{what, strconv.Itoa(code), refresh, strings.Join(mended, " "), "nothing"}
 	for _, line := range shown {
@@ -164,7 +165,7 @@ func (t *table) add(what string, code int, refresh string, mended, shown []strin
 	}
 }
 
-// log writes the table into the log of a test.
+// log logs the table.
 func (t *table) log(l *swarmLab) {
 	l.Helper()
 	var text strings.Builder
@@ -176,7 +177,7 @@ func (t *table) log(l *swarmLab) {
 	l.Log("\n" + text.String())
 }
 
-// meet has a change happen, checks what comes of it, and adds a row to the table.
+// meet makes a change happen, checks its consequences, and adds a row to the table.
 func (w *swarmWorkspace) meet(d drift, t *table) {
 	l := w.swarmLab
 	l.Helper()
@@ -193,7 +194,7 @@ func (w *swarmWorkspace) meet(d drift, t *table) {
 	}
 	refresh, output := w.exit("plan", "-refresh-only", "-detailed-exitcode")
 	none := strings.Contains(output, "No changes.")
-	// Terraform takes a number that was read anew for another one, whatever its value, in its exit code alone:
+	// In its exit code, Terraform counts a number that was read again as changed, whatever its value:
 	// https://github.com/hashicorp/terraform/issues/36403
 	if none != (code == 0) || code != refresh && (code != 0 || refresh != 2) {
 		l.Errorf("%s: plan -refresh-only -detailed-exitcode ends with %d, want %d\n%s", d.what, refresh, code, output)
@@ -218,8 +219,8 @@ func (w *swarmWorkspace) meet(d drift, t *table) {
 	t.add(d.what, code, map[bool]string{true: "no changes", false: "drift"}[none], d.mended, d.shown)
 }
 
-// What somebody else changed of members shows in the plan at the attribute that declares it, and is mended without
-// touching what is as it should be.
+// What somebody else changed about members shows in the plan, at the attribute that declares it, and is repaired
+// without touching anything else.
 func TestAccSwarmDriftOfMembers(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.WriteOnlyAttributes)
@@ -254,7 +255,7 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
 	w.ExpectNoChange("after the first apply")
 
 	type service = *dockerswarm.ServiceSpec
-	// missing is what a plan shows of a member that is not counted.
+	// missing returns what a plan shows about a member that is not counted.
 	missing := func(member string) []string {
 		return []string{
 			fmt.Sprintf("group.job.members.%s: none → %[1]s:20000", member),
@@ -267,7 +268,7 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
 		shown:  append(missing("drift-worker-1"), "group.job.roles.worker.replicas: 1 → 2"),
 		mended: []string{"+drift-worker-1"},
 	}, {
-		// It is mended while its former task is still about to end.
+		// It is repaired while its old task is still ending.
 		what: "replicas of a member changed", by: func() {
 			l.change("drift-ps-0", func(s service) { *s.Mode.Replicated.Replicas = 0 })
 			acctest.Eventually(l, "drift-ps-0 to be told to end", func() bool { return l.tasks()["drift-ps-0"] == "" })
@@ -353,7 +354,7 @@ func TestAccSwarmDriftOfMembers(t *testing.T) {
 		w.meet(d, &results)
 	}
 
-	// What has the name of a member now is somebody else's.
+	// The service with the member's name is now somebody else's.
 	lost := append(missing("drift-worker-1"), "group.job.roles.worker.replicas: 1 → 2")
 	l.removeService("drift-worker-1")
 	l.strangers("drift-worker-1", nil)
@@ -387,7 +388,7 @@ func (l *swarmLab) isDegraded(reason string) func() error {
 	}
 }
 
-// What happened to hosts shows in the plan at what is declared of them, and in the group's phase where nothing is.
+// What happened to hosts shows in the plan at what is declared about them, and otherwise in the group's phase.
 func TestAccSwarmDriftOfHosts(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)
@@ -483,7 +484,7 @@ func TestAccSwarmDriftOfHosts(t *testing.T) {
 			"cluster.lab.network.attachable: none → false",
 			"cluster.lab.network.encrypted: none → false",
 			"cluster.lab.network.subnet: none → " + l.subnet,
-			// Somebody took it away from them before.
+			// Their services were detached from the network first.
 			"group.job.members.hosts-worker-0: none → hosts-worker-0:20000",
 			"group.job.members.hosts-worker-1: none → hosts-worker-1:20000",
 			"group.job.members.hosts-worker-2: none → hosts-worker-2:20000",

@@ -23,7 +23,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// credentials are variables that are given to Terraform by its environment, and may be seen nowhere.
+// credentials are variables that Terraform gets through its environment, and that must not appear anywhere.
 type credentials map[string]string
 
 // set sets the variables in a workspace, and returns their declarations.
@@ -35,8 +35,8 @@ func (c credentials) set(w *swarmWorkspace) (declarations string) {
 	return declarations
 }
 
-// hidden runs Terraform, which has to succeed, with all that it logs, and fails where one of the credentials is to be
-// seen: in the log, in what it prints, in the state, or in a saved plan.
+// hidden runs Terraform with all logging, expects success, and fails if a credential appears in the log, the output,
+// the state, or a saved plan.
 func (c credentials) hidden(w *swarmWorkspace, args ...string) {
 	w.swarmLab.Helper()
 	logs := filepath.Join(w.Dir, "trace.log")
@@ -77,7 +77,7 @@ func (c credentials) hidden(w *swarmWorkspace, args ...string) {
 	}
 }
 
-// savedPlan is the file that plans are saved in.
+// savedPlan is the file of saved plans.
 const savedPlan = "tfplan"
 
 // saved returns the parts of the workspace's saved plan.
@@ -97,7 +97,7 @@ func (w *swarmWorkspace) saved() map[string][]byte {
 	return parts
 }
 
-// keeps fails unless all that plans says this, and the state is what it was.
+// keeps fails unless every command fails with this message, and the state stays as it was.
 func (w *swarmWorkspace) keeps(message *regexp.Regexp, env ...string) {
 	w.swarmLab.Helper()
 	before := w.Must("state", "list")
@@ -112,15 +112,15 @@ func (w *swarmWorkspace) keeps(message *regexp.Regexp, env ...string) {
 	}
 }
 
-// docker returns the configuration of a provider that reaches Docker Engines so.
+// docker returns the configuration of a provider that reaches Docker Engines with these attributes.
 func docker(attributes string) string { return provider("  docker = {\n" + attributes + "\n  }") }
 
-// provider returns the configuration of the provider with some attributes.
+// provider returns the configuration of the provider with these attributes.
 func provider(attributes string) string {
 	return "provider \"trainyard\" {\n" + attributes + "\n}\n"
 }
 
-// reached returns a configuration with the nodes at other addresses than their sockets.
+// reached returns a configuration with the nodes at these addresses instead of their sockets.
 func (l *swarmLab) reached(addresses map[string]string, config string) string {
 	for _, node := range l.bed.Nodes {
 		config = strings.ReplaceAll(config, fmt.Sprintf("%q", node.Host()), fmt.Sprintf("%q", addresses[node.Name]))
@@ -128,8 +128,8 @@ func (l *swarmLab) reached(addresses map[string]string, config string) string {
 	return config
 }
 
-// A Swarm is formed of hosts that are reached over SSH, with a key that is to be seen nowhere, and a group runs on it.
-// A host whose key is unknown or another one is not talked to, which costs nothing of the state.
+// A Swarm is formed of hosts that are reached over SSH, with a key that appears nowhere, and runs a group. There is no
+// communication with hosts whose key is unknown or different, and the state loses nothing.
 func TestAccSwarmOverSSH(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.EphemeralValues)
@@ -146,7 +146,7 @@ func TestAccSwarmOverSSH(t *testing.T) {
 	w.Env("HOME", t.TempDir())
 	w.Env("SSH_AUTH_SOCK", "")
 	declarations := secrets.set(w)
-	// configure has the provider know these host keys, in the place of the right ones.
+	// configure replaces the right host keys in the provider's configuration by these.
 	configure := func(others map[string]string, attributes string) {
 		var all strings.Builder
 		for name, lines := range known {
@@ -199,8 +199,8 @@ func TestAccSwarmOverSSH(t *testing.T) {
 	secrets.hidden(w, "destroy", "-auto-approve")
 }
 
-// A Swarm is formed of hosts that are reached over TLS, with a key that is to be seen nowhere. An engine that somebody
-// else has signed for is not talked to.
+// A Swarm is formed of hosts that are reached over TLS, with a key that appears nowhere. There is no communication with
+// an engine whose certificate somebody else has signed.
 func TestAccSwarmOverTLS(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.EphemeralValues)
@@ -214,7 +214,7 @@ func TestAccSwarmOverTLS(t *testing.T) {
 		l.must(err)
 		return string(content)
 	}
-	other := testbed.New(t, testbed.Options{Nodes: 1, TLS: true}) // its authority is another
+	other := testbed.New(t, testbed.Options{Nodes: 1, TLS: true}) // it has another authority
 	secrets := credentials{"key": pem(l.bed.Certificates, "key.pem")}
 	w := newSwarmWorkspace(l)
 	declarations := secrets.set(w)
@@ -237,7 +237,7 @@ func TestAccSwarmOverTLS(t *testing.T) {
 	w.keeps(acceptance.Says(addresses["node1"], `certificate`))
 	configure(pem(l.bed.Certificates, "ca.pem"))
 
-	// A Swarm that all hosts have left is gone, and not elsewhere: it is formed anew, as another one.
+	// A Swarm that all hosts have left is gone, not elsewhere: a new one is formed.
 	for _, node := range slices.Backward(l.bed.Nodes) {
 		l.must(node.Client().SwarmLeave(t.Context(), true))
 	}
@@ -249,8 +249,7 @@ func TestAccSwarmOverTLS(t *testing.T) {
 	secrets.hidden(w, "destroy", "-auto-approve")
 }
 
-// dockerContext makes a folder of Docker's configuration in which the present context leads to an endpoint, and returns
-// the folder.
+// dockerContext creates a folder with a Docker configuration whose current context leads to an endpoint.
 func dockerContext(l *swarmLab, host string) (folder string) {
 	l.Helper()
 	folder = l.TempDir()
@@ -266,8 +265,8 @@ func dockerContext(l *swarmLab, host string) (folder string) {
 	return folder
 }
 
-// Where no endpoint is given, it is DOCKER_HOST's, else that of the present context. When that leads to another Swarm,
-// nothing leaves the state, and nothing is changed there.
+// Without an endpoint, it is DOCKER_HOST's, or else the current context's. If that leads to another Swarm, nothing
+// leaves the state, and nothing is changed there.
 func TestAccSwarmElsewhere(t *testing.T) {
 	acceptance.Test(t)
 	one := testbed.Options{Nodes: 1, Managers: 1}
@@ -305,7 +304,7 @@ func TestAccSwarmElsewhere(t *testing.T) {
 		}
 	}
 
-	// A cluster of the same name is not taken for it either.
+	// A cluster with the same name is not mistaken for it either.
 	second := newSwarmWorkspace(there)
 	second.Env("DOCKER_HOST", there.bed.Nodes[0].Host())
 	second.configure(strings.Replace(cluster, here.subnet, there.subnet, 1), there.group(workers(1, "wait")))
@@ -314,7 +313,7 @@ func TestAccSwarmElsewhere(t *testing.T) {
 	second.ExpectNoChange("after the tries of the other")
 	w.ExpectNoChange("back home")
 
-	// Nor does an endpoint that is changed make it another.
+	// Changing the endpoint doesn't make it another one either.
 	w.configure(strings.ReplaceAll(here.cluster(""), here.bed.Nodes[0].Host(), there.bed.Nodes[0].Host()), here.group(workers(1, "wait")))
 	acceptance.Refuses(w.Workspace, another, "plan")
 	w.configure(cluster, here.group(workers(1, "wait")))

@@ -18,12 +18,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/qmodel"
 )
 
-// exampleVariables are the values of what examples leave open, in the syntax of Terraform.
+// exampleVariables are the values of variables without a default in the examples, in HCL.
 func exampleVariables(t *testing.T) map[string]string {
 	t.Helper()
 	return map[string]string{
 		"quickstart":                             fmt.Sprintf("trainer = %q", acctest.Build(t, acctest.Trainer)),
-		"pytorch":                                fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // as no training is started
+		"pytorch":                                fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)), // since no training is started
 		"pytorch-elastic":                        fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
 		"jax":                                    fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
 		"checkpoint":                             fmt.Sprintf("python = %q", acctest.Build(t, acctest.Member)),
@@ -39,11 +39,11 @@ func exampleVariables(t *testing.T) map[string]string {
 	}
 }
 
-// exampleHost is the address of a host in the examples: gpu1, gpu2, ….
+// exampleHost matches the address of a host in the examples: gpu1, gpu2, ….
 var exampleHost = regexp.MustCompile(`ssh://ops@gpu(\d+)`)
 
-// Every example plans. The Docker Engines of a bed stand in for the hosts that examples reach over SSH, to have them
-// form a Swarm; and those that adopt the Swarm that docker would talk to find another bed's.
+// Every example plans. Docker Engines of a bed take the place of hosts that examples reach over SSH to form a Swarm;
+// examples that adopt the Swarm of the docker command get another bed's.
 func TestAccExamples(t *testing.T) {
 	acceptance.Test(t)
 	adopted := sharedBed(t).Nodes[0].Host()
@@ -74,7 +74,7 @@ func TestAccExamples(t *testing.T) {
 					if filepath.Base(file) == "main.tf" {
 						t.Skip("it is for bare hosts, and the tests of that engine apply it")
 					}
-					l.must(os.Remove(file)) // the tests of that engine plan it
+					l.must(os.Remove(file)) // planned by the tests of that engine
 					continue
 				}
 				w.Write(filepath.Base(file), exampleHost.ReplaceAllStringFunc(string(content), func(address string) string {
@@ -96,7 +96,7 @@ func TestAccExamples(t *testing.T) {
 	}
 }
 
-// exampleFolders returns the folders with examples, below that of all.
+// exampleFolders returns the folders with examples, relative to that of all.
 func exampleFolders(t *testing.T) map[string]bool {
 	t.Helper()
 	folders := map[string]bool{}

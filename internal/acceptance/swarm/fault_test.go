@@ -29,7 +29,7 @@ import (
 // trainerImage is the image of the quickstart's training program.
 const trainerImage = "trainyard/trainer:1"
 
-// wholeBed returns the configuration of the cluster of all hosts of the bed, of which the first are managers.
+// wholeBed returns the configuration of a cluster of all nodes of the bed, of which the first are managers.
 func (l *swarmLab) wholeBed(managers int) string {
 	hosts := map[string]string{}
 	for i, node := range l.bed.Nodes {
@@ -41,7 +41,7 @@ func (l *swarmLab) wholeBed(managers int) string {
 	return l.formed(hosts)
 }
 
-// at returns the reconciler of the cluster, past the provider, by way of a node.
+// reconcilerAt returns a reconciler of the cluster that uses this node and bypasses the provider.
 func (l *swarmLab) reconcilerAt(node *testbed.Node) reconcile.Reconciler {
 	l.Helper()
 	ref := domain.ClusterRef{Engine: swarm.Name, Name: l.name, Endpoint: node.Host()}
@@ -50,7 +50,7 @@ func (l *swarmLab) reconcilerAt(node *testbed.Node) reconcile.Reconciler {
 	return reconcile.Reconciler{Engine: e}
 }
 
-// await waits until the group is as it should be, as seen by way of a node.
+// await waits until the group satisfies a condition, as seen from a node.
 func (l *swarmLab) await(node *testbed.Node, what string, holds func(group reconcile.Group) bool) reconcile.Group {
 	l.Helper()
 	ctx := acctest.Bounded(l)
@@ -70,7 +70,7 @@ func (l *swarmLab) await(node *testbed.Node, what string, holds func(group recon
 	}
 }
 
-// runsOn returns what reports whether so many members run, none of them on some hosts.
+// runsOn returns a condition that this many members run, none of them on the given hosts.
 func runsOn(members int, except ...string) func(reconcile.Group) bool {
 	return func(group reconcile.Group) bool {
 		for _, o := range group.Observed {
@@ -82,14 +82,13 @@ func runsOn(members int, except ...string) func(reconcile.Group) bool {
 	}
 }
 
-// containers returns the names of the members of the group of which containers run on the nodes that answer, each as
-// often as it does.
+// containers returns the member names of the group's containers on these nodes, with duplicates.
 func (l *swarmLab) containers(nodes ...*testbed.Node) []string {
 	l.Helper()
 	return l.containersOf(l.name, nodes...)
 }
 
-// containersOf is containers of another group of the cluster.
+// containersOf is containers for another group of the cluster.
 func (l *swarmLab) containersOf(group string, nodes ...*testbed.Node) []string {
 	l.Helper()
 	var members []string
@@ -106,7 +105,7 @@ func (l *swarmLab) containersOf(group string, nodes ...*testbed.Node) []string {
 	return members
 }
 
-// expectOnce waits until just one container runs for each member.
+// expectOnce waits until exactly one container runs for each member.
 func (l *swarmLab) expectOnce(role string, members int) {
 	l.Helper()
 	var want []string
@@ -148,7 +147,7 @@ func (l *swarmLab) hostOfController(by *testbed.Node) *testbed.Node {
 	return host
 }
 
-// background runs Terraform in the background. What it returns waits for its end, and returns what it printed.
+// background runs Terraform in the background. wait waits for its end, and returns its output.
 func (w *swarmWorkspace) background(args ...string) (wait func() (string, error)) {
 	w.swarmLab.Helper()
 	ctx, cancel := context.WithCancel(acctest.Bounded(w.swarmLab))
@@ -164,8 +163,8 @@ func (w *swarmWorkspace) background(args ...string) (wait func() (string, error)
 	}
 }
 
-// A worker node dies in the middle of a training of 12 members: the others take its members over, under their names,
-// and the job ends. With the node still down there is nothing to plan.
+// A worker node crashes during a training of 12 members: the others take over its members, under their names, and the
+// job completes. With the node still down, the plan is empty.
 func TestAccSwarmNodeDiesInTraining(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)
@@ -217,8 +216,8 @@ func TestAccSwarmNodeDiesInTraining(t *testing.T) {
 	w.ExpectNoChange("with a node down")
 }
 
-// A manager dies with the controller on it: the Swarm starts the controller on another one, which moves the dead node's
-// members, and sees to it that the rest ends when the group has completed.
+// A manager crashes with the controller on it: the Swarm starts the controller on another one, which moves the crashed
+// node's members, and ends the rest when the group has completed.
 func TestAccSwarmControllerDies(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, testbed.Options{Nodes: 3, Managers: 3})
@@ -254,8 +253,8 @@ func TestAccSwarmControllerDies(t *testing.T) {
 	w.ExpectNoChange("with the manager back")
 }
 
-// A node that is cut off the network, and a Docker Engine that is killed, come back to no member running twice, and to
-// nothing to plan.
+// After a node is cut off from the network, and after a Docker Engine is killed, no member runs twice once they are
+// back, and the plan is empty.
 func TestAccSwarmNodeComesBack(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)
@@ -291,7 +290,7 @@ func TestAccSwarmNodeComesBack(t *testing.T) {
 }
 
 // The only manager dies while an apply waits for a training on another node, and is back some seconds later: the
-// training goes on, and so does the wait.
+// training continues, and so does the wait.
 func TestAccSwarmManagerRestarts(t *testing.T) {
 	acceptance.Test(t)
 	// The node looks for its manager every 8 s at last, and is not to be taken for down until then.
@@ -312,7 +311,7 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 	before := l.await(manager, "the member to run, and the apply to wait for its end", waiting)
 	ctx := t.Context()
 	l.must(manager.Kill())
-	select { // until the wait has found out
+	select { // until the wait has noticed
 	case <-time.After(2 * time.Second):
 	case <-ctx.Done():
 	}
@@ -328,8 +327,8 @@ func TestAccSwarmManagerRestarts(t *testing.T) {
 	w.ExpectNoChange("after the manager's restart")
 }
 
-// Of five managers two die, which changes nothing, but that none of the others may go; and a third, which has every
-// plan fail, and nothing leave the state, until it is back.
+// Two of five managers die: nothing changes, except that no other may be removed. When a third dies, every plan fails
+// and nothing leaves the state until it is back.
 func TestAccSwarmQuorumIsLost(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, testbed.Options{Nodes: 5, Managers: 5})
@@ -346,8 +345,8 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	}
 	configure(l.wholeBed(5))
 	w.Must("apply", "-auto-approve")
-	// On a busy machine the Swarm may miss a node for a while, and replace its tasks by itself. Members that may be on
-	// another node would move.
+	// On a busy machine the Swarm may lose sight of a node for a while, and replace its tasks by itself. Members that
+	// can run on another node would move.
 	services := func() []dockerswarm.ServiceSpec {
 		return []dockerswarm.ServiceSpec{l.service(l.member("first", 0)).Spec, l.service(l.member("second", 0)).Spec}
 	}
@@ -369,7 +368,7 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 		return err != nil
 	})
 	before := w.Must("state", "list")
-	refresh := w.background("apply", "-refresh-only", "-auto-approve", "-lock=false") // at the same time, as each waits for a leader for a minute
+	refresh := w.background("apply", "-refresh-only", "-auto-approve", "-lock=false") // in parallel, since each waits a minute for a leader
 	if code, output := w.exit("plan", "-detailed-exitcode", "-lock=false"); code != 1 || !acceptance.Says("the managers of the Swarm have no leader").MatchString(output) {
 		t.Errorf("without a quorum a plan ends with %d\n%s", code, output)
 	}
@@ -386,8 +385,8 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	l.must(acceptance.Differences(applied, services()))
 }
 
-// A member that is killed is started again by its rule, after a while that doubles, until its attempts are over; then
-// the apply that waits for it tells what became of it.
+// A member that is killed is restarted by its rule, with a delay that doubles, until its attempts are used up; then the
+// apply that waits for it reports the failure.
 func TestAccSwarmMemberIsKilled(t *testing.T) {
 	acceptance.Test(t)
 	const delay = 500 * time.Millisecond
@@ -441,7 +440,7 @@ func TestAccSwarmMemberIsKilled(t *testing.T) {
 	w.ExpectNoChange("after the end")
 }
 
-// killMember kills the processes of a member.
+// killMember kills a member's processes.
 func (l *swarmLab) killMember(member string) {
 	l.Helper()
 	for _, node := range l.bed.Nodes {

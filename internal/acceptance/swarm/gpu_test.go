@@ -22,13 +22,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// haveGPUs has the agent of a node find these GPUs.
+// haveGPUs makes a node's agent find these GPUs.
 func (l *swarmLab) haveGPUs(node *testbed.Node, gpus ...fakenvml.Device) {
 	l.Helper()
 	acctest.NewNodeDriver(l, node.Client(), l.name).Set(gpus...)
 }
 
-// onGPUs returns a check that members are on these hosts, each with GPUs of its own that its container is to see.
+// onGPUs returns a check that members are on these hosts, each with GPUs of its own that are visible to its container.
 func (l *swarmLab) onGPUs(hosts ...string) resource.TestCheckFunc {
 	return func(state *terraform.State) error {
 		placements := state.RootModule().Resources["trainyard_group.job"].Primary.Attributes
@@ -51,7 +51,7 @@ func (l *swarmLab) onGPUs(hosts ...string) resource.TestCheckFunc {
 	}
 }
 
-// TestAccSwarmGPUs: workers, though interchangeable, get exact GPUs, free ones, and keep them.
+// TestAccSwarmGPUs: workers, though interchangeable, get specific free GPUs, and keep them.
 func TestAccSwarmGPUs(t *testing.T) { onEnginesAtNight(t, testAccSwarmGPUs) }
 
 func testAccSwarmGPUs(t *testing.T, engine string) {
@@ -81,7 +81,7 @@ func testAccSwarmGPUs(t *testing.T, engine string) {
     worker = { gpus = { pool = trainyard_gpu_pool.v100.name }, %s }
   }`, memberImage, workers))
 	}
-	// Two cards of eight, and an A40 in 37 slots, each with a group of its own.
+	// Two GPUs of eight, and an A40 in 37 slots, each with a group of its own.
 	dgx := append(fakenvml.V100s("node1", 8), acceptance.A40())
 	pooled := func(name, attributes string, workers int) string {
 		return acceptance.Pool(name, attributes) + l.named(name, "gpu-"+name, fmt.Sprintf("image = %q\n args = [\"wait\"]\n roles = { worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.%s.name } } }", memberImage, workers, name))
@@ -99,8 +99,8 @@ data "trainyard_gpus" "now" {
 	const address, found = "trainyard_gpu_pool.v100", "data.trainyard_gpus.now"
 	steps := []resource.TestStep{
 		{
-			// Its own image, made of the program beside it and the C library of this machine, runs on hosts without a
-			// GPU, too. The agents are asked as soon as they have been started.
+			// Our own image, made of the program beside the provider and this machine's C library, also runs on hosts
+			// without a GPU. The agents are queried right after their start.
 			Config: l.config(cluster(""), gpus),
 			Check: resource.ComposeAggregateTestCheckFunc(
 				resource.TestCheckResourceAttr(found, "hosts.%", "3"),
@@ -154,7 +154,7 @@ data "trainyard_gpus" "now" {
 			ExpectError: regexp.MustCompile(`(?s)roles\["worker"\]\.gpus.*3\s+members.*only\s+2\s+of\s+them\s+fit`),
 		},
 		{
-			// Somebody else is on the second GPU of node 2, so that the third worker gets that of node 3.
+			// Somebody else uses the second GPU of node 2, so the third worker gets that of node 3.
 			PreConfig: func() {
 				busy := fakenvml.V100s("node2", 2)
 				busy[1].Processes = []fakenvml.Process{{PID: 1, MiB: 20_000}}
@@ -168,11 +168,11 @@ data "trainyard_gpus" "now" {
 			),
 		},
 	}
-	// A GPU fails in one way after the other, which the controller hears of by way of another agent: its member moves
-	// to the one that is free by then, and back when that one fails.
+	// A GPU fails in each way in turn, which the controller learns from another host's agent: its member moves to the
+	// GPU that is free by then, and back when that one fails.
 	three := config(v100s(all), spark("replicas = 3"), cards, sweep(2))
 	for i, fault := range []struct {
-		change func(d *fakenvml.Device) // nil where the GPU is gone
+		change func(d *fakenvml.Device) // nil if the GPU is gone
 		why    string
 	}{
 		{func(d *fakenvml.Device) { d.XIDs, d.Lost = []int{79}, true }, "fallen off the bus (XID 79)"},
@@ -186,7 +186,7 @@ data "trainyard_gpus" "now" {
 		uuid, said := fakenvml.V100s(node.Name, 2)[n].UUID, "host "+node.Name+": "+fault.why
 		steps = append(steps, resource.TestStep{
 			PreConfig: func() {
-				l.haveGPUs(l.bed.Nodes[1], fakenvml.V100s("node2", 2)...) // nobody else is on them any more
+				l.haveGPUs(l.bed.Nodes[1], fakenvml.V100s("node2", 2)...) // nobody else uses them any more
 				gpus := fakenvml.V100s(node.Name, 2)
 				if fault.change == nil {
 					gpus = slices.Delete(gpus, n, n+1)
@@ -219,7 +219,7 @@ data "trainyard_gpus" "now" {
 	l.test(append(steps, resource.TestStep{Config: three, PlanOnly: true})...)
 }
 
-// awaitTrouble returns when the controller has noted of a GPU of the pool why it can't be used; "" is that it can.
+// awaitTrouble waits until the controller has recorded why a GPU of the pool can't be used; "" if it can.
 func (l *swarmLab) awaitTrouble(uuid, why string) {
 	l.Helper()
 	acctest.Eventually(l, "the controller to see to "+uuid, func() bool {

@@ -33,9 +33,9 @@ const theImage = "trainyard_image.trainer"
 // imageLab is a swarmLab with an image.
 type imageLab struct {
 	*swarmLab
-	// image is its name, which is no other lab's.
+	// image is the image's name, which no other lab has.
 	image string
-	// files is a folder of files that it is made from.
+	// files is the folder of its sources.
 	files string
 }
 
@@ -46,7 +46,7 @@ func newImageLab(t *testing.T, engine, name string) imageLab {
 	return l
 }
 
-// config returns a configuration with the cluster, whose hosts have addresses, and the image, with these attributes.
+// config returns a configuration with the cluster, whose hosts have addresses, and the image with these attributes.
 func (l imageLab) config(attributes string, parts ...string) string {
 	hosts := map[string]string{}
 	for _, node := range l.bed.Nodes {
@@ -92,7 +92,7 @@ func (l imageLab) write(file string, img v1.Image) (id string) {
 	return id
 }
 
-// forget removes an image from all nodes, whatever it is called.
+// forget removes an image from all nodes, under any name.
 func (l imageLab) forget(id string) {
 	l.Helper()
 	ctx := context.WithoutCancel(l.Context())
@@ -107,7 +107,7 @@ func (l imageLab) forget(id string) {
 	}
 }
 
-// remove removes a name of an image from nodes by hand, by their numbers from 0.
+// remove removes an image name from nodes by hand, given their numbers from 0.
 func (l imageLab) remove(name string, nodes ...int) {
 	l.Helper()
 	for _, node := range nodes {
@@ -116,7 +116,7 @@ func (l imageLab) remove(name string, nodes ...int) {
 	}
 }
 
-// tag gives the image of members another name on a node, and returns its ID.
+// tag gives the members' image another name on a node, and returns its ID.
 func (l imageLab) tag(node int, name string) (id string) {
 	l.Helper()
 	docker := l.bed.Nodes[node].Client()
@@ -140,7 +140,7 @@ func (l imageLab) expectImages(ctx context.Context, name string, want ...string)
 	}
 }
 
-// everywhere are checks that all nodes have an image, in the state and in fact.
+// everywhere checks that all nodes have an image, in the state and in fact.
 func (l imageLab) everywhere(id *string) resource.TestCheckFunc {
 	return func(s *terraform.State) error {
 		l.expectImages(l.Context(), l.image, *id, *id, *id)
@@ -156,7 +156,7 @@ func (l imageLab) everywhere(id *string) resource.TestCheckFunc {
 	}
 }
 
-// on is what a plan shows of hosts that have an image.
+// on returns what a plan shows about hosts that have an image.
 func (l imageLab) on(id string, nodes ...int) map[string]any {
 	hosts := map[string]any{}
 	for _, node := range nodes {
@@ -165,7 +165,7 @@ func (l imageLab) on(id string, nodes ...int) map[string]any {
 	return hosts
 }
 
-// An image of an archive comes to all hosts, and stays there.
+// An image from an archive is loaded onto all hosts, and stays there.
 func TestAccImageArchive(t *testing.T) { onEngines(t, testAccImageArchive) }
 
 func testAccImageArchive(t *testing.T, engine string) {
@@ -189,7 +189,7 @@ func testAccImageArchive(t *testing.T, engine string) {
 				plancheck.ExpectKnownValue(theImage, tfjsonpath.New("image_id"), knownvalue.StringExact(first)),
 				unknown,
 			),
-			Check: l.everywhere(&first), // and the plan after it is empty, as after each step
+			Check: l.everywhere(&first), // and the next plan is empty, as after each step
 		},
 		resource.TestStep{
 			PreConfig:        func() { l.remove(l.image, 1) },
@@ -198,7 +198,7 @@ func testAccImageArchive(t *testing.T, engine string) {
 			Check:            l.everywhere(&first),
 		},
 		resource.TestStep{
-			// What a plan has shown is replaced.
+			// What the plan has shown is replaced.
 			PreConfig:        func() { another["node3"] = l.tag(2, l.image) },
 			Config:           config,
 			ConfigPlanChecks: mended(another),
@@ -225,10 +225,10 @@ func testAccImageArchive(t *testing.T, engine string) {
 			Check:            l.everywhere(&second),
 		},
 	)
-	l.expectImages(t.Context(), "archived/as:another") // what the archive calls it is no name that was asked for
+	l.expectImages(t.Context(), "archived/as:another") // the name in the archive was not requested
 }
 
-// showsBefore is a plan in which an attribute of a resource has been found like this.
+// showsBefore checks that the plan shows this as the current value of an attribute.
 type showsBefore struct {
 	resource, attribute string
 	want                map[string]any
@@ -247,7 +247,7 @@ func (s showsBefore) CheckPlan(_ context.Context, req plancheck.CheckPlanRequest
 	}
 }
 
-// What others have under the name stays theirs.
+// Images of others under the name are left alone.
 func TestAccImageTaken(t *testing.T) { onEngines(t, testAccImageTaken) }
 
 func testAccImageTaken(t *testing.T, engine string) {
@@ -274,7 +274,7 @@ func testAccImageTaken(t *testing.T, engine string) {
 	)
 }
 
-// An image that is built comes to all hosts, and members run from it. Where its source changes, they are started anew.
+// An image that is built is loaded onto all hosts, and members run from it. When its source changes, they restart.
 func TestAccImageBuild(t *testing.T) { onEngines(t, testAccImageBuild) }
 
 func testAccImageBuild(t *testing.T, engine string) {
@@ -313,7 +313,7 @@ func testAccImageBuild(t *testing.T, engine string) {
 			Check:            resource.ComposeTestCheckFunc(remember(&first), l.changes(each("+")...)),
 		},
 		resource.TestStep{
-			// A log is none of the image's; a host that has lost the name gets it back. No member is started anew.
+			// A log is not a part of the image; a host that has lost the name gets it back. No member restarts.
 			PreConfig: func() {
 				write("train.log", []byte("epoch 1"))
 				l.remove(l.image, 2)
@@ -341,7 +341,7 @@ func testAccImageBuild(t *testing.T, engine string) {
 	)
 }
 
-// An import finds the image on the hosts. What it was made from is for the configuration to say.
+// An import finds the image on the hosts. Its source comes from the configuration.
 func TestAccImageImport(t *testing.T) { onEngines(t, testAccImageImport) }
 
 func testAccImageImport(t *testing.T, engine string) {

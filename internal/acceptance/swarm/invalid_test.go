@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// What can't be fails at plan, with the attribute, its value and what is possible.
+// What is invalid fails at plan time, with the attribute, its value and what is possible.
 func TestAccSwarmInvalid(t *testing.T) {
 	acceptance.Test(t)
 	bed := sharedBed(t)

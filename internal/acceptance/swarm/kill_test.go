@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// workers are the attributes of a group with so many workers that take these steps.
+// workers returns the attributes of a group with this many workers that take these steps.
 func workers(replicas int, steps ...string) string {
 	return fmt.Sprintf(`
   image = %q
@@ -23,8 +23,7 @@ func workers(replicas int, steps ...string) string {
   roles = { worker = { replicas = %d } }`, memberImage, acceptance.List(steps...), replicas)
 }
 
-// lodger returns the configuration of a group in a cluster that another workspace manages, which is reached at an
-// endpoint.
+// lodger returns the configuration of a group in a cluster that another workspace manages, reached at an endpoint.
 func (l *swarmLab) lodger(endpoint, name, attributes string) string {
 	return fmt.Sprintf(`
 resource "trainyard_group" "job" {
@@ -35,7 +34,7 @@ resource "trainyard_group" "job" {
 `, l.name, endpoint, name, attributes)
 }
 
-// running returns how many tasks of a group there are to be.
+// running returns how many tasks of a group should run.
 func (l *swarmLab) running(group string) int {
 	l.Helper()
 	n := 0
@@ -47,7 +46,7 @@ func (l *swarmLab) running(group string) int {
 	return n
 }
 
-// expectWorkers waits until just one container runs for each worker of a group, and for nobody else.
+// expectWorkers waits until exactly one container runs for each worker of a group, and no other.
 func (l *swarmLab) expectWorkers(group string, workers int) {
 	l.Helper()
 	var want []string
@@ -59,8 +58,8 @@ func (l *swarmLab) expectWorkers(group string, workers int) {
 	})
 }
 
-// expectNoTrace fails unless nothing is left in the Swarm that is called after a group, but for its lock: that of a
-// provider that died after the group was gone is left to whoever takes it next, or to the end of the cluster.
+// expectNoTrace fails unless everything named after a group is gone from the Swarm except its lock: if a provider died
+// after the group was gone, its lock stays until somebody takes it, or until the cluster is destroyed.
 func (l *swarmLab) expectNoTrace(group string) {
 	l.Helper()
 	docker := l.bed.Nodes[0].Client()
@@ -82,7 +81,7 @@ func (l *swarmLab) expectNoTrace(group string) {
 	for _, secret := range secrets {
 		names = append(names, secret.Spec.Name)
 	}
-	// Its name as a whole: group job-1 leaves no trace of job-11.
+	// The complete name: group job-1 leaves no trace of job-11.
 	left := slices.DeleteFunc(names, func(name string) bool {
 		_, after, found := strings.Cut(name, group)
 		return !found || after != "" && '0' <= after[0] && after[0] <= '9'
@@ -94,17 +93,17 @@ func (l *swarmLab) expectNoTrace(group string) {
 
 // deadly is a run of Terraform in which the provider dies.
 type deadly struct {
-	// before is the configuration as it was applied in peace, where it was, and after as it is in the run.
+	// before is the configuration that is first applied normally, if any, and after the one in the run.
 	before, after string
-	// destroys tells that the run is a destroy.
+	// destroys makes the run a destroy.
 	destroys bool
-	// check looks at what is there when another apply is through, and gone when another destroy is.
+	// check checks what exists after the next apply, gone what is left after the next destroy.
 	check, gone func()
 }
 
-// Terraform's provider is killed after calls to the engine that change something, on a real Swarm: what it has changed
-// so far is found by the next apply, which gets there, with no member missing or twice, and nothing is left after a
-// destroy. The locks of the dead are taken over at once: otherwise the next apply would be refused.
+// The provider is killed after calls to the engine that change something, on a real Swarm: the next apply finds what
+// was changed so far, and succeeds, with no member missing or duplicated, and a destroy leaves nothing. The locks of
+// dead providers are taken over at once: otherwise the next apply would be refused.
 func TestAccSwarmProviderKilled(t *testing.T) {
 	acceptance.Test(t)
 	bed := sharedBed(t)
@@ -112,7 +111,7 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 	stands.configure(stands.cluster(""))
 	stands.Must("apply", "-auto-approve")
 
-	// group returns what makes a run with a group of its own in the cluster that stands.
+	// group returns a function that prepares a run with a group of its own in the existing cluster.
 	group := func(name string, run func(config func(attributes string) string) deadly) func(*testing.T, int) (*swarmLab, deadly) {
 		return func(t *testing.T, changes int) (*swarmLab, deadly) {
 			name := fmt.Sprintf("%s-%d", name, changes)
@@ -127,7 +126,7 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 			return &l, d
 		}
 	}
-	// cluster returns what makes a run with a cluster of its own.
+	// cluster returns a function that prepares a run with a cluster of its own.
 	cluster := func(name string, run func(config string) deadly) func(*testing.T, int) (*swarmLab, deadly) {
 		return func(t *testing.T, changes int) (*swarmLab, deadly) {
 			l := newSwarmLab(t, bed, fmt.Sprintf("%s-%d", name, changes))
@@ -141,7 +140,7 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 			name string
 			// calls are the calls of the run that change something.
 			calls string
-			// kills are those of them after which the provider is killed.
+			// kills says after which of them the provider is killed.
 			kills iter.Seq[int]
 			run   func(t *testing.T, changes int) (*swarmLab, deadly)
 		}{
@@ -182,8 +181,8 @@ func TestAccSwarmProviderKilled(t *testing.T) {
 	})
 }
 
-// dieAfter has the provider die after a number of calls that change something, and shows that those who come after get
-// there. It returns the calls that were made.
+// dieAfter makes the provider die after a number of calls that change something, and shows that the next runs succeed.
+// It returns the calls that were made.
 func (d deadly) dieAfter(l *swarmLab, changes int) []string {
 	l.Helper()
 	apply, destroy := []string{"apply", "-auto-approve"}, []string{"destroy", "-auto-approve"}

@@ -32,7 +32,7 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared, fakenvml.Remove) }
 
-// The images of the program of members, which all nodes of the beds have.
+// The images of the members' program, which all nodes of the beds have.
 const (
 	memberImage = "trainyard/member:1"
 	otherImage  = "trainyard/member:2"
@@ -41,7 +41,7 @@ const (
 // three is a bed of three nodes of which the first is the manager.
 var three = testbed.Options{Nodes: 3, Managers: 1}
 
-// beds bounds how many beds there are at a time: each takes several Docker Engines.
+// beds limits how many beds exist at the same time, since each runs several Docker Engines.
 var beds = make(chan struct{}, 4)
 
 // ownBed starts a bed that ends with the test.
@@ -59,13 +59,13 @@ var (
 	sharedBeds     = map[string]bool{}
 )
 
-// sharedBed is the bed of the tests that do no harm to its nodes.
+// sharedBed is the bed of the tests that leave its nodes intact.
 func sharedBed(t *testing.T) *testbed.Bed {
 	t.Helper()
 	return sharedBedOf(t, "")
 }
 
-// sharedBedOf is that bed with an Engine.
+// sharedBedOf is the shared bed with an Engine.
 func sharedBedOf(t *testing.T, engine string) *testbed.Bed {
 	t.Helper()
 	options := three
@@ -83,7 +83,7 @@ func sharedBedOf(t *testing.T, engine string) *testbed.Bed {
 	return bed
 }
 
-// onEngines runs an acceptance test that depends on the Engine on each.
+// onEngines runs an acceptance test that depends on the Engine on each of them.
 func onEngines(t *testing.T, run func(t *testing.T, engine string)) {
 	t.Helper()
 	acceptance.Test(t)
@@ -93,8 +93,8 @@ func onEngines(t *testing.T, run func(t *testing.T, engine string)) {
 	})
 }
 
-// onEnginesAtNight runs an acceptance test on this machine's Engine, and every night on each: what of it depends on the
-// Engine is in the conformance suite, too.
+// onEnginesAtNight runs an acceptance test on this machine's Engine, and nightly on each: the conformance suite also
+// covers what depends on the Engine.
 func onEnginesAtNight(t *testing.T, run func(t *testing.T, engine string)) {
 	t.Helper()
 	if acctest.AllKills() {
@@ -112,22 +112,22 @@ func loadMembers(t *testing.T, bed *testbed.Bed) {
 	}
 }
 
-// swarmLab is what an acceptance test on a Swarm works with: a bed, and a cluster of a name of its own, with a group of
-// that name, as the names of services are those of the whole Swarm.
+// swarmLab is what an acceptance test on a Swarm works with: a bed, and a cluster with a unique name, containing a
+// group of that name, since service names are global in a Swarm.
 type swarmLab struct {
 	*testing.T
 	bed *testbed.Bed
-	// name is that of the cluster and of its group.
+	// name is the name of the cluster and of its group.
 	name string
-	// subnet is that of the cluster's network.
+	// subnet is the subnet of the cluster's network.
 	subnet string
-	// program is the provider's file, from which residents are run.
+	// program is the provider's file, from which residents run.
 	program string
-	// seen are the tasks of the members as of the last check of changes.
+	// seen are the members' tasks at the last check of changes.
 	seen map[string]string
 }
 
-// nextSubnet numbers the subnets of clusters: those that are made at the same time must not choose the same.
+// nextSubnet numbers the subnets of clusters, so that clusters created at the same time have different ones.
 var nextSubnet atomic.Int32
 
 // newSwarmLab returns the lab of a cluster on a bed. At the end of the test nothing of the cluster may be left.
@@ -138,7 +138,7 @@ func newSwarmLab(t *testing.T, bed *testbed.Bed, name string) *swarmLab {
 	return l
 }
 
-// providers returns the provider in this process, whose controllers run as the real one.
+// providers returns the provider in this process, whose controllers run from the real one.
 func (l *swarmLab) providers() map[string]func() (tfprotov6.ProviderServer, error) {
 	engines := engine.Registry{
 		process.Name: process.Driver(process.Program{File: l.program, Version: "dev"}),
@@ -147,7 +147,7 @@ func (l *swarmLab) providers() map[string]func() (tfprotov6.ProviderServer, erro
 	return acceptance.Providers(engines)
 }
 
-// engine returns the engine of the cluster, past the provider.
+// engine returns the engine of the cluster, bypassing the provider.
 func (l *swarmLab) engine() engine.Engine {
 	l.Helper()
 	ref := domain.ClusterRef{Engine: swarm.Name, Name: l.name, Endpoint: l.bed.Nodes[0].Host()}
@@ -156,7 +156,7 @@ func (l *swarmLab) engine() engine.Engine {
 	return e
 }
 
-// test takes the steps, with the provider in this process.
+// test runs the steps, with the provider in this process.
 func (l *swarmLab) test(steps ...resource.TestStep) {
 	l.Helper()
 	resource.Test(l.T, resource.TestCase{ProtoV6ProviderFactories: l.providers(), Steps: steps})
@@ -167,7 +167,7 @@ func (l *swarmLab) config(parts ...string) string {
 	return fmt.Sprintf("provider \"trainyard\" {\n  state_dir = %q\n}\n", l.TempDir()) + strings.Join(parts, "\n")
 }
 
-// cluster returns the configuration of the cluster, which adopts the Swarm, with further attributes.
+// cluster returns the configuration of the cluster, which adopts the Swarm, with more attributes.
 func (l *swarmLab) cluster(attributes string) string {
 	return fmt.Sprintf(`
 resource "trainyard_cluster" "lab" {
@@ -180,7 +180,7 @@ resource "trainyard_cluster" "lab" {
 `, l.name, l.bed.Nodes[0].Host(), l.subnet, attributes)
 }
 
-// formed returns the configuration of the cluster that the hosts form, each with further attributes, by name.
+// formed returns the configuration of the cluster that the hosts form, each with more attributes, by name.
 func (l *swarmLab) formed(hosts map[string]string) string {
 	var lines []string
 	for _, node := range l.bed.Nodes {
@@ -200,12 +200,12 @@ resource "trainyard_cluster" "lab" {
 `, l.name, l.subnet, strings.Join(lines, "\n"))
 }
 
-// group returns the configuration of the group, with these attributes. Its members run the image that they name.
+// group returns the configuration of the group with these attributes, which include the image.
 func (l *swarmLab) group(attributes string) string {
 	return l.named("job", l.name, attributes)
 }
 
-// named returns the configuration of a group of a name, as a resource of another one.
+// named returns the configuration of a group with a name, and a resource name of its own.
 func (l *swarmLab) named(address, name, attributes string) string {
 	return fmt.Sprintf(`
 resource "trainyard_group" %q {
@@ -228,7 +228,7 @@ func (l *swarmLab) must(err error) {
 	}
 }
 
-// imageID returns the first node's ID of an image.
+// imageID returns the ID of an image on the first node.
 func (l *swarmLab) imageID(name string) string {
 	l.Helper()
 	inspected, err := l.bed.Nodes[0].Client().ImageInspect(l.Context(), name)
@@ -236,8 +236,8 @@ func (l *swarmLab) imageID(name string) string {
 	return inspected.ID
 }
 
-// tasks returns the tasks that run for members of the cluster, by member; those that share a service are told apart by
-// their slots, from 1.
+// tasks returns the running tasks of the cluster's members, by member; those that share a service are distinguished by
+// slot, from 1.
 func (l *swarmLab) tasks() map[string]string {
 	l.Helper()
 	docker := l.bed.Nodes[0].Client()
@@ -259,13 +259,13 @@ func (l *swarmLab) tasks() map[string]string {
 	return running
 }
 
-// changes returns a check that since the last one the tasks of these members came (+), were replaced (~), or went (-),
-// and no others.
+// changes returns a check that exactly the tasks of these members were added (+), replaced (~) or removed (-) since the
+// last one.
 func (l *swarmLab) changes(want ...string) resource.TestCheckFunc {
 	return acceptance.Changes(&l.seen, l.tasks, want)
 }
 
-// service returns a service as it is.
+// service returns the current state of a service.
 func (l *swarmLab) service(name string) dockerswarm.Service {
 	l.Helper()
 	service, _, err := l.bed.Nodes[0].Client().ServiceInspectWithRaw(l.Context(), name, dockerswarm.ServiceInspectOptions{})
@@ -273,11 +273,11 @@ func (l *swarmLab) service(name string) dockerswarm.Service {
 	return service
 }
 
-// orderAgain is when tasks are ordered anew that are not as their service: a Swarm loses the removal of a task whose
-// state changes in the same moment, and starts none again that could not be started.
+// orderAgain is how long tasks may differ from their service before an update is forced: a Swarm loses the removal of a
+// task whose state changes at the same moment, and does not retry one that could not be started.
 const orderAgain = 30 * time.Second
 
-// updateService changes a service by hand, and waits until its tasks are as it is then.
+// updateService changes a service by hand, and waits until its tasks follow.
 func (l *swarmLab) updateService(name string, change func(*dockerswarm.ServiceSpec)) {
 	l.Helper()
 	former := map[string]bool{}
@@ -354,7 +354,7 @@ func (l *swarmLab) removeService(name string) {
 	})
 }
 
-// strangers makes a service of somebody else's.
+// strangers creates a service of somebody else.
 func (l *swarmLab) strangers(name string, change func(*dockerswarm.ServiceSpec)) {
 	l.Helper()
 	spec := dockerswarm.ServiceSpec{
@@ -374,7 +374,7 @@ func (l *swarmLab) strangers(name string, change func(*dockerswarm.ServiceSpec))
 	})
 }
 
-// secret makes a secret of somebody else's, and returns its ID.
+// secret creates a secret of somebody else, and returns its ID.
 func (l *swarmLab) secret(name, value string) (id string) {
 	l.Helper()
 	docker := l.bed.Nodes[0].Client()
@@ -401,7 +401,7 @@ func (l *swarmLab) hostOf(member string) string {
 	return node.Description.Hostname
 }
 
-// node returns a node as the Swarm knows it.
+// node returns a node as the Swarm sees it.
 func (l *swarmLab) node(name string) dockerswarm.Node {
 	l.Helper()
 	node, err := l.findNode(name)
@@ -432,7 +432,7 @@ func (l *swarmLab) updateNode(name string, change func(*dockerswarm.NodeSpec)) {
 	})
 }
 
-// expectNothing fails unless all is gone that was made for the cluster.
+// expectNothing fails unless everything created for the cluster is gone.
 func (l *swarmLab) expectNothing() {
 	if l.Failed() {
 		return
@@ -442,7 +442,7 @@ func (l *swarmLab) expectNothing() {
 	info, err := docker.Info(ctx)
 	l.must(err)
 	if !info.Swarm.ControlAvailable {
-		return // it went with its Swarm
+		return // gone with its Swarm
 	}
 	var left []string
 	note := func(kind string, labels map[string]string, name string) {

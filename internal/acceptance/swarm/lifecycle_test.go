@@ -26,7 +26,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// expectNodes returns a check that the nodes of the Swarm, as the first one tells, are in these roles; without any,
+// expectNodes returns a check that the nodes of the Swarm, according to the first one, have these roles; with none,
 // that no engine of the bed is in a Swarm.
 func (l *swarmLab) expectNodes(want map[string]dockerswarm.NodeRole) resource.TestCheckFunc {
 	return func(*terraform.State) error {
@@ -50,7 +50,7 @@ func (l *swarmLab) expectNodes(want map[string]dockerswarm.NodeRole) resource.Te
 	}
 }
 
-// inSwarm returns what an engine says of itself and Swarms.
+// inSwarm returns an engine's own Swarm state.
 func (l *swarmLab) inSwarm(node *testbed.Node) dockerswarm.LocalNodeState {
 	l.Helper()
 	info, err := node.Client().Info(l.Context())
@@ -58,8 +58,8 @@ func (l *swarmLab) inSwarm(node *testbed.Node) dockerswarm.LocalNodeState {
 	return info.Swarm.LocalNodeState
 }
 
-// Bare engines form a Swarm, and a group runs on it, in one apply; the group is changed, lost and found again; and in
-// the end the engines are as they were.
+// Plain engines form a Swarm that runs a group, in one apply; the group is changed, lost and recovered; and in the end
+// the engines are as before.
 func TestAccSwarmFormed(t *testing.T) { onEnginesAtNight(t, testAccSwarmFormed) }
 
 func testAccSwarmFormed(t *testing.T, engine string) {
@@ -106,7 +106,7 @@ func testAccSwarmFormed(t *testing.T, engine string) {
 		}, {
 			Config:            config(memberImage, "0.1", 2),
 			ConfigPlanChecks:  acceptance.Planned(acceptance.Shows(acceptance.TheJob, acceptance.Attribute("roles", "worker", "replicas"), 1, 2)),
-			Check:             l.changes("~"+ps, "~"+first, "+"+second), // they are told of each other
+			Check:             l.changes("~"+ps, "~"+first, "+"+second), // they learn each other's address
 			ConfigStateChecks: members(addresses(ps, first, second)),
 		}, {
 			Config:           config(memberImage, "0.2", 2),
@@ -149,7 +149,7 @@ func testAccSwarmFormed(t *testing.T, engine string) {
 	})
 }
 
-// What is imported is as it was before its state was lost.
+// An import restores what was in a lost state.
 func TestAccSwarmImport(t *testing.T) {
 	acceptance.Test(t)
 	l := newSwarmLab(t, sharedBed(t), "imported")
@@ -187,7 +187,7 @@ func TestAccSwarmImport(t *testing.T) {
 	}
 	after := w.attributes()
 	for address := range before {
-		delete(before[address], "timeouts") // they are of the configuration alone
+		delete(before[address], "timeouts") // only in the configuration
 		delete(after[address], "timeouts")
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
@@ -200,7 +200,7 @@ func TestAccSwarmImport(t *testing.T) {
 	l.must(l.changes()(nil))
 }
 
-// attributes returns the resources in the state, by their addresses.
+// attributes returns the resources in the state by address.
 func (w *swarmWorkspace) attributes() map[string]map[string]any {
 	w.swarmLab.Helper()
 	var state struct {
@@ -221,8 +221,8 @@ func (w *swarmWorkspace) attributes() map[string]map[string]any {
 	return attributes
 }
 
-// A Swarm that is there is adopted as it is, at the endpoint of any of its managers, and outlives the cluster. Its
-// network is made as it is specified, and made anew where that changes.
+// An existing Swarm is adopted as it is, at the endpoint of any of its managers, and outlives the cluster. Its network
+// is created as specified, and recreated when that changes.
 func TestAccSwarmAdopted(t *testing.T) {
 	acceptance.Test(t)
 	l := newSwarmLab(t, sharedBed(t), "adopted")
@@ -256,7 +256,7 @@ func TestAccSwarmAdopted(t *testing.T) {
 		}, {
 			Config:           config(fmt.Sprintf("{ subnet = %q, encrypted = true }", l.subnet)),
 			ConfigPlanChecks: acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate)),
-			// What is left out is not managed from then on.
+			// What is left out is unmanaged from then on.
 			Check: resource.ComposeTestCheckFunc(live(like(l.subnet, true, map[string]string{"encrypted": ""})), l.expectNodes(nodes)),
 		}, {
 			Config:           config(fmt.Sprintf("{ subnet = %q, encrypted = false }", strings.Replace(l.subnet, ".0.0/20", ".16.0/24", 1))),
@@ -266,7 +266,7 @@ func TestAccSwarmAdopted(t *testing.T) {
 	})
 }
 
-// Hosts come, are promoted and demoted, and go, as long as the Swarm keeps its quorum.
+// Hosts are added, promoted, demoted and removed, as long as the Swarm keeps its quorum.
 func TestAccSwarmManagers(t *testing.T) {
 	acceptance.Test(t)
 	l := newSwarmLab(t, ownBed(t, testbed.Options{Nodes: 3}), "managers")

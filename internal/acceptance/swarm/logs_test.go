@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/logs"
 )
 
-// The log of each run is followed to its end, over a restart, and the exit code is that of the member that failed.
+// The log of each run is followed to its end, across a restart, and the exit code is that of the member that failed.
 func TestAccSwarmLogs(t *testing.T) {
 	acceptance.Test(t)
 	l := newSwarmLab(t, sharedBed(t), "written")
@@ -57,7 +57,7 @@ func TestAccSwarmLogs(t *testing.T) {
 		}
 	}
 	fails := regexp.MustCompile("exit code [79]")
-	// Whether the next plan repeats an apply that failed is up to when the member did, so that no step looks at it.
+	// Whether the next plan repeats a failed apply depends on when the member failed, so no step checks that.
 	said := func(code int, want string) func() { return func() { l.must(says(code, want)(nil)) } }
 	l.test(
 		resource.TestStep{Config: config(1, 0), Check: says(0, "begins\nrun 1\n")},

@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// A manager that answers with errors, hangs up, or does not answer at all costs nothing of the state: plans fail, and
-// go on when it is well again.
+// A manager that answers with errors, hangs up, or does not answer never makes the state lose anything: plans fail, and
+// succeed again when it recovers.
 func TestAccSwarmManagerFails(t *testing.T) {
 	acceptance.Test(t)
 	l := newSwarmLab(t, sharedBed(t), "failing")

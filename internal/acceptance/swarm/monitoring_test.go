@@ -20,11 +20,11 @@ import (
 
 const (
 	prometheusImage = "trainyard/prometheus:1"
-	// prometheusPort is where it is published on its host.
+	// prometheusPort is Prometheus's port on its host.
 	prometheusPort = 19090
 )
 
-// dashboards returns the expressions of the dashboards of the module by a dashboard's name, for all that there is.
+// dashboards returns the expressions of the module's dashboards, by dashboard, with all variables matching everything.
 func dashboards(t *testing.T) map[string][]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(acceptance.Modules, "monitoring/dashboards/*.json"))
@@ -55,8 +55,8 @@ func dashboards(t *testing.T) map[string][]string {
 	return found
 }
 
-// TestAccSwarmMonitoring: a real Prometheus, run by the module, finds the agents of all hosts, and tells what members
-// use by their names.
+// TestAccSwarmMonitoring: a real Prometheus, run by the module, finds the agents of all hosts, and shows what members
+// use by name.
 func TestAccSwarmMonitoring(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))
@@ -113,8 +113,8 @@ output "host" {
 		return up == 5 && len(targets) == up
 	})
 
-	// Each member is told of by its name, on its host: what agents tell of a container, and the controller of whose it
-	// is.
+	// Each member's metrics name it and its host: agents report about containers, and the controller maps these to
+	// members.
 	const busy, named = "trainyard_member_cpus_busy", " * on (id) group_left (cluster, group, role, member) " +
 		"max by (id, cluster, group, role, member) (trainyard_member_info{%s})"
 	for i := range w.bed.Nodes {
@@ -134,7 +134,7 @@ output "host" {
 		return len(found) == 1 && found[0]["node"] == on.Name
 	})
 
-	// The dashboards ask what Prometheus understands, and what there is.
+	// The dashboards' queries are valid, and return data.
 	for name, expressions := range dashboards(t) {
 		for _, expression := range expressions {
 			acctest.Eventually(t, name+" to show "+expression, func() bool {

@@ -11,8 +11,8 @@ import (
 	"github.com/hashicorp/terraform-plugin-testing/plancheck"
 )
 
-// TestAccSwarmPool takes interchangeable workers through their life: they share a service, and grow, shrink and change
-// how they are updated without a restart.
+// TestAccSwarmPool takes interchangeable workers through their lifecycle: they share a service, and grow, shrink and
+// change their update settings without a restart.
 func TestAccSwarmPool(t *testing.T) {
 	l := newSwarmLab(t, sharedBed(t), "farm")
 	spark := func(workers string) string {

@@ -17,15 +17,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// renewing reports whether a call to an engine renews a lock, which happens as time passes.
+// renewing reports whether a call to an engine renews a lock, which happens over time.
 var renewing = testbed.Matching(http.MethodPost, "/configs/*/update")
 
-// writing reports whether a call to an engine may change something, other than a lock.
+// writing reports whether a call to an engine may change something other than a lock.
 func writing(call testbed.Call) bool {
 	return call.Method != http.MethodGet && call.Method != http.MethodHead && !renewing(call)
 }
 
-// noting notes that an action was taken.
+// noting records that an action was taken.
 func noting(taken *atomic.Bool, action testbed.Action) testbed.Action {
 	return func(next http.Handler) http.Handler {
 		taken.Store(true)
@@ -33,11 +33,11 @@ func noting(taken *atomic.Bool, action testbed.Action) testbed.Action {
 	}
 }
 
-// mishaps are what happens to calls on their way to an engine.
+// mishaps are the faults that calls to an engine meet with.
 var mishaps = []struct {
 	name string
 	do   testbed.Action
-	// harmless tells that the apply gets through all the same.
+	// harmless reports whether the apply succeeds anyway.
 	harmless bool
 }{
 	{name: "fails", do: testbed.Fail("no space left on device")},
@@ -46,8 +46,8 @@ var mishaps = []struct {
 	{name: "takes a second", do: testbed.Delay(time.Second), harmless: true},
 }
 
-// One call that writes meets with a mishap, each in turn of the first apply of a cluster, and of a group. Whatever
-// comes of it, the next apply gets there, and nothing is left after a destroy.
+// A single writing call meets with a fault, each in turn in the first apply of a cluster, and of a group. Whatever the
+// result, the next apply succeeds, and a destroy leaves nothing.
 func TestAccSwarmCallFails(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.WriteOnlyAttributes)
@@ -58,9 +58,9 @@ func TestAccSwarmCallFails(t *testing.T) {
 	t.Run("of a", func(t *testing.T) {
 		for _, c := range []struct {
 			what string
-			// writes is how many writes an apply makes: more where it has to wait for a lock.
+			// writes is how many writes an apply makes, or more if it has to wait for a lock.
 			writes int
-			// fail are those of them that meet with a mishap.
+			// fail says which of them meet with a fault.
 			fail iter.Seq[int]
 			make func(t *testing.T, proxy *testbed.Proxy, name string) (l *swarmLab, config string, members int, gone func())
 		}{

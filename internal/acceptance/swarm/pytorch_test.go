@@ -19,16 +19,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// torchVariable names the docker-archive of the image in which TestAccPyTorch trains, as internal/tools/torch.sh makes
-// it.
+// torchVariable is the path of the docker-archive with the image in which TestAccPyTorch trains, as built by
+// internal/tools/torch.sh.
 const torchVariable = "TRAINYARD_TEST_TORCH"
 
-// What is in the example "pytorch".
+// The values in the example "pytorch".
 const (
 	torchRanks  = 3
 	torchEpochs = 20
 	torchImage  = "pytorch:bookworm"
-	// torchImages is how many images there are to learn from.
+	// torchImages is the number of images to train on.
 	torchImages = 1500
 )
 
@@ -45,7 +45,7 @@ func newTorchExample(t *testing.T, bed *testbed.Bed, variables string) *swarmWor
 	return w
 }
 
-// The example plans on a Swarm, too. Without an archive its image is built.
+// The example also plans on a Swarm. Without an archive, its image is built.
 func TestAccPyTorchPlansOnSwarm(t *testing.T) {
 	acceptance.Test(t)
 	w := newTorchExample(t, sharedBed(t), "")
@@ -59,18 +59,18 @@ func TestAccPyTorchPlansOnSwarm(t *testing.T) {
 	}
 }
 
-// trained is what a rank says in the end.
+// trained is a rank's final line.
 type trained struct {
 	Rank      int     `json:"rank"`
 	WorldSize int     `json:"world_size"`
 	Accuracy  float64 `json:"accuracy"`
 	Images    int     `json:"images"`
 	Seconds   float64 `json:"seconds"`
-	// Checksum is that of the parameters.
+	// Checksum is the checksum of the parameters.
 	Checksum int64 `json:"checksum"`
 }
 
-// Three ranks of a real PyTorch train one model with DistributedDataParallel, each on a node of its own.
+// Three ranks of a real PyTorch train one model with DistributedDataParallel, each on its own node.
 func TestAccPyTorch(t *testing.T) {
 	archive := os.Getenv(torchVariable)
 	if archive == "" {
@@ -112,7 +112,7 @@ func (w *swarmWorkspace) expectTrained() {
 		w.swarmLab.Errorf("phase %s, accuracy %v, %d ranks; want completed, more than 0.9, %d", outputs.Phase.Value, outputs.Accuracy.Value, len(ranks), torchRanks)
 	}
 	for i, rank := range ranks {
-		// They start with the same parameters and end with the same, though each has seen images of its own.
+		// They start with equal parameters and end with equal ones, though each has trained on its own images.
 		want := trained{
 			Rank: i, WorldSize: torchRanks, Images: torchEpochs * torchImages / torchRanks, Seconds: rank.Seconds,
 			Accuracy: outputs.Accuracy.Value, Checksum: ranks[0].Checksum,
@@ -123,7 +123,7 @@ func (w *swarmWorkspace) expectTrained() {
 	}
 }
 
-// expectRanksApart fails unless each rank ended on a node of its own, at its first try.
+// expectRanksApart fails unless each rank ended on its own node, in its first attempt.
 func (w *swarmWorkspace) expectRanksApart() {
 	w.swarmLab.Helper()
 	tasks, err := w.bed.Nodes[0].Client().TaskList(w.Context(), dockerswarm.TaskListOptions{Filters: filters.NewArgs(filters.Arg("label", "trainyard.group=ddp"))})

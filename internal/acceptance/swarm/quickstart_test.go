@@ -17,15 +17,15 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// leastAccuracy is what the quickstart's model reads rightly, at least. It is about 0.97.
+// leastAccuracy is the minimum accuracy of the quickstart's model, which is usually about 0.97.
 const leastAccuracy = 0.9
 
-// The quickstart on a Swarm of three nodes is the same configuration with another engine: it completes, finds nothing
-// to do then, has logs of each member and what hosts use, and its workers are spread.
+// The quickstart on a Swarm of three nodes is the same configuration with another engine: it completes, the next plan
+// is empty, logs of each member and the hosts' usage are available, and its workers are spread.
 func TestAccQuickstartOnSwarm(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)
-	l := newSwarmLab(t, bed, "lab") // as the example calls it
+	l := newSwarmLab(t, bed, "lab") // the example's name
 	w := newSwarmWorkspace(l)
 	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, "quickstart"))))
 	trainer, err := os.ReadFile(acctest.Build(t, acctest.Trainer))
@@ -84,7 +84,7 @@ func TestAccQuickstartOnSwarm(t *testing.T) {
 	}
 }
 
-// asMap returns a value of a state that is a map.
+// asMap returns a value in a state that is a map.
 func asMap(t *testing.T, value any) map[string]any {
 	t.Helper()
 	m, ok := value.(map[string]any)

@@ -22,8 +22,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// The contents of secrets, and the tokens by which hosts join, reach the members, and are to be seen nowhere else.
-// Another content takes another version.
+// The contents of secrets, one of them with a join token, reach the members and appear nowhere else. New content needs
+// a new version.
 func TestAccSwarmSecrets(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.Requires(t, acceptance.WriteOnlyAttributes)
@@ -31,7 +31,7 @@ func TestAccSwarmSecrets(t *testing.T) {
 	w := newSwarmWorkspace(l)
 	is, err := l.bed.Nodes[0].Client().SwarmInspect(t.Context())
 	l.must(err)
-	// Whether a value is a secret is not to be guessed from its text.
+	// The values don't look like secrets, so nothing can hide them by guessing.
 	first, second := credentials{"token": "the-first-of-two", "joining": is.JoinTokens.Worker}, credentials{"token": "the-second-of-two", "joining": is.JoinTokens.Worker}
 	config := func(c credentials, version string) {
 		declarations := c.set(w)
@@ -75,7 +75,7 @@ ephemeral "trainyard_join_token" "worker" {
 	second.hidden(w, "destroy", "-auto-approve")
 }
 
-// logs returns the lines that the present instance of a member wrote.
+// logs returns the lines from a member's current instance.
 func (l *swarmLab) logs(member string) []string {
 	l.Helper()
 	log, err := l.engine().Logs(l.Context(), member, engine.LogOptions{})
@@ -86,7 +86,7 @@ func (l *swarmLab) logs(member string) []string {
 	return log
 }
 
-// kill kills the container of a member on a node.
+// kill kills a member's container on a node.
 func (l *swarmLab) kill(node, member string) {
 	l.Helper()
 	i := slices.IndexFunc(l.bed.Nodes, func(n *testbed.Node) bool { return n.Name == node })
@@ -167,7 +167,7 @@ data "trainyard_utilisation" "now" {
 			known("utilisation.now", member("seen-worker-0").AtMapKey("memory_used_mib"), positive),
 		},
 	}, resource.TestStep{
-		// What has changed in them since makes no difference.
+		// What they show has changed since, without a diff.
 		PreConfig: func() {
 			before := l.tasks()["seen-worker-0"]
 			l.kill("node2", "seen-worker-0")

@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// A host dies with runs of a sweep on it: they are queued again, which uses up no attempt, and run elsewhere. What has
-// ended leaves no service behind, and the plan is empty at each moment.
+// A host crashes with runs of a sweep on it: they are queued again, which uses up no attempt, and run elsewhere. Ended
+// runs leave no service, and the plan is always empty.
 func TestAccSwarmSweep(t *testing.T) {
 	acceptance.Test(t)
 	bed := ownBed(t, three)
@@ -87,7 +87,7 @@ resource "trainyard_sweep" "trials" {
 	})
 	w.ExpectNoChange("with all runs ended, and a node down")
 
-	// What they left is in the folder that the hosts share: of the dead host nobody can say whether it has it.
+	// Their results are in the folder that the hosts share: whether the crashed host has any is unknown.
 	shared := filepath.Join(filepath.Dir(done), "out", "trials")
 	var there []string
 	for key, run := range end.Runs {

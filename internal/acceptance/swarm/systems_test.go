@@ -14,12 +14,12 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
 )
 
-// Examples with the real software of others train on a Swarm, too: their members find each other on three nodes.
+// Examples with other projects' real software also train on a Swarm: their members find each other on three nodes.
 func TestSystemExamplesOnSwarm(t *testing.T) {
 	acceptance.Test(t)
 	for name, example := range map[string]struct {
 		group string
-		// env is the environment of all members, with the variables that the example has.
+		// env is the environment of all members, with the example's variables.
 		env string
 	}{
 		"dask": {"digits", `{ DASK_SCHEDULER_ADDRESS = "tcp://{{ address \"scheduler\" 0 }}" }`},
@@ -39,7 +39,7 @@ func TestSystemExamplesOnSwarm(t *testing.T) {
 				fmt.Fprintf(&hosts, "  %s = { address = %q }\n", node.Name, node.Host())
 			}
 			w.Write("terraform.tfvars", fmt.Sprintf("engine = \"swarm\"\nhosts = {\n%s}\n", &hosts))
-			// What the image would have comes from this machine, which all nodes share.
+			// This machine, which all nodes share, provides what the image would contain.
 			w.Write("system_override.tf", fmt.Sprintf(`
 resource "trainyard_image" %q {
   count = 0
