@@ -31,7 +31,7 @@ data "trainyard_utilisation" "now" {
 }
 `
 
-// readLog is the data source of what a member of the group "job" wrote.
+// readLog is the data source of the log of a member of the group "job".
 const readLog = `
 data "trainyard_logs" "job" {
   cluster    = trainyard_cluster.lab
@@ -40,13 +40,14 @@ data "trainyard_logs" "job" {
 }
 `
 
-// A cluster takes hosts in and gives them up, with the members there; what it gives up has nothing of it any more.
+// Hosts are added to a cluster and removed from it, with their members; nothing of the cluster is left on a removed
+// host.
 func TestAccHosts(t *testing.T) {
 	l := newLab(t, 0, 1, 2)
 	one, two, three := l.hosts[0], l.hosts[1], l.hosts[2]
 	update := acceptance.Planned(plancheck.ExpectResourceAction(acceptance.TheLab, plancheck.ResourceActionUpdate))
 	const clusterData, usage = "data.trainyard_cluster.lab", "data.trainyard_utilisation.now"
-	var unit string // of a member, which is another one after each start
+	var unit string // of a member; each start has a new one
 	l.test(
 		resource.TestStep{
 			Config: l.config(l.cluster(one, two), waiting(2), reads),
@@ -95,8 +96,8 @@ func TestAccHosts(t *testing.T) {
 	)
 }
 
-// A member that somebody stops is started again, and is no drift; a supervisor that somebody removes is brought back by
-// the next apply, and its members go on meanwhile.
+// A member that somebody stops is restarted, and is no drift; a supervisor that somebody removes is restored by the
+// next apply, and its members keep running meanwhile.
 func TestAccHandsOnHosts(t *testing.T) {
 	l := newLab(t, 1, 2)
 	one, two := l.hosts[0], l.hosts[1]
@@ -128,7 +129,7 @@ func TestAccHandsOnHosts(t *testing.T) {
 	)
 }
 
-// A plan works while one of the hosts can't be reached: nothing changes, and a new group gets the others.
+// A plan works while one of the hosts is unreachable: it is empty, and a new group uses the other hosts.
 func TestAccHostAway(t *testing.T) {
 	acceptance.Test(t)
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 2, Mounts: []string{shared}})
@@ -139,7 +140,7 @@ func TestAccHostAway(t *testing.T) {
   roles = { worker = { replicas = 1 } }`), `"job"`, `"other"`)
 	l.test(
 		resource.TestStep{Config: config, Check: l.expectMembers(1, 1)},
-		// Who is logged in, as the controller is, stays.
+		// Existing logins, such as the controller's, stay.
 		resource.TestStep{PreConfig: func() { l.on(away, "systemctl stop ssh.socket ssh.service") }, Config: config, PlanOnly: true},
 		resource.TestStep{Config: config + other, Check: l.expectMembers(2, 1)},
 		resource.TestStep{PreConfig: func() { l.on(away, "systemctl start ssh.service") }, Config: config, Check: l.expectMembers(1, 1)},

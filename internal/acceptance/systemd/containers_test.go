@@ -21,10 +21,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// trainer is the image of the program of members, which is on all hosts of the bed with Docker Engines.
+// trainer is the image of the members' program, which is on all hosts of the bed with Docker Engines.
 const trainer = "trainer:1"
 
-// loaded is done once the hosts have the image: later, a test may have stopped one of their Engines.
+// loaded ensures that the image is loaded once: later, a test may have stopped a host's Engine.
 var loaded sync.Once
 
 // dockerBed are hosts with a Docker Engine each, which have the image.
@@ -35,13 +35,13 @@ func dockerBed(t *testing.T) *testbed.Hosts {
 	return bed
 }
 
-// container returns the ID of the container of a member on a host; empty for none.
+// container returns the ID of a member's container on a host; empty for none.
 func (l *lab) container(host *testbed.Host, member string) string {
 	l.Helper()
 	return strings.TrimSpace(l.on(host, "docker ps --quiet --filter label=trainyard.cluster=%s --filter label=trainyard.member=%s", l.name, member))
 }
 
-// containers are the IDs of those of members on their hosts, which have one each.
+// containers returns the IDs of members' containers on their hosts, each of which has one.
 func (l *lab) containers(on map[string]*testbed.Host) map[string]string {
 	l.Helper()
 	ids := map[string]string{}
@@ -53,7 +53,7 @@ func (l *lab) containers(on map[string]*testbed.Host) map[string]string {
 	return ids
 }
 
-// Members with an image are containers of their hosts, beside plain programs, and are seen to as those are.
+// Members with an image run as containers on their hosts, beside plain programs, and are supervised in the same way.
 func TestAccContainers(t *testing.T) {
 	acceptance.Test(t)
 	bed := dockerBed(t)
@@ -142,8 +142,8 @@ func TestAccContainers(t *testing.T) {
 	)
 }
 
-// Files that were brought, configs of runs and folders for results are found in containers, too, and what is left there
-// is fetched.
+// Containers have the files resource, the configs of runs and folders for results, and what they leave there can be
+// downloaded.
 func TestAccContainerFiles(t *testing.T) {
 	acceptance.Test(t)
 	l := openLab(t, dockerBed(t), acctest.Build(t, acctest.Provider), 1, 0)
@@ -191,7 +191,7 @@ resource "trainyard_files" "code" {
 		acceptance.ExpectSaid(t, said, `/rate 444 \"0.1\\n\"`, `"second"`)
 		left := map[string]string{"a/lines": "a leaves this\n", "b/lines": "b leaves this\n"}
 		got := l.fetched("sweep", "results", name)
-		for _, config := range []string{"a/config", "b/config"} { // which are beside the results
+		for _, config := range []string{"a/config", "b/config"} { // beside the results
 			delete(got, config)
 		}
 		l.must(acceptance.Differences(left, got))
@@ -204,8 +204,8 @@ resource "trainyard_files" "code" {
 	}
 }
 
-// What a host lacks for containers is said at plan, of a cluster that is to be and of one that is there: a Docker
-// Engine, and NVIDIA's container toolkit, by which GPUs come into containers.
+// What a host lacks for containers is reported at plan time, for a new cluster and for an existing one: a Docker
+// Engine, and NVIDIA's container toolkit, which brings GPUs into containers.
 func TestAccContainersLack(t *testing.T) {
 	acceptance.Test(t)
 	bed, control := dockerBed(t), fakenvml.New(t)
@@ -230,7 +230,7 @@ func TestAccContainersLack(t *testing.T) {
 		resource.TestStep{Config: l.config(l.cluster(host), pool)},
 		resource.TestStep{Config: l.config(l.cluster(host), pool, group("")), PlanOnly: true, ExpectError: noEngine},
 		resource.TestStep{
-			// The socket starts the Engine when somebody asks, which takes longer on a busy machine than a plan waits.
+			// The socket starts the Engine on demand, which on a busy machine takes longer than a plan waits.
 			PreConfig: func() { l.on(host, "systemctl start docker.socket && docker version") },
 			Config:    l.config(l.cluster(host), pool, onGPUs),
 			ExpectError: acceptance.Says(`roles["worker"].gpus`, `host "`+host.Name+`" lacks NVIDIA's container toolkit, and role "worker" needs it for GPUs`,

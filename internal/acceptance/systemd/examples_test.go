@@ -15,10 +15,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// exampleHost is the address of a host in the examples: gpu1, gpu2, ….
+// exampleHost matches the address of a host in the examples: gpu1, gpu2, ….
 var exampleHost = regexp.MustCompile(`ssh://ops@gpu(\d)\b`)
 
-// Every example for bare hosts plans, on those of the bed.
+// Every example for bare hosts plans, with those of the bed.
 func TestAccExamples(t *testing.T) {
 	l := newLab(t, 0, 1, 2)
 	files, err := filepath.Glob(filepath.Join(acceptance.Examples, "*", "*", "*.tf"))
@@ -38,7 +38,7 @@ func TestAccExamples(t *testing.T) {
 				t.Fatalf("%s: %s is none of the hosts gpu1 to gpu%d", file, at, len(l.hosts))
 			}
 			host := l.hosts[number-1]
-			return fmt.Sprintf(`%s", advertise_address = "%s:22`, address(host), host.Address) // where others reach it
+			return fmt.Sprintf(`%s", advertise_address = "%s:22`, address(host), host.Address) // for other hosts
 		}))
 		w.Must("plan")
 	}
@@ -47,10 +47,10 @@ func TestAccExamples(t *testing.T) {
 	}
 }
 
-// leastAccuracy is what the quickstart's model reads rightly, at least. It is about 0.97.
+// leastAccuracy is the minimum accuracy of the quickstart's model, which is usually about 0.97.
 const leastAccuracy = 0.9
 
-// The quickstart is the same configuration with another engine: it trains, and finds nothing to do then.
+// The quickstart is the same configuration with another engine: it trains, and the next plan is empty.
 func TestAccQuickstart(t *testing.T) {
 	l := newLab(t, 1, 2)
 	w := l.example("quickstart")
@@ -60,7 +60,7 @@ func TestAccQuickstart(t *testing.T) {
 	l.trains(w, "engine = \"systemd\"")
 }
 
-// Images come from a registry that wants a login, which nobody has made on the hosts.
+// Images come from a registry that requires a login, without a docker login on the hosts.
 func TestAccContainersExample(t *testing.T) {
 	acceptance.Test(t)
 	bed := dockerBed(t)
@@ -76,10 +76,10 @@ func TestAccContainersExample(t *testing.T) {
 	l.trains(w, fmt.Sprintf("image = %q", name))
 }
 
-// example returns a workspace with an example, whose cluster is that of the lab from now on.
+// example returns a workspace with an example, whose cluster becomes the lab's.
 func (l *lab) example(folder string) *acctest.Workspace {
 	l.Helper()
-	l.name = "lab" // as the examples call it
+	l.name = "lab" // the examples' name
 	w := acctest.NewWorkspace(l, l.provider)
 	l.must(os.CopyFS(w.Dir, os.DirFS(filepath.Join(acceptance.Examples, folder))))
 	return w

@@ -18,10 +18,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// required is what a configuration of a workspace begins with.
+// required is the beginning of a workspace's configuration.
 const required = "terraform {\n  required_providers {\n    trainyard = { source = \"trainyard/trainyard\" }\n  }\n}\n"
 
-// What is wrong with hosts is said at plan, of all hosts at once, and with what mends it.
+// Problems with hosts are reported at plan time, for all hosts at once, and with the fix.
 func TestAccBadHosts(t *testing.T) {
 	l := newLab(t, 0, 1, 2)
 	one, two, three := l.hosts[0], l.hosts[1], l.hosts[2]
@@ -56,7 +56,7 @@ func TestAccBadHosts(t *testing.T) {
 	}
 }
 
-// keyLine is the line of known_hosts that says that the key of a host is what an address has.
+// keyLine returns the line of known_hosts with the key of a host under another address.
 func keyLine(t *testing.T, l *lab, host *testbed.Host, at string) string {
 	t.Helper()
 	content, err := os.ReadFile(l.bed.KnownHosts)
@@ -73,7 +73,7 @@ func keyLine(t *testing.T, l *lab, host *testbed.Host, at string) string {
 	return ""
 }
 
-// What this engine can't do, or needs, is said at plan.
+// What this engine doesn't support, or requires, is reported at plan time.
 func TestAccInvalid(t *testing.T) {
 	l := newLab(t, 0, 1)
 	host := func(n int, attributes string) string {
@@ -110,12 +110,12 @@ func TestAccInvalid(t *testing.T) {
 	l.test(steps...)
 }
 
-// withBinary is the configuration of a provider that brings hosts this program.
+// withBinary returns the configuration of a provider that installs this program on hosts.
 func (l *lab) withBinary(file string) string {
 	return strings.Replace(l.providerBlock(), "ssh =", fmt.Sprintf("agent_binaries = { %s = %q }\n  ssh =", runtime.GOARCH, file), 1)
 }
 
-// Hosts run what the provider's configuration says.
+// Hosts run the program that the provider's configuration names.
 func TestAccAgentBinaries(t *testing.T) {
 	l := newLab(t, 2)
 	agent := acctest.BuildAgent(t)

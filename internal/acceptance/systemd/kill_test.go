@@ -25,18 +25,19 @@ type deadly struct {
 	*acctest.Workspace
 }
 
-// Terraform's provider is killed after changes of an apply, and of a destroy. The locks of the dead end by themselves,
-// and then the next one gets there: each member was started once, and after a destroy nothing is left.
+// The provider is killed after changes of an apply, and of a destroy. Its locks expire by themselves, and then the next
+// run succeeds: each member was started once, and after a destroy nothing is left.
 func TestAccProviderKilled(t *testing.T) {
 	acceptance.Test(t)
 	bed, provider, mortal := sharedBed(t), acctest.Build(t, acctest.Provider), acctest.Build(t, acctest.Mortal)
 	group := "Lock, Lock, Put group, StartController, Stage, Stage, Start, Put group, Prune"
 	for _, c := range []struct {
 		name string
-		// before is how many workers were applied in peace: none where there is not even a cluster.
+		// before is the number of workers that are first applied normally; 0 without a cluster.
 		before   int
 		destroys bool
-		// calls are those of the run that change something, and kills after which of them the provider is killed.
+		// calls are the calls of the run that change something, and kills says after which of them the provider is
+		// killed.
 		calls string
 		kills iter.Seq[int]
 	}{
@@ -84,14 +85,14 @@ func TestAccProviderKilled(t *testing.T) {
 	}
 }
 
-// configure writes a configuration with the cluster, and a group of so many workers that say something, and wait.
+// configure writes a configuration with the cluster, and a group of this many workers that print something, and wait.
 func (d deadly) configure(says string, workers int) {
 	d.Helper()
 	d.Write("main.tf", required+d.config(d.cluster(d.hosts...), strings.ReplaceAll(waiting(workers), "hello", says)))
 }
 
-// locked has the run made again at once, which is told who has the lock, unless that has ended, and returns when it
-// has.
+// locked repeats the run at once, which reports who holds the lock unless that has already expired, and waits until the
+// lock has expired.
 func (d deadly) locked(run []string) {
 	d.Helper()
 	dead := time.Now()
@@ -113,7 +114,7 @@ func (d deadly) locked(run []string) {
 	d.Logf("the lock of the dead had ended %s later", time.Since(dead).Round(time.Second))
 }
 
-// startedOnce fails unless the workers run once each, and have said once what they are to say.
+// startedOnce fails unless each worker runs once, and has printed its line once.
 func (d deadly) startedOnce(says string, workers int) {
 	d.Helper()
 	d.must(acceptance.Differences(workers, d.running(workers, d.hosts...)))

@@ -30,7 +30,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// shared is a folder of this machine that all hosts have, too: what tests build and make is in it.
+// shared is a folder of this machine that is mounted on all hosts: tests put into it what they build and create.
 var shared string
 
 func TestMain(m *testing.M) {
@@ -45,8 +45,7 @@ func TestMain(m *testing.M) {
 	acctest.Main(m, testbed.CloseShared, fakenvml.Remove, func() error { return os.RemoveAll(shared) })
 }
 
-// lab is a cluster of its own on hosts of a bed that all tests share. At the end of the test nothing of it may be left
-// there.
+// lab is a cluster on hosts of a bed that all tests share. At the end of the test nothing of it may be left there.
 type lab struct {
 	*testing.T
 	bed      *testbed.Hosts
@@ -57,12 +56,12 @@ type lab struct {
 	open     func() engine.Engine
 }
 
-// labs counts the labs, and portsALab is how many ports each has to itself.
+// labs counts the labs; portsALab is the number of ports that each has to itself.
 var labs atomic.Int32
 
 const portsALab = 20
 
-// newLab returns a lab on these hosts of the bed, by their numbers, for a test that may run in parallel with others.
+// newLab returns a lab on these hosts of the bed, given their numbers, for a test that may run in parallel with others.
 func newLab(t *testing.T, hosts ...int) *lab {
 	t.Helper()
 	acceptance.Test(t)
@@ -75,7 +74,7 @@ func sharedBed(t *testing.T) *testbed.Hosts {
 	return testbed.SharedHosts(t, testbed.HostOptions{Hosts: 3, Mounts: []string{shared}})
 }
 
-// openLab is newLab for a test that runs in parallel already, and with a bed and a provider of its own.
+// openLab is newLab for a test that already runs in parallel, with a bed and a provider.
 func openLab(t *testing.T, bed *testbed.Hosts, provider string, hosts ...int) *lab {
 	t.Helper()
 	number := int(labs.Add(1))
@@ -105,32 +104,32 @@ func (l *lab) must(err error) {
 	}
 }
 
-// ref reaches the cluster.
+// ref refers to the cluster.
 func (l *lab) ref() domain.ClusterRef {
 	return domain.ClusterRef{Engine: systemd.Name, Name: l.name, Endpoint: address(l.hosts[0])}
 }
 
-// address is where a host is reached.
+// address returns the address of a host.
 func address(host *testbed.Host) string { return "ssh://ops@" + host.SSH }
 
 func (l *lab) engines() engine.Registry {
 	return engine.Registry{systemd.Name: systemd.Driver(systemd.Program{File: l.provider})}
 }
 
-// test takes the steps, with the provider in this process.
+// test runs the steps, with the provider in this process.
 func (l *lab) test(steps ...resource.TestStep) {
 	l.Helper()
 	resource.Test(l.T, resource.TestCase{ProtoV6ProviderFactories: acceptance.Providers(l.engines()), Steps: steps})
 }
 
-// providerBlock is the configuration of the provider.
+// providerBlock returns the configuration of the provider.
 func (l *lab) providerBlock() string { return providerWith(l.bed.KeyFile, l.bed.KnownHosts) }
 
 func providerWith(key, known string) string {
 	return fmt.Sprintf("\nprovider \"trainyard\" {\n  ssh = { identity_files = [%q], known_hosts_files = [%q] }\n}\n", key, known)
 }
 
-// cluster is the configuration of the cluster, of these hosts of the lab; the first one is the manager.
+// cluster returns the configuration of the cluster with these hosts of the lab; the first one is the manager.
 func (l *lab) cluster(hosts ...*testbed.Host) string {
 	var list strings.Builder
 	for i, host := range hosts {
@@ -143,7 +142,7 @@ func (l *lab) cluster(hosts ...*testbed.Host) string {
 	return l.clusterOf(list.String())
 }
 
-// clusterOf is the configuration of the cluster with these hosts.
+// clusterOf returns the configuration of the cluster with these hosts.
 func (l *lab) clusterOf(hosts string) string {
 	return fmt.Sprintf("\nresource \"trainyard_cluster\" \"lab\" {\n  name   = %q\n  engine = \"systemd\"\n  hosts = {\n%s  }\n}\n", l.name, hosts)
 }
@@ -155,12 +154,12 @@ func (l *lab) config(parts ...string) string {
 	return l.providerBlock() + locals + strings.Join(parts, "\n")
 }
 
-// job is the configuration of the group "job" with these attributes.
+// job returns the configuration of the group "job" with these attributes.
 func job(attributes string) string {
 	return fmt.Sprintf("\nresource \"trainyard_group\" \"job\" {\n  cluster = trainyard_cluster.lab\n  name    = \"job\"\n  %s\n}\n", attributes)
 }
 
-// waiting is the group "job" of so many workers that say hello, and wait.
+// waiting returns the group "job" of this many workers that print hello, and wait.
 func waiting(workers int) string {
 	return job(fmt.Sprintf("command = [local.member, \"print:hello from {{ .Name }}\", \"wait\"]\n"+
 		"  roles = { worker = { replicas = %d, port = local.port, restart = { condition = \"always\" } } }", workers))
@@ -169,7 +168,7 @@ func waiting(workers int) string {
 // dir is the state directory of the cluster on each host.
 func (l *lab) dir() statedir.Dir { return statedir.Dir{Root: layout.Clusters, Cluster: l.name} }
 
-// on runs a command on a host, which has to succeed.
+// on runs a command on a host, and fails the test if that fails.
 func (l *lab) on(host *testbed.Host, format string, args ...any) string {
 	l.Helper()
 	output, err := host.Run(context.WithoutCancel(l.Context()), fmt.Sprintf(format, args...))
@@ -195,7 +194,7 @@ func (l *lab) members(host *testbed.Host) int {
 	return count
 }
 
-// awaitLines waits until a member has written so many lines.
+// awaitLines waits until a member has printed this many lines.
 func (l *lab) awaitLines(member string, want int) {
 	l.Helper()
 	acctest.AtLeast(l, want, "lines of "+member, func() int {
@@ -205,7 +204,7 @@ func (l *lab) awaitLines(member string, want int) {
 	})
 }
 
-// running is members of some hosts together, once there are so many.
+// running returns how many members run on some hosts together, once there are at least this many.
 func (l *lab) running(want int, hosts ...*testbed.Host) int {
 	l.Helper()
 	return acctest.AtLeast(l, want, "processes of members", func() (n int) {
@@ -216,7 +215,7 @@ func (l *lab) running(want int, hosts ...*testbed.Host) int {
 	})
 }
 
-// expectMembers returns a check that so many members run on the hosts of the bed.
+// expectMembers returns a check that these numbers of members run on the hosts of the bed.
 func (l *lab) expectMembers(want ...int) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		got := make([]int, len(want))
@@ -227,8 +226,8 @@ func (l *lab) expectMembers(want ...int) resource.TestCheckFunc {
 	}
 }
 
-// left is a shell script that prints what is left of a cluster on a host: files, units, and lines that let its
-// controller in. systemd may remember a unit without a file, which does nothing, until somebody has it reload.
+// left is a shell script that prints what is left of a cluster on a host: files, units, and lines that give its
+// controller access. systemd may remember a unit without a file until somebody reloads it, which does no harm.
 const left = `command -v docker >/dev/null && docker ps --all --filter label=trainyard.cluster=%[1]s --format '{{.Names}} {{.Status}}' 2>/dev/null
 ls -d /var/lib/trainyard/clusters/%[1]s 2>/dev/null
 find /etc/systemd /run/systemd/system /run/systemd/transient -name 'trainyard@%[1]s.service' -o -name 'trainyard-%[1]s-*' 2>/dev/null

@@ -16,24 +16,24 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// metricsPort is where agents of the lab answer Prometheus, beyond the ports of its members.
+// metricsPort is the port at which the lab's agents answer Prometheus, above the ports of its members.
 func (l *lab) metricsPort() int { return l.port + portsALab/2 }
 
-// answering is the configuration of a cluster whose agents answer Prometheus.
+// answering returns the configuration of a cluster whose agents answer Prometheus.
 func (l *lab) answering(cluster string) string {
 	return strings.Replace(cluster, "  hosts =", fmt.Sprintf("  agent  = { metrics_port = %d }\n  hosts =", l.metricsPort()), 1)
 }
 
-// metricsAt is where a host is asked at a port.
+// metricsAt returns the address of a port of a host.
 func metricsAt(host *testbed.Host, port int) string { return fmt.Sprintf("%s:%d", host.Address, port) }
 
-// scrape returns what a host is told at an address, as Prometheus would be; "" where nobody answers.
+// scrape returns what an address answers to a request from a host, as to Prometheus; "" if nobody answers.
 func (l *lab) scrape(from *testbed.Host, address string) string {
 	l.Helper()
 	return l.on(from, `python3 -c 'import urllib.request as r; print(r.urlopen("http://%s/metrics", timeout=10).read().decode())' 2>/dev/null || :`, address)
 }
 
-// instanceOf returns the ID of a member's instance, as a controller tells it; "" where it doesn't.
+// instanceOf returns the ID of a member's instance from a controller's metrics; "" if they don't have it.
 func instanceOf(controller, cluster, member string) string {
 	line := regexp.MustCompile(`(?m)^trainyard_member_info\{cluster="` + cluster + `",group="job",id="([^"]+)",member="` + member + `",role="worker"\} 1$`)
 	if found := line.FindStringSubmatch(controller); found != nil {
@@ -42,8 +42,8 @@ func instanceOf(controller, cluster, member string) string {
 	return ""
 }
 
-// expectMetrics returns a check of what hosts tell the last of them: each agent what the member on its host uses, by
-// the host's name, and the controller, on the first host, whose that is.
+// expectMetrics returns a check of the metrics, as scraped from the last host: each agent reports what the member on
+// its host uses, with the host's name, and the controller, on the first host, maps instances to members.
 func (l *lab) expectMetrics(hosts ...*testbed.Host) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		from := hosts[len(hosts)-1]
@@ -73,7 +73,7 @@ func (l *lab) expectSilence(hosts ...*testbed.Host) resource.TestCheckFunc {
 	}
 }
 
-// Where a host can't answer Prometheus, the plan says so, and that members can't have its ports.
+// If a host can't answer Prometheus, the plan says so, and also that members can't have these ports.
 func TestAccMetricsRefused(t *testing.T) {
 	l := newLab(t, 0)
 	host := l.hosts[0]
@@ -102,13 +102,13 @@ func TestAccMetricsRefused(t *testing.T) {
 	l.test(steps...)
 }
 
-// listens reports whether somebody listens on a port of a host.
+// listens reports whether anything listens on a port of a host.
 func (l *lab) listens(host *testbed.Host, port int) bool {
 	l.Helper()
 	return l.on(host, "grep -hiE ':%04X [0-9A-F]+:0000 0A' /proc/net/tcp /proc/net/tcp6 || :", port) != ""
 }
 
-// expectTop returns a check that the program shows members on hosts, to who logs in as ssh would.
+// expectTop returns a check that the program shows members on hosts, when it logs in as ssh would.
 func (l *lab) expectTop(hosts ...*testbed.Host) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		shown := l.runProgram("top", "--once")

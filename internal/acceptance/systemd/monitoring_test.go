@@ -17,8 +17,8 @@ import (
 
 const prometheusImage = "trainyard/prometheus:1"
 
-// A real Prometheus, run by the module on a bare host, scrapes the agents of all hosts and the controller, and evaluates
-// the module's alerts.
+// A real Prometheus, run by the module on a bare host, scrapes the agents of all hosts and the controller, and
+// evaluates the module's alerts.
 func TestAccMonitoring(t *testing.T) {
 	acceptance.Test(t)
 	acceptance.RequiresAsIn(t, filepath.Join(acceptance.Modules, "monitoring"))

@@ -22,9 +22,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// Images of a registry that wants a login are pulled with the provider's credentials: for members that an apply starts,
-// and for runs that the controller does. The credentials are on the hosts that pull, and in the store, for root alone;
-// they are in no state, plan or log, and go with who needs them.
+// Images from a registry that requires a login are pulled with the provider's credentials: for members that an apply
+// starts, and for runs that the controller starts. The credentials are on the hosts that pull, and in the store,
+// readable by root only; they are in no state, plan or log, and are removed with those who need them.
 func TestAccPrivateImages(t *testing.T) {
 	acceptance.Test(t)
 	bed := dockerBed(t)
@@ -69,12 +69,12 @@ resource "trainyard_sweep" "lr" {
 	w.ExpectNoChange("with the image there")
 	l.expectLogins("600 root ", "600 root registries.job.item")
 
-	// Another password: what is applied from now on gets it, here runs that the controller starts.
+	// Another password: it is used by what is applied from now on, here by runs that the controller starts.
 	shop.SetPassword(second)
 	write(given(second), group(trainer), sweep)
 	l.hides(w, second, "apply", "-auto-approve")
 	w.ExpectNoChange("once the runs have ended")
-	// A change of a group takes the new one along; that which docker login left does as well.
+	// A change of a group also updates its credentials; those of docker login work as well.
 	encoded := "b3BzOnRoZS1zZWNvbmQtcGFzc3dvcmQ=" // ops:the-second-password
 	w.Write("config.json", fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, shop.Host, encoded))
 	write("", group(board), sweep)
@@ -90,13 +90,13 @@ func (l *lab) dropsImages(names ...string) {
 	l.Cleanup(func() {
 		for _, host := range l.hosts {
 			for _, name := range names {
-				_, _ = host.Client().ImageRemove(context.WithoutCancel(l.Context()), name, image.RemoveOptions{Force: true}) // it may never have come there
+				_, _ = host.Client().ImageRemove(context.WithoutCancel(l.Context()), name, image.RemoveOptions{Force: true}) // it may never have been there
 			}
 		}
 	})
 }
 
-// expectLogins waits until each host of the lab has these files with what registries are shown, for root alone.
+// expectLogins waits until each host of the lab has exactly these credential files, readable by root only.
 func (l *lab) expectLogins(want ...string) {
 	l.Helper()
 	for _, host := range l.hosts {
@@ -109,7 +109,7 @@ func (l *lab) expectLogins(want ...string) {
 		acctest.Eventually(l, fmt.Sprintf("%s to have the logins %q", host.Name, want), func() bool {
 			found = nil
 			for file := range strings.Lines(l.on(host, `find %s -type f '(' -name 'registries.*' -o -name '.registry.*' ')' -printf '%%m %%u %%f\n'`, l.dir().Path())) {
-				file, _, _ = strings.Cut(strings.TrimSpace(file), ".registry.") // then it is of an image
+				file, _, _ = strings.Cut(strings.TrimSpace(file), ".registry.") // otherwise it is an image's
 				found = append(found, file)
 			}
 			slices.Sort(found)
@@ -118,11 +118,11 @@ func (l *lab) expectLogins(want ...string) {
 	}
 }
 
-// savedPlan is the file that plans are saved in.
+// savedPlan is the file of saved plans.
 const savedPlan = "tfplan"
 
-// hides runs Terraform, which has to succeed, with all that it logs, and fails where the secret is to be seen: in the
-// log, in what it prints, in the state, in a saved plan, or in what the hosts log.
+// hides runs Terraform with all logging, expects success, and fails if the secret appears in the log, the output, the
+// state, a saved plan, or the hosts' journals.
 func (l *lab) hides(w *acctest.Workspace, secret string, args ...string) {
 	l.Helper()
 	logs := filepath.Join(w.Dir, "trace.log")

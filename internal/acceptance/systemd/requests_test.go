@@ -16,14 +16,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 )
 
-// hostCall is a line of a log about a request to a host, and the others are fields of it, which come in any order.
+// hostCall matches a log line about a request to a host, and the others its fields, which come in any order.
 var (
 	hostCall  = regexp.MustCompile(`host call: .*`)
 	callField = regexp.MustCompile(`\bcall=(\S+)`)
 	hostField = regexp.MustCompile(`\bhost="([^"]*)"`)
 )
 
-// A plan without change asks each host once, whatever the number of resources.
+// A plan without changes sends each host one request, whatever the number of resources.
 func TestAccPlanAsksOnce(t *testing.T) {
 	acceptance.Test(t)
 	control := fakenvml.New(t)

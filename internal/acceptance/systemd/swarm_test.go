@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// A Swarm is formed of hosts that have it from their own OpenSSH server, as users' do: their Docker Engines listen
-// nowhere else. Once it is destroyed, they are in none.
+// A Swarm is formed of hosts reached through their own OpenSSH server, as users' hosts are: their Docker Engines listen
+// nowhere else. After a destroy, they are in no Swarm.
 func TestAccSwarmOverOpenSSH(t *testing.T) {
 	acceptance.Test(t)
 	l := openLab(t, dockerBed(t), acctest.Build(t, acctest.Provider), 0, 1)

@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// What the runs of a sweep, or the members of a group, leave on the hosts where they were is fetched by one command,
-// which logs in as ssh would.
+// One command, which logs in as ssh would, downloads what runs of a sweep, or members of a group, left on the hosts
+// where they ran.
 func TestAccResults(t *testing.T) {
 	l := newLab(t, 2, 0)
 	w := acctest.NewWorkspace(t, l.provider)
@@ -58,7 +58,7 @@ resource "trainyard_group" "job" {
 	}
 }
 
-// fetched returns the files that a command of the program fetches.
+// fetched returns the files that a command of the program downloads.
 func (l *lab) fetched(fetch ...string) map[string]string {
 	l.Helper()
 	output := filepath.Join(l.TempDir(), "results.tar")
@@ -80,7 +80,7 @@ func (l *lab) fetched(fetch ...string) map[string]string {
 	}
 }
 
-// runProgram returns what a command of the program says about the cluster to who logs in as ssh would.
+// runProgram returns a command's output about the cluster, when it logs in as ssh would.
 func (l *lab) runProgram(args ...string) string {
 	l.Helper()
 	args = append(args, "--engine", "systemd", "--endpoint", address(l.hosts[0]), "--cluster", l.name)

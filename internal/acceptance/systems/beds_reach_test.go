@@ -18,14 +18,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
 )
 
-// errNowhere says that no machine runs a member, as while it is started anew.
+// errNowhere says that no machine runs a member, such as during a restart.
 var errNowhere = errors.New("it runs nowhere")
 
-// reachHosts has the site reach the members of bare hosts, which are units there.
+// reachHosts lets the site reach the members of bare hosts, which are units there.
 func (s *site) reachHosts(t *testing.T, bed *testbed.Hosts) {
 	find := func(member string) (*testbed.Host, string, error) {
-		// The name without what its instance ends it with, in a pattern in which a backslash would stand for something
-		// else.
+		// The name without the suffix for its instance, as a pattern, in which a backslash would have a special
+		// meaning.
 		name := strings.ReplaceAll(strings.TrimSuffix(units.Name("lab", member, ""), ".service"), `\`, "?")
 		for _, host := range bed.Hosts {
 			found, err := host.Run(t.Context(), fmt.Sprintf("systemctl list-units --plain --no-legend '%s*' | cut -d ' ' -f 1", name))
@@ -52,7 +52,7 @@ func (s *site) reachHosts(t *testing.T, bed *testbed.Hosts) {
 	s.killController = func() error { return s.kill("trainyard-controller", "KILL") }
 }
 
-// reachNodes has the site reach the members of a Swarm, which are containers of its nodes.
+// reachNodes lets the site reach the members of a Swarm, which are containers on its nodes.
 func (s *site) reachNodes(t *testing.T, bed *testbed.Bed) {
 	find := func(service string) (*testbed.Node, string, error) {
 		for _, node := range bed.Nodes {
@@ -86,7 +86,7 @@ func (s *site) reachNodes(t *testing.T, bed *testbed.Bed) {
 	s.killController = func() error { return signal("trainyard-lab-controller", "KILL") }
 }
 
-// execIn runs a command in a container, and returns what it writes.
+// execIn runs a command in a container, and returns its output.
 func execIn(ctx context.Context, node *testbed.Node, id, command string) (string, error) {
 	docker := node.Client()
 	created, err := docker.ContainerExecCreate(ctx, id, container.ExecOptions{

@@ -19,27 +19,28 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// site is several machines as the cluster "lab", whose members run a Python of this machine's.
+// site is a set of machines that form the cluster "lab", whose members run a Python of this machine.
 type site struct {
-	// cluster is the configuration of the provider and the cluster, without what Terraform requires.
+	// cluster is the configuration of the provider and the cluster, without the terraform block.
 	cluster string
-	// python is the path of the Python with its packages, which members find.
+	// python is the path of the Python with its packages on the machines.
 	python string
-	// image is what members are made of on a Swarm; "" on bare hosts. mounts is what they see of this machine then, in
-	// a configuration.
+	// image is the members' image on a Swarm; "" on bare hosts. mounts is the configuration of what they then see of
+	// this machine.
 	image, mounts string
 	// hosts are the names of the machines.
 	hosts []string
-	// shell runs a command where a member runs, and returns what it writes; kill sends a signal to all of the member.
+	// shell runs a command where a member runs, and returns its output; kill sends a signal to all processes of a
+	// member.
 	shell func(member, command string) (string, error)
 	kill  func(member, signal string) error
 	// killController kills the controller of the cluster.
 	killController func() error
-	// left returns what is there of the cluster, by machine.
+	// left describes what is left of the cluster, by machine.
 	left func() string
 }
 
-// newEnvironment returns an environment of Python.
+// newEnvironment returns a Python environment.
 func newEnvironment(t *testing.T, name string) pythonenv.Environment {
 	t.Helper()
 	e, err := pythonenv.Of(t.Context(), acceptance.Python(t, name))
@@ -49,8 +50,8 @@ func newEnvironment(t *testing.T, name string) pythonenv.Environment {
 	return e
 }
 
-// onHosts returns so many bare hosts, which have the environment mounted. Where its Python is that of this machine's
-// system, it has to be of the minor version of the hosts' own.
+// onHosts returns this many bare hosts with the environment mounted. If its Python is this machine's /usr/bin/python3,
+// the hosts' own must have the same minor version.
 func onHosts(t *testing.T, e pythonenv.Environment, count int) *site {
 	t.Helper()
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: count, Mounts: e.Folders})
@@ -92,8 +93,8 @@ resource "trainyard_cluster" "lab" {
 	return s
 }
 
-// onSwarm returns a Swarm of so many nodes. Members are containers of a small image that see this machine's system and
-// the environment, and can't write to them.
+// onSwarm returns a Swarm of this many nodes. Members are containers of a small image that see this machine's system
+// and the environment, read-only.
 func onSwarm(t *testing.T, e pythonenv.Environment, count int) *site {
 	t.Helper()
 	bed := testbed.New(t, testbed.Options{Nodes: count, Managers: 1})
@@ -128,7 +129,7 @@ resource "trainyard_cluster" "lab" {
 	return s
 }
 
-// members is what a module's members are made of on the site, as attributes of its configuration, with further mounts.
+// members returns the attributes of a module that determine what its members run from on this site, with more mounts.
 func (s *site) members(mounts ...string) string {
 	attributes := fmt.Sprintf("  python = %q\n", s.python)
 	if s.image != "" {
@@ -156,7 +157,7 @@ func (s *site) expectNothing(t *testing.T) {
 	})
 }
 
-// expectOnAll fails unless each machine has a member, by an output of a module's placements.
+// expectOnAll fails unless each machine has a member, according to a module's output of placements.
 func (s *site) expectOnAll(w *acctest.Workspace, output string) {
 	w.Helper()
 	var placements map[string]string

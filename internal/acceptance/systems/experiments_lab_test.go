@@ -19,7 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// experiments is a workspace with the modules, in which python3 has NumPy, and what is read past Terraform.
+// experiments is a workspace with the modules, in which python3 has NumPy, and a view of the cluster that bypasses
+// Terraform.
 type experiments struct {
 	*acctest.Workspace
 	t       *testing.T
@@ -31,7 +32,7 @@ func newExperiments(t *testing.T) *experiments {
 	return newExperimentsOf(t, func() string { return acctest.Build(t, acctest.Provider) })
 }
 
-// newExperimentsOf is newExperiments with another program of the provider.
+// newExperimentsOf is newExperiments with another provider program.
 func newExperimentsOf(t *testing.T, program func() string) *experiments {
 	t.Helper()
 	folder := acceptance.Python(t, "rl")
@@ -55,7 +56,7 @@ func (e *experiments) engine() engine.Engine {
 	return opened
 }
 
-// runs returns what has become of the runs of the sweep "pricing".
+// runs returns the state of the runs of the sweep "pricing".
 func (e *experiments) runs() map[string]domain.Run {
 	e.Helper()
 	found, err := reconcile.Reconciler{Engine: e.engine()}.SweepRuns(e.Context(), "pricing")
@@ -74,13 +75,13 @@ func (e *experiments) sweep(args ...string) {
 	}
 }
 
-// line is what a run writes as it learns.
+// line is a line that a run prints while it learns.
 type line struct {
 	Episode   int  `json:"episode"`
 	ResumedAt *int `json:"resumed_at_episode"`
 }
 
-// said returns what a run wrote last with a field.
+// said returns the last line of a run that satisfies a condition.
 func (e *experiments) said(key string, with func(line) bool) (last line) {
 	e.Helper()
 	lines, err := e.engine().Logs(e.Context(), "pricing-"+key+"-0", engine.LogOptions{})
@@ -96,13 +97,13 @@ func (e *experiments) said(key string, with func(line) bool) (last line) {
 	return last
 }
 
-// episode returns the last one that a run has told of.
+// episode returns the last episode that a run reported.
 func (e *experiments) episode(key string) int {
 	e.Helper()
 	return e.said(key, func(l line) bool { return l.Episode > 0 }).Episode
 }
 
-// resumedAt returns the episode at which a run went on; nil where it began.
+// resumedAt returns the episode at which a run resumed; nil if it started from scratch.
 func (e *experiments) resumedAt(key string) *int {
 	e.Helper()
 	return e.said(key, func(l line) bool { return l.ResumedAt != nil }).ResumedAt
@@ -116,7 +117,7 @@ func (e *experiments) goesOn(key string, episode int) {
 	})
 }
 
-// process returns the process of a run's program.
+// process returns the PID of a run's program.
 func (e *experiments) process(key string) (pid int) {
 	e.Helper()
 	acctest.Eventually(e, "the program of "+key, func() bool {

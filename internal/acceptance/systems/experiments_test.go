@@ -32,7 +32,7 @@ const learners = `
       }
     }`
 
-// pricing is the configuration of the module with runs and further attributes.
+// pricing is the configuration of the module with runs and more attributes.
 func pricing(runs, attributes string) string {
 	return fmt.Sprintf(`
 terraform {
@@ -59,7 +59,7 @@ output "tensorboard" { value = module.pricing.tensorboard }
 `, runs, attributes)
 }
 
-// logsOfRuns reads what the runs of the module wrote.
+// logsOfRuns reads the logs of the module's runs.
 const logsOfRuns = `
 data "trainyard_logs" "runs" {
   for_each   = module.pricing.members
@@ -71,8 +71,8 @@ data "trainyard_logs" "runs" {
 output "logs" { value = { for key, log in data.trainyard_logs.runs : key => log.lines } }
 `
 
-// Both agents learn, with two seeds each. Beside them a run without an end is paused, resumed, killed, cancelled, and
-// taken out; each end is told once; the results are fetched, seen by TensorBoard, and collected by the destroy.
+// Both agents learn, with two seeds each. Beside them an endless run is paused, resumed, killed, cancelled, and
+// removed; each end is reported once; the results are downloaded, shown by TensorBoard, and collected by the destroy.
 func TestSystemExperiments(t *testing.T) {
 	e := newExperiments(t)
 	hook := newHook(t)
@@ -90,7 +90,7 @@ func TestSystemExperiments(t *testing.T) {
 	e.Must("apply", "-auto-approve")
 	e.goesOn("endless-seed-0", 0)
 
-	// Paused, its process is halted, and goes on where it was.
+	// While paused, its process is stopped, and then continues where it was.
 	pid := e.process("endless-seed-0")
 	e.sweep("pause", "pricing/endless-seed-0")
 	acctest.Eventually(t, "the run to be halted", func() bool { return halted(t, pid) })
@@ -105,7 +105,7 @@ func TestSystemExperiments(t *testing.T) {
 		t.Errorf("process %d is in the place of %d, want the same to go on", again, pid)
 	}
 
-	// Killed, it is tried again from its checkpoint.
+	// When killed, it is retried from its checkpoint.
 	checkpoint := filepath.Join(results, "pricing", "endless-seed-0", "checkpoint.npz")
 	acctest.Eventually(t, "a checkpoint", func() bool { _, err := os.Stat(checkpoint); return err == nil })
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -117,8 +117,8 @@ func TestSystemExperiments(t *testing.T) {
 	})
 	e.ExpectNoChange("after the death of a run")
 
-	// Cancelled, it has ended, of which the hook is told; that others have ended by themselves stays so with another
-	// seed.
+	// When cancelled, it has ended, and the hook is called; the others ended by themselves, which another seed doesn't
+	// change.
 	e.sweep("cancel", "pricing/endless-seed-0")
 	acctest.Eventually(t, "the run to be cancelled", func() bool {
 		return e.runs()["endless-seed-0"].State == domain.RunCancelled
@@ -142,7 +142,7 @@ func TestSystemExperiments(t *testing.T) {
 	}
 	hook.expect(told)
 
-	// Results that are gone are drift, and made again.
+	// Results that are gone are drift, and are produced again.
 	if err := os.RemoveAll(filepath.Join(results, "pricing", "q-learning-seed-1")); err != nil {
 		t.Fatal(err)
 	}
@@ -160,14 +160,14 @@ func TestSystemExperiments(t *testing.T) {
 	expectLearnt(t, acceptance.Archived(t, archives[0]), 3, keys...)
 	if left, err := os.ReadDir(filepath.Join(results, "pricing")); err == nil {
 		for _, entry := range left {
-			if entry.Name() != "endless-seed-0" { // it was taken out before
+			if entry.Name() != "endless-seed-0" { // removed before
 				t.Errorf("%s is left of the results", entry.Name())
 			}
 		}
 	}
 }
 
-// expectLogs fails unless the data source of logs has what four runs wrote, to their ends.
+// expectLogs fails unless the data source of logs has the complete logs of four runs.
 func expectLogs(e *experiments) {
 	e.Helper()
 	var logs map[string][]string
@@ -184,7 +184,7 @@ func expectLogs(e *experiments) {
 	}
 }
 
-// What the README of the module begins with learns as it stands there.
+// The example at the start of the module's README learns as it is.
 func TestSystemExperimentsReadme(t *testing.T) {
 	e := newExperiments(t)
 	e.Write("main.tf", readmeOf(t, "experiments"))
@@ -201,9 +201,9 @@ func TestSystemExperimentsReadme(t *testing.T) {
 	}
 }
 
-// card takes the memory of a run on the card of a fake driver, as CUDA would, before it becomes Python: a run that
-// finds too little dies of it. CARD names the file of who has how much, and GATE one that all wait for, so that none
-// ends early.
+// card allocates a run's memory on a fake driver's card, as CUDA would, before it executes Python: a run that finds too
+// little fails. CARD is the file that records who has how much, and GATE a file that all wait for, so that none ends
+// early.
 const card = `#!/bin/sh
 python3 - $$ <<'END' || exit 1
 import fcntl, os, sys
@@ -219,8 +219,8 @@ until [ -e "$GATE" ]; do sleep 0.1; done
 exec python3 "$@"
 `
 
-// Fifty are asked of one card, for which their pool promises more than it has: fifty results come, and those that ran
-// out of memory are told apart, and tried again without being failures.
+// Fifty runs are requested on one card, for which their pool promises more than it has: all fifty deliver results, and
+// those that ran out of memory are reported separately, and retried without counting as failures.
 func TestSystemExperimentsCard(t *testing.T) {
 	const cardMiB, runMiB, fit = 44_685, 1_199, 37
 	control, device := fakenvml.New(t), acceptance.A40()
@@ -313,8 +313,8 @@ type learnt struct {
 	}
 }
 
-// expectLearnt fails unless these runs, and no others, have left all that they should, and their agents earn so many
-// times as much as prices at random at least, and more in the end than at first.
+// expectLearnt fails unless exactly these runs have left complete results, and their agents earn at least this many
+// times as much as random prices, and more in the end than at first.
 func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...string) (told map[string]learnt) {
 	t.Helper()
 	told = map[string]learnt{}
@@ -357,7 +357,7 @@ func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...
 	return told
 }
 
-// rewardsOf returns the means of each tenth of the rewards that a run noted.
+// rewardsOf returns the mean of each tenth of the rewards that a run recorded.
 func rewardsOf(t *testing.T, metrics string) (means []float64) {
 	t.Helper()
 	var all []float64
@@ -381,7 +381,7 @@ func rewardsOf(t *testing.T, metrics string) (means []float64) {
 	return means
 }
 
-// hook is told of the ends of runs.
+// hook is called when runs end.
 type hook struct {
 	*httptest.Server
 	t     *testing.T
@@ -408,7 +408,7 @@ func newHook(t *testing.T) *hook {
 	return h
 }
 
-// expect waits until the hook was told of as many ends as these, which have to be just these.
+// expect waits for this many calls, which have to be exactly these.
 func (h *hook) expect(want map[string]int) {
 	h.t.Helper()
 	var told map[string]int

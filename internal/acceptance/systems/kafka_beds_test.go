@@ -23,11 +23,12 @@ func TestSystemKafkaBareHosts(t *testing.T) { scaleKafka(t, onHosts) }
 
 func TestSystemKafkaSwarm(t *testing.T) { scaleKafka(t, onSwarm) }
 
-// kafkaPartitions are those of the topic, of which there are three copies.
+// kafkaPartitions is the number of partitions of the topic, each with three replicas.
 const kafkaPartitions = 12
 
-// scaleKafka has brokers come and go twice on three machines, under producers that wait for all copies. While
-// partitions are moved, a broker, the rebalancer, the cluster's controller and Kafka's own are killed, one each time.
+// scaleKafka adds and removes brokers twice on three machines, under producers that wait for all replicas. While
+// partitions are being moved, it kills a broker, the rebalancer, the cluster's controller and Kafka's own, one each
+// time.
 func scaleKafka(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) {
 	t.Helper()
 	l := newKafkaBed(t, start)
@@ -61,7 +62,7 @@ type kafkaBed struct {
 	*acctest.Workspace
 	t    *testing.T
 	site *site
-	// java runs a class of Kafka in a shell.
+	// java is the shell command that runs a class of Kafka.
 	java string
 }
 
@@ -76,7 +77,7 @@ func newKafkaBed(t *testing.T, start func(*testing.T, pythonenv.Environment, int
 	l.site = start(t, pythonenv.Environment{Python: "/usr/bin/python3", Folders: folders}, 3)
 	l.java = fmt.Sprintf("%s -XX:TieredStopAtLevel=1 -cp '%s/*' org.apache.kafka.tools.", java, libs)
 
-	// Bare hosts are brought the rebalancer; containers see it here.
+	// The rebalancer is copied to bare hosts; containers see it here.
 	image, mounts, program := "null", "null", fmt.Sprintf("files = %q", bringing(l.Workspace, rebalancer))
 	if l.site.image != "" {
 		image, mounts, program = strconv.Quote(l.site.image), "["+l.site.mounts+"]", fmt.Sprintf("program = %q", rebalancer)
@@ -162,13 +163,13 @@ output "rebalancer" { value = module.kafka.rebalancer }
 	return l
 }
 
-// bringing returns a folder with nothing but a program.
+// bringing returns a folder that contains only a program.
 func bringing(w *acctest.Workspace, program string) string {
 	w.Helper()
 	folder := filepath.Join(w.Dir, "bin")
 	content, err := os.ReadFile(program)
 	if err == nil {
-		err = os.Mkdir(folder, 0o755) //nolint:gosec // it is brought to hosts as it is
+		err = os.Mkdir(folder, 0o755) //nolint:gosec // copied to hosts as it is
 	}
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folder, filepath.Base(program)), content, 0o755) //nolint:gosec // it is a program
@@ -179,7 +180,7 @@ func bringing(w *acctest.Workspace, program string) string {
 	return folder
 }
 
-// javaOf returns the Java of this machine, and the folders that it is in.
+// javaOf returns this machine's Java, and the folders that contain it.
 func javaOf(t *testing.T) (java string, folders []string) {
 	t.Helper()
 	found, err := exec.LookPath("java")
@@ -201,7 +202,7 @@ func javaOf(t *testing.T) (java string, folders []string) {
 	return java, folders
 }
 
-// demand has the policy want so many brokers.
+// demand makes the policy request this many brokers.
 func (l *kafkaBed) demand(brokers int) {
 	l.t.Helper()
 	command := fmt.Sprintf(`echo '{"load": %d}' >/tmp/demand/new && mv /tmp/demand/new /tmp/demand/load`, brokers*100)
@@ -210,7 +211,7 @@ func (l *kafkaBed) demand(brokers int) {
 	}
 }
 
-// rebalancing is what the rebalancer says of itself.
+// rebalancing is the rebalancer's status.
 type rebalancing struct {
 	Brokers     int
 	Copies      int `json:"replication_factor"`
@@ -218,7 +219,7 @@ type rebalancing struct {
 	Behind      int `json:"under_replicated"`
 }
 
-// status asks the rebalancer. Where it doesn't answer, as while it is started anew, there is nothing.
+// status returns the rebalancer's status; empty if it doesn't answer, such as during a restart.
 func (l *kafkaBed) status() (now rebalancing) {
 	l.t.Helper()
 	const ask = `python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' %s/status`
@@ -229,22 +230,23 @@ func (l *kafkaBed) status() (now rebalancing) {
 	return now
 }
 
-// settled reports whether so many brokers have all copies of the topic, in sync, and none is moved.
+// settled reports whether there are this many brokers, with all replicas of the topic in sync, and no partition being
+// moved.
 func (l *kafkaBed) settled(brokers int) bool {
 	l.t.Helper()
 	now := l.status()
 	return now.Brokers == brokers && now.Copies == 3 && now.Reassigning+now.Behind == 0
 }
 
-// kafkaTool runs one of Kafka's own tools, and returns the lines that it writes.
+// kafkaTool runs one of Kafka's own tools, and returns its output by line.
 func (l *kafkaBed) kafkaTool(class, options string) ([]string, error) {
 	l.t.Helper()
 	said, err := l.site.shell("kafka-broker-0", l.java+class+" "+options)
 	return strings.Split(said, "\n"), err
 }
 
-// awaitLayout waits until the partitions are round robin over so many brokers, with all copies in sync and the first
-// one leading, and no other broker is registered.
+// awaitLayout waits until the partitions are round robin over this many brokers, with all replicas in sync and the
+// first one leading, and no other broker is registered.
 func (l *kafkaBed) awaitLayout(brokers int) {
 	l.t.Helper()
 	bootstrap := strings.TrimSpace(l.Must("output", "-raw", "bootstrap"))
@@ -265,7 +267,7 @@ func (l *kafkaBed) awaitLayout(brokers int) {
 	}()
 	acctest.Eventually(l.t, fmt.Sprintf("the layout of %d brokers", brokers), func() (laidOut bool) {
 		if !l.settled(brokers) {
-			return false // which is sooner found out than by Kafka's own tool
+			return false // faster than Kafka's own tool
 		}
 		var err error
 		said, err = l.kafkaTool("TopicCommand", "--bootstrap-server "+bootstrap+" --describe --topic load")
@@ -287,7 +289,7 @@ func (l *kafkaBed) awaitLayout(brokers int) {
 	})
 }
 
-// layoutOf returns who leads each partition and has its copies, of those whose copies are all in sync.
+// layoutOf returns the leader and replicas of each partition whose replicas are all in sync.
 func layoutOf(described []string) map[string]string {
 	layout := map[string]string{}
 	for _, line := range described {
@@ -305,7 +307,7 @@ func layoutOf(described []string) map[string]string {
 	return layout
 }
 
-// expectSound ends the load, and fails unless all records are there, once and in their order.
+// expectSound ends the load, and fails unless all records are there, once and in order.
 func (l *kafkaBed) expectSound() {
 	l.t.Helper()
 	if err := l.site.kill("load-load-0", "TERM"); err != nil {

@@ -23,16 +23,16 @@ type kafkaLab struct {
 	*lab
 	*acctest.Workspace
 	libs string
-	// kafka writes, and admin asks and orders.
+	// kafka produces, admin queries and administers.
 	kafka *kgo.Client
 	admin *kadm.Client
-	// written is how many records each partition of a topic has, all of them acknowledged.
+	// written is the number of acknowledged records in each partition of a topic.
 	written map[string]int64
 	// created are the topics, of three partitions each.
 	created []string
 }
 
-// newKafka returns a lab, and skips or fails the test where it can't be.
+// newKafka returns a lab, and skips or fails the test if it can't.
 func newKafka(t *testing.T) *kafkaLab {
 	t.Helper()
 	libs := acceptance.Kafka(t)
@@ -44,8 +44,8 @@ func newKafka(t *testing.T) *kafkaLab {
 	return &kafkaLab{lab: labOf(t, w), Workspace: w, libs: libs, written: map[string]int64{}}
 }
 
-// beside returns a configuration of Kafka with what lets it run beside others: ports, small heaps, and JVMs that don't
-// optimise what runs only once; and with further attributes.
+// beside adds to a configuration of Kafka what it needs to run beside others: ports, small heaps, and JVMs that don't
+// optimise code that runs only once; and more attributes.
 func (l *kafkaLab) beside(config string, further ...string) string {
 	l.T.Helper()
 	const before = "  cluster = trainyard_cluster.lab\n"
@@ -60,7 +60,7 @@ func (l *kafkaLab) beside(config string, further ...string) string {
 `, l.libs)+strings.Join(further, "\n"), 1)
 }
 
-// connect makes the clients, for the brokers that the output bootstrap_servers tells.
+// connect creates the clients, for the brokers in the output bootstrap_servers.
 func (l *kafkaLab) connect() {
 	l.T.Helper()
 	brokers := strings.TrimSpace(l.Must("output", "-raw", "bootstrap_servers"))
@@ -72,7 +72,7 @@ func (l *kafkaLab) connect() {
 	l.admin = kadm.NewClient(l.kafka)
 }
 
-// await waits until so many brokers are there, with the topics that were created, and all copies are in sync.
+// await waits until this many brokers are up, with the topics that were created, and all replicas are in sync.
 func (l *kafkaLab) await(what string, brokers int) (now kadm.Metadata) {
 	l.T.Helper()
 	acctest.Eventually(l.T, what, func() bool {
@@ -90,7 +90,7 @@ func (l *kafkaLab) await(what string, brokers int) (now kadm.Metadata) {
 	return now
 }
 
-// create makes a topic of three partitions, with so many copies; -1 leaves that to Kafka.
+// create creates a topic of three partitions, with this many replicas; -1 is Kafka's default.
 func (l *kafkaLab) create(topic string, copies int16) {
 	l.T.Helper()
 	_, err := l.admin.CreateTopic(l.T.Context(), 3, copies, nil, topic)
@@ -98,7 +98,7 @@ func (l *kafkaLab) create(topic string, copies int16) {
 	l.created = append(l.created, topic)
 }
 
-// owned is how many copies of a topic's partitions each broker has.
+// owned returns the number of replicas of a topic's partitions on each broker.
 func owned(now kadm.Metadata, topic string) map[int32]int {
 	copies := map[int32]int{}
 	for _, p := range now.Topics[topic].Partitions {
@@ -109,7 +109,8 @@ func owned(now kadm.Metadata, topic string) map[int32]int {
 	return copies
 }
 
-// write appends 500 records to each partition of a topic, whose values count on, and returns when all are acknowledged.
+// write appends 500 records to each partition of a topic, with consecutive values, and waits until all are
+// acknowledged.
 func (l *kafkaLab) write(topic string) {
 	l.T.Helper()
 	const perPartition = 500
@@ -123,7 +124,8 @@ func (l *kafkaLab) write(topic string) {
 	l.written[topic] += perPartition
 }
 
-// expectAll reads a topic from its beginning, and fails unless each partition has all that was written, in order.
+// expectAll reads a topic from its beginning, and fails unless each partition has everything that was written, in
+// order.
 func (l *kafkaLab) expectAll(topic, when string) {
 	l.T.Helper()
 	reader, err := kgo.NewClient(append(l.kafka.Opts(), kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))...)

@@ -18,8 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// A policy adds brokers, which are given partitions, and takes one away when it has none left, but leaves as many as a
-// topic has copies. Nothing that was acknowledged is lost, and no plan takes notice.
+// A policy adds brokers, which get partitions, and removes one when it has none left, but keeps as many as a topic has
+// replicas. No acknowledged record is lost, and all plans are empty.
 func TestSystemKafkaPolicy(t *testing.T) {
 	l := newKafka(t)
 	var wanted atomic.Int64

@@ -12,8 +12,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 )
 
-// What the README begins with runs as it stands there, but for its ports. A broker that is killed comes back with its
-// data, one that somebody takes away shows in the plan and is put back, and what was written outlives a destroy.
+// The example at the start of the README runs as it is, except for its ports. A killed broker comes back with its data,
+// a removed one shows in the plan and is restored, and the data survives a destroy.
 func TestSystemKafka(t *testing.T) {
 	l := newKafka(t)
 	l.Write("main.tf", l.beside(readmeOf(t, "kafka"))+`
@@ -41,7 +41,7 @@ output "cluster_id" { value = module.kafka.cluster_id }
 	l.ExpectNoChange("while it runs")
 
 	l.kill("kafka-broker-1")
-	l.write("events") // two copies are enough
+	l.write("events") // two replicas are enough
 	l.await("the broker that was killed, in sync", 3)
 	l.expectAll("single", "after a broker was killed")
 	l.expectAll("events", "after a broker was killed")

@@ -23,7 +23,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// lab is the cluster "lab" of a workspace, on this machine, past Terraform.
+// lab is the cluster "lab" of a workspace, on this machine, bypassing Terraform.
 type lab struct {
 	*testing.T
 	engine engine.Engine
@@ -47,7 +47,7 @@ func (l *lab) must(err error) {
 	}
 }
 
-// read returns a group as it is.
+// read returns the current state of a group.
 func (l *lab) read(group string) reconcile.Group {
 	l.Helper()
 	read, err := reconcile.Reconciler{Engine: l.engine}.Read(l.Context(), group)
@@ -55,7 +55,7 @@ func (l *lab) read(group string) reconcile.Group {
 	return read
 }
 
-// kill kills the command of a member, and returns when. The member has another instance once it returns.
+// kill kills a member's command, waits until the member has another instance, and returns the time of the kill.
 func (l *lab) kill(member string) (at time.Time) {
 	l.Helper()
 	before := l.state(member)
@@ -77,7 +77,7 @@ func (l *lab) kill(member string) (at time.Time) {
 	return at
 }
 
-// lose has somebody take a member away behind Terraform's back.
+// lose removes a member behind Terraform's back.
 func (l *lab) lose(member string) {
 	l.Helper()
 	l.must(os.Remove(l.files.Document(statedir.Specs, member)))
@@ -87,7 +87,7 @@ func (l *lab) lose(member string) {
 	})
 }
 
-// state returns what is noted of a member.
+// state returns the recorded state of a member.
 func (l *lab) state(member string) statedir.State {
 	l.Helper()
 	state, err := statedir.Read[statedir.State](l.files.Document(statedir.States, member))
@@ -95,7 +95,7 @@ func (l *lab) state(member string) statedir.State {
 	return state
 }
 
-// said returns what a member has said of its training, the oldest first.
+// said returns a member's lines about its training, oldest first.
 func (l *lab) said(member string) []trained {
 	l.Helper()
 	lines, err := l.engine.Logs(context.WithoutCancel(l.Context()), member, engine.LogOptions{})
@@ -103,7 +103,7 @@ func (l *lab) said(member string) []trained {
 	return trainedOf(lines)
 }
 
-// trainedOf returns what lines say of a training. Others are TensorFlow's own.
+// trainedOf returns the lines about a training. Others are from TensorFlow itself.
 func trainedOf(lines []string) []trained {
 	var all []trained
 	for _, line := range lines {
@@ -117,7 +117,7 @@ func trainedOf(lines []string) []trained {
 
 var checkpointFile = regexp.MustCompile(`-(\d+)\.index$`)
 
-// checkpoint returns the step of the last checkpoint in a folder; 0 where there is none.
+// checkpoint returns the step of the last checkpoint in a folder; 0 if there is none.
 func (l *lab) checkpoint(folder string) (last int) {
 	l.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.index"))
@@ -132,7 +132,7 @@ func (l *lab) checkpoint(folder string) (last int) {
 	return last
 }
 
-// awaitCheckpoint waits until there is a checkpoint after a step, and returns its own.
+// awaitCheckpoint waits until there is a checkpoint after a step, and returns the checkpoint's step.
 func (l *lab) awaitCheckpoint(folder string, after int) (step int) {
 	l.Helper()
 	acctest.Eventually(l, fmt.Sprintf("a checkpoint after step %d", after), func() bool {
@@ -142,8 +142,8 @@ func (l *lab) awaitCheckpoint(folder string, after int) (step int) {
 	return step
 }
 
-// expectResumed kills a member, and fails unless training goes on from a checkpoint in a folder, as the chief tells:
-// never again from a step before that.
+// expectResumed kills a member, and fails unless the training resumes from a checkpoint in a folder, according to the
+// chief: no step before the checkpoint may be repeated.
 func (l *lab) expectResumed(victim, chief, folder string) {
 	l.Helper()
 	last := l.awaitCheckpoint(folder, l.checkpoint(folder))
@@ -167,7 +167,7 @@ func (l *lab) expectResumed(victim, chief, folder string) {
 		victim, before, again, last)
 }
 
-// alter changes a file of somebody who may write none of them.
+// alter changes a file in a folder that is not writable.
 func (l *lab) alter(file, content string) {
 	l.Helper()
 	l.must(os.Chmod(file, 0o600))

@@ -15,10 +15,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// Nobody trains alone: neither without a cluster, nor where a member of it is missing.
+// Nobody trains alone: neither without a cluster, nor if a member of it is missing.
 func TestSystemMultiworkerMissing(t *testing.T) {
 	python := filepath.Join(acceptance.Python(t, "tensorflow"), "python3")
-	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it listens here
+	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on this machine
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestSystemMultiworkerMissing(t *testing.T) {
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	const absent = "127.0.0.1:1" // nobody is there
+	const absent = "127.0.0.1:1" // nobody listens there
 
 	for name, test := range map[string]struct {
 		config string
@@ -57,10 +57,10 @@ func TestSystemMultiworkerMissing(t *testing.T) {
 	}
 }
 
-// exitedWith returns whether an error is that of a program with an exit code.
+// exitedWith returns a predicate for errors of programs that ended with an exit code.
 func exitedWith(code int) func(error) bool {
 	return func(err error) bool {
-		exit, ok := err.(*exec.ExitError) //nolint:errorlint // of CombinedOutput itself
+		exit, ok := err.(*exec.ExitError) //nolint:errorlint // CombinedOutput returns exactly this type
 		return ok && exit.ExitCode() == code
 	}
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 )
 
-// emptyImage is what members of a Swarm run from here: all that they need is mounted.
+// emptyImage is the image of members of a Swarm here: everything they need is mounted.
 const emptyImage = "trainyard/empty:1"
 
-// What is the same on both engines.
+// What both engines share.
 const (
 	engineEpochs, engineSteps = 2, 20
 	workload                  = `
@@ -44,14 +44,14 @@ module %[1]q {
 `
 )
 
-// workloadOn returns the configuration of a workload: an image is HCL, and null on bare hosts.
+// workloadOn returns the configuration of a workload: image is HCL, and null on bare hosts.
 func workloadOn(e pythonenv.Environment, name, image string, port int, models, inputs string) string {
 	return fmt.Sprintf(workload, name, image, e.Python, port, engineEpochs, engineSteps, models, inputs) +
 		ranks(name)
 }
 
 // The same block trains on bare hosts and on a Swarm, and ends with the same weights. On the Swarm there are two
-// workloads: the second has a network of its own, in which it takes the same ports.
+// workloads: the second has its own network, in which it uses the same ports.
 func TestSystemMultiworkerEngines(t *testing.T) {
 	e := newEnvironment(t, "tensorflow")
 	models := t.TempDir()
@@ -59,7 +59,7 @@ func TestSystemMultiworkerEngines(t *testing.T) {
 	t.Run("systemd", func(t *testing.T) { bare = trainOnHosts(t, e, filepath.Join(models, "systemd.keras")) })
 	t.Run("swarm", func(t *testing.T) { swarm = trainOnSwarm(t, e, filepath.Join(models, "swarm.keras")) })
 	if t.Failed() || bare.Event == "" || swarm.Event == "" {
-		return // one of them was not asked for
+		return // one of them was not requested
 	}
 	t.Logf("bare hosts end with a loss of %.6f and the checksum %d, the Swarm with %.6f and %d",
 		bare.Loss, bare.Checksum, swarm.Loss, swarm.Checksum)
@@ -93,7 +93,7 @@ terraform {
 	w.Must("get")
 }
 
-// trainOnHosts trains on two bare hosts, leaves the model in a file, and returns what worker 0 says in the end.
+// trainOnHosts trains on two bare hosts, writes the model to a file, and returns worker 0's final line.
 func trainOnHosts(t *testing.T, e pythonenv.Environment, model string) rankLine {
 	w := newTensorFlow(t)
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 2, Mounts: e.Folders})
@@ -145,8 +145,8 @@ resource "trainyard_cluster" "lab" {
 	return trained
 }
 
-// trainOnSwarm trains two workloads on a Swarm of two nodes, leaves the model of the first in a file, and returns what
-// its worker 0 says in the end.
+// trainOnSwarm trains two workloads on a Swarm of two nodes, writes the model of the first to a file, and returns its
+// worker 0's final line.
 func trainOnSwarm(t *testing.T, e pythonenv.Environment, model string) rankLine {
 	w := newTensorFlow(t)
 	bed := testbed.New(t, testbed.Options{Nodes: 2, Managers: 1})
@@ -170,7 +170,7 @@ resource "trainyard_cluster" "lab" {
 }
 `, bed.Nodes[0].Host(), &hosts)
 
-	// Without a registry the image can't be built, but planned: the Dockerfile is all that it is made of.
+	// Without a registry the image can't be built, but planned: its only source is the Dockerfile.
 	configured(w, lab, `
 resource "trainyard_image" "tensorflow" {
   cluster = trainyard_cluster.lab

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The module's own program trains with a real TensorFlow. A training of which both workers are killed goes on from its
-// checkpoint, and ends with the weights of one that was left alone; another goes on from its model.
+// The module's own program trains with a real TensorFlow. A training whose workers are both killed resumes from its
+// checkpoint, and ends with the weights of an undisturbed one; another training continues from its model.
 func TestSystemMultiworker(t *testing.T) {
 	const (
 		cluster       = "multiworker-lab"

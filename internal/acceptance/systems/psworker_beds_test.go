@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// The module trains on bare hosts, as on this machine.
+// The module trains on bare hosts as on this machine.
 func TestSystemPSWorkerBareHosts(t *testing.T) {
 	trainOn(t, func() *site { return onHosts(t, newEnvironment(t, "tensorflow"), 2) })
 }
 
-// The module trains on a Swarm, as on this machine, by its own program in an image that has none.
+// The module trains on a Swarm as on this machine, with its own program in an image that doesn't contain it.
 func TestSystemPSWorkerSwarm(t *testing.T) {
 	trainOn(t, func() *site { return onSwarm(t, newEnvironment(t, "tensorflow"), 2) })
 }
 
-// trainOn has two parameter servers and two workers train on several machines.
+// trainOn trains with two parameter servers and two workers on several machines.
 func trainOn(t *testing.T, start func() *site) {
 	t.Helper()
 	const steps = 300

@@ -19,9 +19,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// A policy adds workers to a training without an end by the steps that a real TensorFlow tells of, and stops. Each
-// change goes on from a checkpoint, as training does after the deaths of the parameter server and of the chief.
-// Whatever part is changed by others is seen and mended.
+// A policy adds workers to an endless training by the steps that a real TensorFlow reports, and stops. After each
+// change the training resumes from a checkpoint, as it does after the deaths of the parameter server and of the chief.
+// Changes by others to any part are seen and repaired.
 func TestSystemPSWorkerPolicy(t *testing.T) {
 	const most = 3
 	w := newTensorFlow(t)
@@ -76,8 +76,8 @@ output "path" { value = module.mnist.path }
 	w.ExpectNobody("after the destroy")
 }
 
-// expectDriftMended changes each part of the module behind Terraform's back. A plan has to show all, and an apply to
-// mend it.
+// expectDriftMended changes each part of the module behind Terraform's back. A plan has to show all changes, and an
+// apply to repair them.
 func (l *lab) expectDriftMended(w *acctest.Workspace) {
 	l.Helper()
 	var path string

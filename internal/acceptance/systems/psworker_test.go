@@ -14,7 +14,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// trained is what a member says: of each hundredth step its loss, and in the end how good the model is.
+// trained is a member's line: the loss of each hundredth step, and finally the quality of the model.
 type trained struct {
 	Step     int      `json:"step"`
 	Loss     *float64 `json:"loss"`
@@ -30,7 +30,7 @@ type results struct {
 	Log   struct{ Value []string }
 }
 
-// inLab is the cluster of this machine.
+// inLab is this machine as a cluster.
 const inLab = `
 terraform {
   required_providers {
@@ -43,7 +43,7 @@ resource "trainyard_cluster" "lab" {
 }
 `
 
-// watched returns the configuration of what is read of the group that the module "mnist" makes.
+// watched returns the configuration of the data sources about the group that the module "mnist" creates.
 func watched(group string) string {
 	return fmt.Sprintf(`
 data "trainyard_group" "mnist" {
@@ -64,8 +64,8 @@ output "log"   { value = data.trainyard_logs.chief.lines }
 `, group)
 }
 
-// A coordinator trains with a real TensorFlow: two parameter servers and two workers. One of the servers dies in the
-// middle, and training goes on from its checkpoint. It completes, which ends the others, and TensorBoard shows it.
+// A coordinator trains with a real TensorFlow: two parameter servers and two workers. One of the servers dies halfway,
+// and the training resumes from its checkpoint. It completes, which ends the others, and TensorBoard shows it.
 func TestSystemPSWorker(t *testing.T) {
 	const steps = 800
 	w := newTensorFlow(t)
@@ -104,7 +104,7 @@ module "mnist" {
 	}
 }
 
-// What the README of the module begins with trains as it stands there.
+// The example at the start of the module's README trains as it is.
 func TestSystemPSWorkerReadme(t *testing.T) {
 	w := newTensorFlow(t)
 	w.Write("main.tf", readmeOf(t, "ps-worker")+watched("ps-worker"))
@@ -115,8 +115,8 @@ func TestSystemPSWorkerReadme(t *testing.T) {
 	w.ExpectNoChange("after the training")
 }
 
-// expectTrained fails unless the group has completed with a model that is good, after these steps of all workers, and
-// the parameter servers have ended with it.
+// expectTrained fails unless the group has completed with a good model after these steps of all workers, and the
+// parameter servers have ended with it.
 func expectTrained(w *acctest.Workspace, steps int, applied time.Duration) {
 	w.Helper()
 	var outputs results
@@ -135,7 +135,7 @@ func expectTrained(w *acctest.Workspace, steps int, applied time.Duration) {
 	if len(losses) < 2 || losses[len(losses)-1] >= losses[0] {
 		w.Errorf("the loss is %v, want it to fall:\n%s", losses, log)
 	}
-	// Each worker may have a step in flight when the last one is taken.
+	// Each worker may have a step in flight when the last one is done.
 	if last.Accuracy == nil || *last.Accuracy < 0.9 || last.Step < steps || last.Step > steps+2 {
 		w.Fatalf("the chief ends with %+v, want an accuracy of more than 0.9 at step %d:\n%s", last, steps, log)
 	}

@@ -17,10 +17,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// workers is how many there are of each training here.
+// workers is the number of workers of each training here.
 const workers = 2
 
-// rankLine is what a worker of the module "multiworker" says: joined, of each epoch, and trained.
+// rankLine is a line of a worker of the module "multiworker": when it joined, after each epoch, and when it has
+// trained.
 type rankLine struct {
 	Event     string  `json:"event"`
 	Rank      int     `json:"rank"`
@@ -32,11 +33,11 @@ type rankLine struct {
 	Checksum  int64   `json:"checksum"`
 	Seconds   float64 `json:"seconds"`
 	Host      string  `json:"host"`
-	// Start is the file that training went on from.
+	// Start is the file from which training resumed.
 	Start string `json:"start"`
 }
 
-// ranks returns the configuration of what is read of the logs of the workers of a module that is named as its group.
+// ranks returns the configuration of data sources with the logs of the workers of a module that has its group's name.
 func ranks(name string) string {
 	return fmt.Sprintf(`
 data "trainyard_logs" %[1]q {
@@ -50,7 +51,7 @@ output %[1]q { value = data.trainyard_logs.%[1]s[*].lines }
 `, name, workers)
 }
 
-// said returns what each worker has said since its last start, by rank.
+// said returns each worker's lines since its last start, by rank.
 func said(w *acctest.Workspace, name string) [][]rankLine {
 	w.Helper()
 	var logs [][]string
@@ -62,7 +63,7 @@ func said(w *acctest.Workspace, name string) [][]rankLine {
 		for _, text := range lines {
 			var line rankLine
 			if json.Unmarshal([]byte(text), &line) != nil || line.Event == "" {
-				continue // TensorFlow's own
+				continue // from TensorFlow itself
 			}
 			if line.Event == "joined" {
 				all[rank] = nil
@@ -73,8 +74,8 @@ func said(w *acctest.Workspace, name string) [][]rankLine {
 	return all
 }
 
-// expectSameRanks fails unless all workers have trained together to the end: each says the same of every epoch, and has
-// the same weights. It returns what worker 0 says in the beginning and in the end.
+// expectSameRanks fails unless all workers have trained together to the end: each reports the same about every epoch,
+// and has the same weights. It returns worker 0's first and last lines.
 func expectSameRanks(w *acctest.Workspace, name string) (joined, trained rankLine) {
 	w.Helper()
 	all := said(w, name)
@@ -90,7 +91,7 @@ func expectSameRanks(w *acctest.Workspace, name string) (joined, trained rankLin
 		for i, line := range lines {
 			want := all[0][i]
 			want.Rank, want.WorldSize, want.Seconds = rank, workers, line.Seconds
-			want.Host, want.Start = line.Host, line.Start // each has its own, and worker 0 alone has files
+			want.Host, want.Start = line.Host, line.Start // hosts differ, and only worker 0 has files
 			if err := acceptance.Differences(want, line); err != nil {
 				w.Errorf("worker %d of %s: %v", rank, name, err)
 			}
@@ -103,7 +104,7 @@ func expectSameRanks(w *acctest.Workspace, name string) (joined, trained rankLin
 	return joined, trained
 }
 
-// awaitCheckpoint waits until a training has a checkpoint of a step in a folder, or a later one.
+// awaitCheckpoint waits until a training has a checkpoint of this step or later in a folder.
 func awaitCheckpoint(w *acctest.Workspace, folder string, step int) {
 	w.Helper()
 	acctest.Eventually(w, fmt.Sprintf("a checkpoint of step %d in %s", step, folder), func() bool {
@@ -118,7 +119,7 @@ func awaitCheckpoint(w *acctest.Workspace, folder string, step int) {
 	})
 }
 
-// killTrainer kills the program of a member, wherever on this machine it runs: in a container or a host of a bed, too.
+// killTrainer kills a member's program wherever it runs on this machine, including in containers and hosts of a bed.
 func killTrainer(w *acctest.Workspace, cluster, member string) {
 	w.Helper()
 	acctest.Eventually(w, "the program of "+member, func() bool {
@@ -130,7 +131,7 @@ func killTrainer(w *acctest.Workspace, cluster, member string) {
 	})
 }
 
-// trainers returns the processes of this machine that run train.py for a member.
+// trainers returns the processes on this machine that run train.py for a member.
 func trainers(cluster, member string) (pids []int) {
 	found, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, path := range found {

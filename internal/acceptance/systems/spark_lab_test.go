@@ -27,7 +27,8 @@ type sparkLab struct {
 	page string
 }
 
-// sparkPorts are attributes of a Spark that is beside others: ports, and JVMs that don't optimise what runs only once.
+// sparkPorts are attributes of a Spark that runs beside others: ports, and JVMs that don't optimise code that runs only
+// once.
 const sparkPorts = `
   env     = { JDK_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC" }
   master  = { port = 17077, web_port = 17080, daemon_memory_mib = 256%s }
@@ -46,7 +47,7 @@ func newSpark(t *testing.T, program func() string) *sparkLab {
 	return &sparkLab{w, t, "http://127.0.0.1:17080/json/"}
 }
 
-// sparkApplication is what the master's page tells of an application.
+// sparkApplication is an application on the master's page.
 type sparkApplication struct {
 	Name     string `json:"name"`
 	State    string `json:"state"`
@@ -55,7 +56,7 @@ type sparkApplication struct {
 	Duration int64  `json:"duration"`
 }
 
-// sparkWorker is what it tells of a worker.
+// sparkWorker is a worker on the master's page.
 type sparkWorker struct {
 	ID        string `json:"id"`
 	State     string `json:"state"`
@@ -65,7 +66,7 @@ type sparkWorker struct {
 	} `json:"resources"`
 }
 
-// sparkPage is the master's page, as far as tests look at it.
+// sparkPage is the part of the master's page that tests use.
 type sparkPage struct {
 	Status    string             `json:"status"`
 	Workers   []sparkWorker      `json:"workers"`
@@ -73,13 +74,12 @@ type sparkPage struct {
 	Completed []sparkApplication `json:"completedapps"`
 }
 
-// look returns the master's page; an empty one while it does not answer. Of the workers, those are left out that are
-// gone.
+// look returns the master's page, or an empty one while it does not answer. Workers that are gone are left out.
 func (l *sparkLab) look() sparkPage {
 	l.Helper()
 	var page sparkPage
 	if json.Unmarshal(l.get(l.page), &page) != nil {
-		return sparkPage{} // it ends, or begins
+		return sparkPage{} // it is ending or starting
 	}
 	alive := page.Workers[:0]
 	for _, worker := range page.Workers {
@@ -91,7 +91,7 @@ func (l *sparkLab) look() sparkPage {
 	return page
 }
 
-// get returns what is at an address; nothing while nobody answers.
+// get returns the content of an address; nil while nobody answers.
 func (l *sparkLab) get(address string) []byte {
 	l.Helper()
 	request, err := http.NewRequestWithContext(l.t.Context(), http.MethodGet, address, nil)
@@ -108,7 +108,7 @@ func (l *sparkLab) get(address string) []byte {
 	return body
 }
 
-// await waits until the master's page is as it has to be, and returns it.
+// await waits until the master's page satisfies a condition, and returns it.
 func (l *sparkLab) await(what string, holds func(sparkPage) bool) sparkPage {
 	l.Helper()
 	var page sparkPage
@@ -119,7 +119,7 @@ func (l *sparkLab) await(what string, holds func(sparkPage) bool) sparkPage {
 	return page
 }
 
-// withWorkers reports whether so many workers are registered at the master.
+// withWorkers returns a condition that this many workers are registered with the master.
 func withWorkers(n int) func(sparkPage) bool {
 	return func(page sparkPage) bool { return len(page.Workers) == n }
 }
@@ -133,13 +133,13 @@ func (l *sparkLab) engine() engine.Engine {
 	return e
 }
 
-// kill kills the JVM of the workspace that has these words among its arguments.
+// kill kills the workspace's JVM that has these words among its arguments.
 func (l *sparkLab) kill(words ...string) {
 	l.Helper()
 	l.signal(syscall.SIGKILL, words...)
 }
 
-// signal sends a signal to the JVM of the workspace that has these words among its arguments.
+// signal sends a signal to the workspace's JVM that has these words among its arguments.
 func (l *sparkLab) signal(signal syscall.Signal, words ...string) {
 	l.Helper()
 	sent := 0
@@ -157,8 +157,7 @@ func (l *sparkLab) signal(signal syscall.Signal, words ...string) {
 	}
 }
 
-// said returns the line of the log of an application's driver that tells of an event, into what it is; false where
-// there is none.
+// said decodes the line about an event in the log of an application's driver, and reports whether there is one.
 func (l *sparkLab) said(application, event string, into any) bool {
 	l.Helper()
 	lines, err := l.engine().Logs(l.t.Context(), application+"-driver-0", engine.LogOptions{})
@@ -172,7 +171,7 @@ func (l *sparkLab) said(application, event string, into any) bool {
 	return false
 }
 
-// expectCompleted fails unless an application has completed, with exit code 0 and on so many cores.
+// expectCompleted fails unless an application has finished on this many cores.
 func (l *sparkLab) expectCompleted(page sparkPage, application string, cores int) sparkApplication {
 	l.Helper()
 	for _, a := range page.Completed {

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 )
 
-// sparkTrained is what a driver says in the end.
+// sparkTrained is a driver's final line.
 type sparkTrained struct {
 	Workers   int     `json:"workers"`
 	Seconds   float64 `json:"seconds"`
@@ -30,8 +30,8 @@ type sparkTrained struct {
 	Deviation float64 `json:"deviation"`
 }
 
-// What the README begins with trains as it stands there, but for its ports. A worker that is killed comes back, one
-// that somebody takes away shows in the plan and is put back, and none of that submits the application again.
+// The example at the start of the README trains as it is, except for its ports. A killed worker comes back, a removed
+// one shows in the plan and is restored, and none of that submits the application again.
 func TestSystemSpark(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
 	l.Write("main.tf", sparkReadme(t)+`
@@ -86,7 +86,7 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	l.ExpectNobody("after the destroy")
 }
 
-// sparkReadme returns the configuration that the README begins with, on other ports.
+// sparkReadme returns the example at the start of the README, with other ports.
 func sparkReadme(t *testing.T) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(acceptance.Modules, "spark", "README.md"))
@@ -110,8 +110,8 @@ func sparkReadme(t *testing.T) string {
 	return config
 }
 
-// An application that wants more workers than there are gets them before it begins. While it runs nobody is taken away,
-// also when the policy has come to want fewer, and then they go.
+// An application that wants more workers than there are gets them before it starts. While it runs no worker is removed,
+// even if the policy wants fewer by then; afterwards they are.
 func TestSystemSparkPolicy(t *testing.T) {
 	l := newSpark(t, func() string { return acctest.Build(t, acctest.Provider) })
 	config := func(perApplication int) string {
@@ -151,7 +151,7 @@ module "fares" {
 	l.await("an application on two workers", func(page sparkPage) bool {
 		return len(page.Active) == 1 && page.Active[0].Cores == 2
 	})
-	// It stands still until the guard has kept its workers.
+	// It is stopped until the guard has kept its workers.
 	const driver = "org.apache.spark.deploy.SparkSubmit"
 	l.signal(syscall.SIGSTOP, driver)
 	l.ExpectNoChange("while the application runs on more workers")
@@ -185,8 +185,8 @@ module "fares" {
 	l.ExpectNoChange("after all")
 }
 
-// Of eight cards two may be used, and each worker has its own. The application outlives its master; one of the workers
-// leaves while it runs, and its result is the same, by what that one has brought to the shared storage.
+// Two of eight GPUs may be used, and each worker has its own. The application survives its master; one of the workers
+// leaves while it runs, and its result is the same, thanks to what that worker has put into shared storage.
 func TestSystemSparkGPUs(t *testing.T) {
 	control, cards := fakenvml.New(t), fakenvml.V100s("dgx", 8)
 	control.Set(cards...)
@@ -277,7 +277,7 @@ module "devices" {
 	l.ExpectNobody("after the destroy")
 }
 
-// expectHistory waits until the history server tells of an application.
+// expectHistory waits until the history server lists an application.
 func expectHistory(l *sparkLab, address string) {
 	l.Helper()
 	acctest.Eventually(l, "the application in the history", func() bool {

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { acctest.Main(m, testbed.CloseShared, fakenvml.Remo
 func newTensorFlow(t *testing.T) *acctest.Workspace {
 	t.Helper()
 	folder := acceptance.Python(t, "tensorflow")
-	// Not in parallel with others: two cores hide what one training does to another.
+	// Not in parallel, unlike acceptance.Test: on two cores, trainings would disturb one another.
 	if os.Getenv("TF_ACC") == "" {
 		t.Skip("acceptance tests run with TF_ACC=1, as by make test-systems")
 	}
@@ -33,8 +33,7 @@ func newTensorFlow(t *testing.T) *acctest.Workspace {
 	return w
 }
 
-// readmeOf returns the configuration that the README of a module begins with, with the module as it lies in a
-// workspace.
+// readmeOf returns the example at the start of a module's README, with the module's path in a workspace.
 func readmeOf(t *testing.T, module string) string {
 	t.Helper()
 	readme, err := os.ReadFile(filepath.Join(acceptance.Modules, module, "README.md"))
