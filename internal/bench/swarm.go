@@ -27,8 +27,8 @@ const (
 	swarmParallel = 10
 	// swarmRuns is how often that is done; each run starts and ends hundreds of containers.
 	swarmRuns = 3
-	// swarmRest is the pause before plans are measured: after so many starts, gossip uses processors for a while that
-	// are Terraform's here.
+	// swarmRest is the pause before plans are measured: after this many starts, gossip takes processor time from
+	// Terraform for a while.
 	swarmRest = 15 * time.Second
 )
 

@@ -120,7 +120,7 @@ func utilisationRisk(percent float64) domain.AutoscalingPolicy {
 	return of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: percent}}})
 }
 
-// queueOf has a member for each so many seconds of queued work.
+// queueOf has a member per this many seconds of queued work.
 func queueOf(capacity, seconds float64) domain.AutoscalingPolicy {
 	return of("queue", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Queue: &domain.QueueAlgorithm{PerMember: capacity * seconds}}})
 }
