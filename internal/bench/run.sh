@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints the benchmark tables: what plans, applies, the provider's start, supervision and autoscaling cost on this
-# machine, and what scaling policies make of jobs and loads, with pictures of that. The parts swarm and hosts start
-# machines of their own, as root; hosts also installs Ansible from PyPI, into the user's cache folder, and does without
-# where that fails.
-# Parts of reference systems, which are run by their names alone, take the real software, which is installed likewise, and long:
-# ps-worker and multiworker train with TensorFlow, on this machine, on hosts and on a Swarm, spark with Spark and XGBoost,
-# and kafka has brokers of Kafka carry a day by each rule.
+# Prints the benchmark tables: the cost of plans, applies, the provider's start, supervision and autoscaling on this
+# machine, and the results of scaling policies on jobs and loads, with pictures. The parts swarm and hosts start
+# machines of their own, as root; hosts also installs Ansible from PyPI into the user's cache folder, and continues
+# without it if that fails.
+# The parts for reference systems run only if named, take long, and use the real software, which is installed likewise:
+# ps-worker and multiworker train with TensorFlow, on this machine, on hosts and on a Swarm, spark uses Spark and
+# XGBoost, and kafka runs a day of Kafka's brokers for each rule.
 #
 #   run.sh [-runs N] [-only plan,apply,start,supervise,agent,scaling,reaction,sweeps,swarm,hosts,policies] [-trace load.csv or folder] [-curves folder]
 #   run.sh -runs 5 -only ps-worker,multiworker,spark,kafka [-training 20s] [-day 30m]
@@ -22,7 +22,7 @@ if [[ -n ${PROVIDER:-} ]]; then
   PROVIDER=$(realpath "$PROVIDER")
 fi
 
-# The hosts of the part hosts see it, but no /tmp.
+# Visible to the hosts of the part hosts, unlike /tmp.
 work=$(mktemp -d "${TMPDIR:-/var/tmp}/trainyard-bench.XXXXXX")
 work=$(cd "$work" && pwd -P)
 trap 'rm -rf "$work"' EXIT
@@ -36,5 +36,5 @@ if [[ -z ${PROVIDER:-} ]]; then
   PROVIDER=$work/provider
   CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$PROVIDER" .
 fi
-# From here on the program answers for the folder, also when it is interrupted.
+# From here on the program removes the folder, even if it is interrupted.
 exec "$work/bench" -tf "$TF" -provider "$PROVIDER" -bare "$work/bare" -agent "$work/agent" -member "$work/member" -trainer "$work/trainer" -work "$work" "$@"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs a command with the environment that acceptance tests need: acceptance.sh go test ./...
-# TF chooses between Terraform and OpenTofu as in terraform.sh.
+# TF selects Terraform or OpenTofu as in terraform.sh.
 set -euo pipefail
 
 tf=$("$(dirname "$0")/terraform.sh")
 
-# The user's own CLI configuration (mirrors, overrides, a path to a missing file) must not decide what tests see.
+# The user's own CLI configuration (mirrors, overrides, a path to a missing file) must not affect tests.
 export TF_CLI_CONFIG_FILE=/dev/null CHECKPOINT_DISABLE=1
 version=$("$tf" version)
 version=${version%%$'\n'*}

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs a command as root, with sudo where it must, and says why: as-root.sh "Installing packages" apt-get install …
-# The environment stays the caller's, but for home, cache and temporary folders: root's files would be in the way there.
+# Runs a command as root, with sudo if necessary, and says why: as-root.sh "Installing packages" apt-get install …
+# The environment stays the caller's, except for home, cache and temporary folders, where root's files would get in the
+# way.
 set -euo pipefail
 
 why=$1

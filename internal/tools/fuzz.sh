@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs each fuzz test for a time, one after the other, as go test takes one a call: fuzz.sh 30s [FOLDER]…
-# What fails is written to testdata/fuzz beside the test, which go test then runs as one more seed.
+# Runs each fuzz test for a while, one at a time, since go test accepts only one: fuzz.sh 30s [FOLDER]…
+# Failing inputs are written to testdata/fuzz beside the test, where go test uses them as seeds.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -12,8 +12,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cache=$(go env GOCACHE)/fuzz
 
-# fuzz CORPUS TARGET, with the program of the package's tests. At the end of the time it may fail without a failing input
-# (go.dev/issue/75804, mended in Go 1.27): that is no finding.
+# fuzz CORPUS TARGET, with the program of the package's tests. At the end of the time it may fail without a failing
+# input (go.dev/issue/75804, fixed in Go 1.27), which is not a finding.
 fuzz() {
   "$work/test" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$time" -test.fuzzminimizetime 1s -test.fuzzcachedir "$1" </dev/null 2>&1 | tee "$work/output" ||
     { grep -q '^ *context deadline exceeded$' "$work/output" && ! grep -q 'Failing input written' "$work/output"; }

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Formats the Terraform code of examples/ and modules/ and generates docs/ from the provider's schema, templates/ and
-# examples/, and the pictures of backtests. With `check`, fails where that changed anything. Works without a network, on Terraform and on OpenTofu.
+# Formats the Terraform code of examples/ and modules/, and generates docs/ from the provider's schema, templates/ and
+# examples/, and the pictures of backtests. With `check`, fails if that changed anything. Works offline, with Terraform
+# and OpenTofu.
 #
-# The docs must not depend on the CLI that reads the schema. Terraform before 1.12 leaves resource identities out, so
-# import by identity is shown by a template and an example of another name than tfplugindocs' own import-by-identity.tf.
+# The docs must not depend on the CLI that reads the schema. Terraform before 1.12 omits resource identities, so import
+# by identity is shown by a template and an example with another name than tfplugindocs' own import-by-identity.tf.
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -23,8 +24,8 @@ for folder in docs examples modules; do
   [[ -d $folder ]] && generated+=("$folder")
 done
 
-# tfplugindocs reads a schema from a file only under the address registry.terraform.io/hashicorp/<name>, so the
-# provider is served under it, from a file system mirror that holds nothing else.
+# tfplugindocs reads a schema from a file only under the address registry.terraform.io/hashicorp/<name>, so the provider
+# is served under that address, from a filesystem mirror that contains nothing else.
 write_schema() {
   local platform
   platform=$(go env GOOS)_$(go env GOARCH)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds what the engine systemd brings to hosts, for each of their architectures, under the names by which the provider finds
-# it beside itself: host-programs.sh VERSION FOLDER. The agent for the other architecture takes its C compiler.
+# Builds the programs that the engine systemd installs on hosts, for each architecture, under the names that the
+# provider looks for in its own folder: host-programs.sh VERSION FOLDER. The agent for the other architecture needs its
+# C compiler.
 set -euo pipefail
 
 version=$1
@@ -13,7 +14,7 @@ for arch in amd64 arm64; do
   build=(build -buildvcs=false -trimpath)
   flags="-s -w -X main.version=$version"
   GOARCH=$arch CGO_ENABLED=0 go "${build[@]}" -ldflags "$flags" -o "$folder/trainyard_linux_$arch" ./internal/program/trainyard-agent
-  # NVIDIA's symbols are found when they are first used: the library is loaded before that, and not at the start.
+  # Lazy binding of NVIDIA's symbols: the library is not loaded at startup, but before their first use.
   GOARCH=$arch internal/tools/cgo.sh \
     "${build[@]}" -ldflags "$flags -extldflags=-Wl,-z,lazy" -o "$folder/trainyard-agent_linux_$arch" ./internal/program/trainyard-agent
 done

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Prints the folder with the jars of Kafka: java -cp "$(kafka.sh)/*" kafka.Kafka server.properties. They are installed from
-# Maven Central, once into the user's cache folder: those of kafka/pom.xml, with the digests of kafka/jars.sha256.
+# Prints the folder with Kafka's jars: java -cp "$(kafka.sh)/*" kafka.Kafka server.properties. They are installed from
+# Maven Central, once into the user's cache folder, as in kafka/pom.xml and with the digests in kafka/jars.sha256.
 # Messages go to standard error.
 #
-# jars.sha256 is written by: cd FOLDER && LC_ALL=C sha256sum -- *.jar
+# To update jars.sha256: cd FOLDER && LC_ALL=C sha256sum -- *.jar
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs those of these packages of Debian and Ubuntu whose programs are missing: packages.sh gcc docker.io …
-# It says what is missing and what for, and takes sudo where it must.
+# Installs those of these Debian or Ubuntu packages whose programs are missing: packages.sh gcc docker.io …
+# It says what is missing and why it is needed, and uses sudo if necessary.
 set -euo pipefail
 
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # which is not on everyone's
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin # not in every user's PATH
 
-# what PACKAGE: sets `program` to what a package is missed by, and `use` to what that is for.
+# what PACKAGE: sets `program` to the file that shows that a package is installed, and `use` to its purpose.
 what() {
   case $1 in
   ca-certificates)
@@ -60,7 +60,7 @@ by_hand() {
 }
 
 command -v apt-get >/dev/null || by_hand "This system has no apt-get, and may call them by other names."
-# The tests start what they need: no service of a package is started, unless the machine has a policy of its own.
+# Tests start what they need, so no service of a package is started, unless the machine has a policy of its own.
 as_root=$(dirname "$0")/as-root.sh
 "$as_root" "Installing them" bash -euo pipefail -s - "${missing[@]}" <<'ROOT' || by_hand "They could not be installed."
 policy=/usr/sbin/policy-rc.d

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Prints the folder with the programs of a Python environment: python.sh ansible, with which the benchmarks compare, or
-# python.sh tensorflow, with which reference systems train. It is installed from PyPI, once into the user's cache folder,
-# at the versions of NAME.txt, whose digests are checked. Messages go to standard error.
+# Prints the folder with the programs of a Python environment: python.sh ansible, which benchmarks compare with, or
+# python.sh tensorflow, with which reference systems train. It is installed from PyPI, once into the user's cache
+# folder, with the versions in NAME.txt, whose digests are verified. Messages go to standard error.
 #
-# NAME.txt is written by: printf '%s\n' PACKAGES | uv pip compile --universal --python-version 3.11 --generate-hashes --no-header - -o NAME.txt
+# To update NAME.txt: printf '%s\n' PACKAGES | uv pip compile --universal --python-version 3.11 --generate-hashes
+# --no-header - -o NAME.txt
 #   ansible     ansible-core
 #   dask        distributed scikit-learn
 #   jax         'jax[cpu]' scikit-learn
@@ -24,11 +25,11 @@ if [[ ! -f $lock ]]; then
   exit 2
 fi
 
-# A virtual environment can't be moved: it is made where it stays.
+# A virtual environment can't be moved, so it is created in its final place.
 install_packages() {
   python3 -m venv "$1"
   local install=("$1/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --require-hashes --only-binary :all:)
-  # PyPI has pyspark as its source alone, which is built by the setuptools of the file, not by one of the day.
+  # PyPI has pyspark only as source. It is built with the file's setuptools, not with the latest.
   if grep -q '^pyspark==' "$lock"; then
     "${install[@]}" --requirement <(awk '/^[^ ]/ { this = /^setuptools==/ } this' "$lock")
     install+=(--no-build-isolation --no-binary pyspark)

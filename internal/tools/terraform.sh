@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints the path of the Terraform-compatible binary to use, as TF asks. Messages go to standard error.
+# Prints the path of the Terraform-compatible binary that TF selects. Messages go to standard error.
 #
 #   TF unset      terraform from PATH, else tofu from PATH, else OpenTofu built from source
 #   TF=tofu       tofu from PATH, else OpenTofu built from source
 #   TF=NAME|PATH  that binary, or an error
 #
-# OpenTofu is built with the Go toolchain alone, once, into the user's cache folder.
+# OpenTofu is built with only the Go toolchain, once, into the user's cache folder.
 set -euo pipefail
 
 readonly opentofu_version=v1.12.6
@@ -22,9 +22,9 @@ cached_tofu() {
   printf '%s\n' "$dir/tofu"
 }
 
-# `go install module@version` refuses modules whose go.mod replaces a dependency, and OpenTofu's does, so `go install`
+# `go install module@version` refuses modules whose go.mod replaces a dependency, as OpenTofu's does, so `go install`
 # runs inside the downloaded (checksum-verified) module. Without dev=no the binary would call itself a prerelease, which
-# no `required_version = ">= …"` accepts. The rename makes the binary appear whole or not at all.
+# no `required_version = ">= …"` accepts. The rename makes the binary appear completely or not at all.
 build_tofu() {
   local dir=$1 source
   export GOWORK=off GOFLAGS=

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Reports the known vulnerabilities of what is linked in, also of what is never called, and fails for those that are called, unless they are accepted
-# below. Asks vuln.go.dev, or the database in GOVULNDB; fails where it can't.
+# Reports the known vulnerabilities in everything that is linked, even if never called, and fails for those that are
+# called, unless they are accepted below. Queries vuln.go.dev, or the database in GOVULNDB; fails if it can't.
 set -euo pipefail
 
-# Of Docker's daemon, which is in one module with the client that is used; there is no fixed version of that module.
+# In Docker's daemon, which is in the same module as the client; there is no fixed version of that module.
 readonly accepted=(GO-2026-4883 GO-2026-4887)
 
 cd "$(dirname "$0")/../.."
@@ -13,7 +13,7 @@ trap 'rm -f "$report"' EXIT
 status=0
 go tool -modfile=internal/tools/go.mod govulncheck ${GOVULNDB:+-db "$GOVULNDB"} -show verbose ./... >"$report" || status=$?
 cat "$report"
-((status == 3)) || exit "$status" # which says that something vulnerable is called
+((status == 3)) || exit "$status" # 3 means that something vulnerable is called
 
 called=$(sed -n '/^=== Symbol Results/,/^=== Package Results/s/^Vulnerability #[0-9]*: //p' "$report")
 new=$(grep -vxF -f <(printf '%s\n' "${accepted[@]}") <<<"$called" || true)

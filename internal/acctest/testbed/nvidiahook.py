@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""Stands for the hook of NVIDIA's container toolkit, which gives a container the GPUs that its environment names.
+"""Takes the place of the hook of NVIDIA's container toolkit, which gives a container the GPUs in its environment.
 
-In place of devices the container gets a file with their UUIDs.
+Instead of devices, the container gets a file with their UUIDs.
 """
 
 import json
