@@ -1,7 +1,7 @@
-"""Trains a small network to read handwritten digits, and goes on from its last checkpoint wherever it is started.
+"""Trains a small network to read handwritten digits, and continues from its last checkpoint wherever it is started.
 
-The program knows nothing of Trainyard: checkpoints are in a folder, which is to be there for the next run, too. It logs
-JSON, a line each. The images are UCI's Optical Recognition of Handwritten Digits, as scikit-learn carries them.
+The program knows nothing about Trainyard: checkpoints are in a folder, which the next run must find again. It logs
+JSON lines. The images are UCI's Optical Recognition of Handwritten Digits, as included in scikit-learn.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def load():
 
 
 def begin():
-    """Returns what a training begins with: weights, and velocities with which they move."""
+    """Returns the initial state of a training: weights, and their velocities."""
     draw = np.random.default_rng(1)
     weights = {
         "w1": draw.normal(0, 1 / 8, (64, HIDDEN)),
@@ -42,7 +42,7 @@ def begin():
 
 
 def save(file, epoch, state):
-    """Puts a checkpoint in the place of the last one: whoever dies meanwhile, one of the two is whole."""
+    """Replaces the last checkpoint atomically: if the program dies meanwhile, one of the two is complete."""
     part = file.with_suffix(".part")
     with part.open("wb") as out:
         np.savez(out, epoch=epoch, **state)
@@ -52,7 +52,7 @@ def save(file, epoch, state):
 
 
 def restore(file):
-    """Returns the epochs that are done and the state after them."""
+    """Returns the number of completed epochs, and the state after them."""
     if not file.exists():
         return 0, begin()
     with np.load(file) as saved:
@@ -67,7 +67,7 @@ def predict(state, images):
 
 
 def learn(state, epoch, images, labels):
-    """Learns from all images once, in an order that the epoch decides, and returns the mean loss."""
+    """Trains on all images once, in an order that depends on the epoch, and returns the mean loss."""
     losses = []
     order = np.random.default_rng([1, epoch]).permutation(len(labels))
     for batch in np.array_split(order, len(order) // BATCH):

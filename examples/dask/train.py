@@ -15,7 +15,7 @@ from distributed import Client, get_worker
 from sklearn.datasets import load_digits
 
 HELD_OUT = 297  # of the 1797 images
-PARTS = 6  # that the others are divided into: workers take one each at a time
+PARTS = 6  # of the others: a worker trains on one at a time
 RATE = 0.2
 
 
@@ -64,7 +64,7 @@ def main():
         weights = np.zeros((65, 10))
         begin = time.monotonic()
         for turn in range(options.rounds):
-            # Dask gives each part to a worker that is free, and to another one if that one dies.
+            # Dask gives each part to a free worker, and to another one if that one dies.
             learnt = client.gather([client.submit(learn, weights, turn, part) for part in range(PARTS)])
             weights = np.mean([part[0] for part in learnt], axis=0)
             log(

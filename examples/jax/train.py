@@ -19,7 +19,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from sklearn.datasets import load_digits
 
 HELD_OUT = 297  # of the 1797 images
-BATCH = 32  # images a process learns from at each step
+BATCH = 32  # images per process and step
 RATE, MOMENTUM = 0.1, 0.9
 
 
@@ -63,7 +63,7 @@ def train(dataset, epochs, log):
 
     rank, ranks = jax.process_index(), jax.process_count()
     images, labels = (values[rank::ranks] for values in dataset)
-    steps = len(dataset[1]) // ranks // BATCH  # as many for all processes, which take each step together
+    steps = len(dataset[1]) // ranks // BATCH  # equal for all processes, since they take each step together
 
     parameters = jax.jit(initial_parameters, out_shardings=everywhere)()
     velocity = jax.jit(lambda p: jax.tree.map(jnp.zeros_like, p), out_shardings=everywhere)(parameters)

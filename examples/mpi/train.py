@@ -1,7 +1,7 @@
 """Trains a small network to read handwritten digits, on all ranks together.
 
-The program knows nothing of Trainyard: mpi4py joins the ranks that mpiexec has started. It logs JSON, a line each. The
-images are UCI's Optical Recognition of Handwritten Digits, as scikit-learn carries them.
+The program knows nothing about Trainyard: mpi4py joins the ranks that mpiexec has started. It logs JSON lines. The
+images are UCI's Optical Recognition of Handwritten Digits, as included in scikit-learn.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from mpi4py import MPI
 from sklearn.datasets import load_digits
 
 HELD_OUT = 297  # of the 1797 images
-HIDDEN, BATCH = 64, 32  # BATCH: images a rank learns from at each step
+HIDDEN, BATCH = 64, 32  # BATCH: images per rank and step
 RATE, MOMENTUM = 0.1, 0.9
 SHAPES = [(64, HIDDEN), (HIDDEN,), (HIDDEN, 10), (10,)]
 SIZES = [int(np.prod(shape)) for shape in SHAPES]
@@ -51,7 +51,7 @@ def predict(parameters, images):
 
 
 def gradient(parameters, images, labels):
-    """Returns the gradient of the mean loss on these images, and the loss after it, as one vector."""
+    """Returns the gradient of the mean loss on these images, followed by the loss, as one vector."""
     hidden, chances = predict(parameters, images)
     error = (chances - np.eye(10)[labels]) / len(labels)
     back = error @ parts(parameters)[2].T * (hidden > 0)
@@ -75,7 +75,7 @@ def main():
     log("joined", member=os.environ.get("WORKER"), library=MPI.Get_library_version().split("\n")[0])
     training, (held_images, held_labels) = load()
     images, labels = (values[rank::ranks] for values in training)
-    steps = len(training[1]) // ranks // BATCH  # as many for all ranks, which take each step together
+    steps = len(training[1]) // ranks // BATCH  # equal for all ranks, since they take each step together
 
     begin = time.monotonic()
     parameters, velocity, order = initial(), 0, np.random.default_rng(rank)

@@ -1,8 +1,8 @@
-"""Trains a small network to read handwritten digits, by as many ranks as there are, which come and go.
+"""Trains a small network to read handwritten digits, with a number of ranks that may change.
 
-The program knows nothing of Trainyard: torchrun starts it on all members anew whenever one has come or gone, and it
-goes on from its last checkpoint. It logs JSON, a line each. The images are UCI's Optical Recognition of Handwritten Digits, as
-scikit-learn carries them.
+The program knows nothing about Trainyard: torchrun restarts it on all members whenever one is added or removed, and it
+continues from its last checkpoint. It logs JSON lines. The images are UCI's Optical Recognition of Handwritten Digits,
+as included in scikit-learn.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def load():
 
 
 def save(file, **state):
-    """Puts a checkpoint in the place of the last one: whoever dies meanwhile, one of the two is whole."""
+    """Replaces the last checkpoint atomically: if the program dies meanwhile, one of the two is complete."""
     part = file.with_suffix(".part")
     torch.save(state, part)
     part.replace(file)
@@ -60,7 +60,7 @@ def main():
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
         done = saved["epochs"]
-    dist.barrier()  # nobody saves before all have read
+    dist.barrier()  # no rank saves before all have read
     log("joined", epochs=done)
 
     sampler = DistributedSampler(training, seed=1)

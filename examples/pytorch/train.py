@@ -23,7 +23,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 HELD_OUT = 297  # of the 1797 images
 
 
-# A rank that has a GPU sees no other: Trainyard names it in CUDA_VISIBLE_DEVICES.
+# A rank with a GPU sees only that one: Trainyard sets CUDA_VISIBLE_DEVICES.
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Applies this example from the source tree, shows what it did, and takes it down again.
+# Applies this example from the source tree, shows the result, and destroys it again.
 #
 #   run.sh          a job: the apply waits until the model is trained
-#   run.sh service  a service: it trains on after Terraform has ended, until it is destroyed
+#   run.sh service  a service: it keeps training after Terraform has ended, until it is destroyed
 #   run.sh swarm    the job, as containers on several hosts
-#   run.sh systemd  the job, as units of systemd on several hosts, over nothing but SSH
+#   run.sh systemd  the job, as systemd units on several hosts, over SSH only
 #
 # TF        terraform, tofu or the path of either, as for the make targets (default: the first that is found)
 # PROVIDER  the provider's binary (default: built from this tree)
 # HOSTS     for swarm and systemd: the hosts, as in "ssh://ops@gpu1 ssh://ops@gpu2", or with names of their own, as in
-#           "gpu1=ssh://ops@10.0.0.1 gpu2=ssh://ops@10.0.0.2"; the first is the manager, of a Swarm where they are none yet
-#           (default: three Docker Engines, or three machines with systemd, that are made on this machine, as root)
+#           "gpu1=ssh://ops@10.0.0.1 gpu2=ssh://ops@10.0.0.2"; the first is manager, unless they already form a Swarm
+#           (default: three Docker Engines, or three machines with systemd, started on this machine, as root)
 # KEY       the file of the private key that logs in to HOSTS (default: those of ssh and its agent)
 # KNOWN_HOSTS  the file with the keys of HOSTS (default: ~/.ssh/known_hosts)
 #
-# All files, the provider's state directory included, are in one temporary folder, kept only where something failed.
+# All files, including the provider's state directory, are in a temporary folder that is kept only after a failure.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -44,7 +44,7 @@ work=$(cd "$work" && pwd -P)
 state=$work/state
 log=$work/log
 standing= # set from the first apply to the end of the destroy
-bed=      # process of the hosts that were made here, as long as they are there
+bed=      # process of the hosts started here, while they run
 key=${KEY:+$(realpath "$KEY")}
 known_hosts=${KNOWN_HOSTS:+$(realpath "$KNOWN_HOSTS")}
 
@@ -55,7 +55,7 @@ if [[ -t 1 && -z ${NO_COLOR:-} ]]; then
   bold=$'\e[1m' red=$'\e[31m' plain=$'\e[0m'
 fi
 
-# step NAME DESCRIPTION COMMAND…: runs the command into the log and prints one line with the time it took.
+# step NAME DESCRIPTION COMMAND…: runs the command with output to the log, and prints one line with the time it took.
 step() {
   local name=$1 description=$2 begin=${EPOCHREALTIME//[!0-9]/} elapsed
   shift 2
@@ -84,7 +84,7 @@ tf() {
     TRAINYARD_STATE_DIR="$state" "$TF" -chdir="$work/config" "$@"
 }
 
-# show EXPRESSION: prints the text or lines that the expression is. Only the last state is read, no live system.
+# show EXPRESSION: prints an expression that is text or lines. It reads only the last state, no live system.
 show() {
   local shown
   printf '\n=== show: %s\n' "$1" >>"$log"
@@ -101,7 +101,7 @@ build() {
   fi
 }
 
-# The provider is installed as a mirror would have it, above any released version, for Terraform and OpenTofu alike.
+# The provider is installed into a filesystem mirror with a version above all released ones, for Terraform and OpenTofu.
 init() {
   local host package version=999.0.0
   for host in registry.terraform.io registry.opentofu.org; do
@@ -118,8 +118,8 @@ init() {
   tf init -no-color
 }
 
-# describe_hosts: the values of the variables hosts and ssh. A host may have, after its
-# address, the one by which the others reach it: gpu1=ssh://ops@gpu1=10.0.0.1.
+# describe_hosts: the values of the variables hosts and ssh. After its address, a host may have another one for the
+# other hosts: gpu1=ssh://ops@gpu1=10.0.0.1.
 describe_hosts() {
   local host name address inside role='role = "manager"'
   echo 'hosts = {'
@@ -135,7 +135,7 @@ describe_hosts() {
   fi
 }
 
-# name_of ADDRESS: what a host is called, by its address: the host name, or for an IP address the same with hyphens.
+# name_of ADDRESS: a host's name, made from its address: the host name, or an IP address with hyphens.
 name_of() {
   local host=${1#*://}
   host=${host#*@} host=${host%%[:/]*}
@@ -194,7 +194,7 @@ destroy() {
   tf destroy -auto-approve -no-color && standing=
 }
 
-# leftovers: the processes that came out of this run, by their binary, arguments or environment, and the files of the
+# leftovers: the processes of this run, recognised by their binary, arguments or environment, and the files of the
 # provider's state.
 leftovers() {
   local proc pid
@@ -219,7 +219,7 @@ nothing_left() {
   fi
 }
 
-# clean_up: on every way out. After a failure it destroys what stands, and ends by force what even that leaves running.
+# clean_up: runs on every exit. After a failure it destroys what exists, and kills what then still runs.
 clean_up() {
   local code=$? left
   trap - EXIT

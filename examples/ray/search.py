@@ -1,7 +1,7 @@
-"""Searches the settings with which a small network reads handwritten digits best, on a Ray cluster.
+"""Searches for the settings with which a small network reads handwritten digits best, on a Ray cluster.
 
-The program knows nothing of Trainyard: ray.init finds the cluster by RAY_ADDRESS. It logs JSON, a line each. The images
-are UCI's Optical Recognition of Handwritten Digits, as scikit-learn carries them.
+The program knows nothing about Trainyard: ray.init finds the cluster through RAY_ADDRESS. It logs JSON lines. The
+images are UCI's Optical Recognition of Handwritten Digits, as included in scikit-learn.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPClassifier
 
-AT_ONCE = 32  # trials that Ray is given at a time: more workers than that find nothing to do
+AT_ONCE = 32  # trials submitted to Ray at a time: the maximum number of busy workers
 
 
 def log(event, **values):
@@ -22,7 +22,7 @@ def log(event, **values):
 
 
 def load():
-    """Returns the images to train on, those that settings are compared by, and those that nothing is chosen by."""
+    """Returns the images to train on, those to compare settings with, and those for the final test."""
     digits = load_digits()
     images, labels = digits.data / 16, digits.target
     images, last, labels, last_labels = train_test_split(images, labels, test_size=297, random_state=1)
@@ -31,7 +31,7 @@ def load():
 
 
 def drawn(trials):
-    """Yields the settings of so many trials, the same each time."""
+    """Yields the settings of this many trials, the same each time."""
     draw = np.random.default_rng(1)
     for _ in range(trials):
         yield {
@@ -42,7 +42,7 @@ def drawn(trials):
 
 
 def fit(settings, epochs, images, labels):
-    """Returns a network that was trained with these settings."""
+    """Returns a network trained with these settings."""
     network = MLPClassifier(
         hidden_layer_sizes=(settings["hidden"],),
         learning_rate_init=settings["rate"],
@@ -56,7 +56,7 @@ def fit(settings, epochs, images, labels):
 
 @ray.remote(num_cpus=1)
 def trial(settings, epochs, training, compared):
-    """Returns the accuracy with these settings, and the node of Ray that found it. Ray retries it where a node dies."""
+    """Returns the accuracy with these settings, and the Ray node that computed it. Ray retries if a node dies."""
     accuracy = fit(settings, epochs, *training).score(*compared)
     return round(float(accuracy), 4), ray.get_runtime_context().get_node_id()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Optuna asks, Trainyard runs: each trial of the study is a run of the sweep in main.tf.
 
-The study is kept in study.db, and the runs are made from it. So it can be interrupted at any time, and started again.
+The study is stored in study.db, and the runs are made from it, so the script can be interrupted and restarted.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from optuna.trial import TrialState
 FOLDER = pathlib.Path(__file__).resolve().parent
 TERRAFORM = os.environ.get("TF", "terraform")
 
-# Parameters are environment variables of the runs.
+# The parameters become environment variables of the runs.
 SPACE = {
     "LR": FloatDistribution(1e-3, 10, log=True),
     "BATCH": IntDistribution(8, 128, log=True),
@@ -34,7 +34,7 @@ def unfinished(study):
 
 
 def apply(study):
-    """Has the sweep run all trials of the study, and returns what has become of them."""
+    """Applies a sweep with all trials of the study, and returns the state of its runs."""
     runs = {key(trial): trial.params for trial in study.trials}
     (FOLDER / "runs.auto.tfvars.json").write_text(json.dumps({"runs": runs}, indent=2) + "\n")
     terraform("apply", "-auto-approve", "-input=false", "-no-color")
@@ -49,7 +49,7 @@ def terraform(*args):
 
 
 def tell(study, trial, run):
-    """Tells the study of a run that has ended."""
+    """Reports an ended run to the study."""
     if run["state"] in ("queued", "running", "paused"):
         return
     if run["value"] is None or run["state"] != "succeeded":
@@ -71,7 +71,7 @@ def main():
         direction="maximize",
         storage=f"sqlite:///{FOLDER}/study.db",
         load_if_exists=True,
-        sampler=optuna.samplers.TPESampler(constant_liar=True),  # for trials side by side
+        sampler=optuna.samplers.TPESampler(constant_liar=True),  # for parallel trials
     )
     while True:
         for _ in range(min(args.open - len(unfinished(study)), args.trials - len(study.trials))):

@@ -4,7 +4,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"; [ -z "${SSH_AGENT_PID:-}" ] || kill "$SSH_AGENT_PID"' EXIT
 trap 'exit 143' INT TERM
 
-# Further variables, such as the credentials of the backend: a line NAME=value each.
+# More variables, such as credentials for the backend: one NAME=value per line.
 while IFS= read -r line; do
   case $line in
   [A-Za-z_]*=*)
@@ -17,7 +17,7 @@ ${TRAINYARD_ENV:-}
 END
 unset TRAINYARD_ENV
 
-# The SSH key stays in the memory of an agent, and the keys of hosts are verified.
+# The SSH key stays in an agent's memory, and host keys are verified.
 if [ -n "${TRAINYARD_SSH_KEY:-}" ]; then
   eval "$(ssh-agent -s)" >"$work/agent"
   printf '%s\n' "$TRAINYARD_SSH_KEY" | ssh-add -q -

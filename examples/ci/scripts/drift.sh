@@ -4,7 +4,7 @@ status=0
   "$tf" init -input=false && "$tf" plan -input=false -detailed-exitcode -out="$work/plan"
 } || status=$?
 
-# What stands in the message is what changes, and no values: those may be secret.
+# The message says what changes, without values, since those may be secret.
 case $status in
 0) exit 0 ;;
 2)
@@ -20,7 +20,7 @@ text=$(printf '%s %s\n%s' "${TRAINYARD_NAME:-Terraform}" "$found" "${TRAINYARD_J
   awk '{ printf "%s%s", sep, $0; sep = "\\n" }')
 printf '{"text":"%s"}' "$text" >"$work/message"
 
-# The URL is a secret: it is no argument, which all users of the machine could see.
+# The URL is a secret, so it is not an argument, which all users of the machine could see.
 printf 'url = "%s"\n' "$SLACK_WEBHOOK_URL" |
   curl --config - --silent --show-error --fail --max-time 30 --retry 3 --output "$work/answer" \
     --header 'Content-Type: application/json' --data "@$work/message"

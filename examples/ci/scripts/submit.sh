@@ -3,7 +3,7 @@ tf=${TRAINYARD_TERRAFORM:-terraform}
 "$tf" plan -input=false -out="$work/plan"
 "$tf" show -json "$work/plan" >"$work/plan.json"
 
-# The provider's program follows the log of the run that this apply starts to its end, and exits as it did.
+# The provider's program follows the log of this apply's run to its end, and exits with its exit code.
 providers=${TF_DATA_DIR:-.terraform}/providers
 program=$(find -L "$providers" -type f -name 'terraform-provider-trainyard*' | sort | tail -n 1)
 set -- logs --plan "$work/plan.json" ${TRAINYARD_GROUP:+"$TRAINYARD_GROUP"}
@@ -14,7 +14,7 @@ trap 'kill "$follower" 2>/dev/null || true; exit 143' INT TERM
 
 applied=0
 "$tf" apply -input=false "$work/plan" || applied=$?
-# Where the apply failed, the run may never come. If it has failed already, its exit code is told all the same.
+# If the apply failed, the run may never start. If the run has already failed, its exit code is still used.
 [ "$applied" = 0 ] || kill "$follower" 2>/dev/null || true
 followed=0
 wait "$follower" || followed=$?

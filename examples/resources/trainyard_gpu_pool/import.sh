@@ -1,5 +1,5 @@
-# A GPU pool is imported by the names of its cluster and its own.
+# Import a GPU pool by the name of its cluster and its own.
 terraform import trainyard_gpu_pool.left lab/left
 
-# Of a cluster that can't be found by its name alone, as on bare hosts, the address of a host comes first.
+# If the cluster can't be found by its name alone, as on bare hosts, put the address of a host first.
 terraform import trainyard_gpu_pool.left ssh://ops@gpu1/lab/left

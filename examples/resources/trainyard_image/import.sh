@@ -1,2 +1,2 @@
-# An image is imported by the name of its cluster and its own. What it was made from is not known: the next apply compares.
+# Import an image by the name of its cluster and its own. Its source is not known until the next apply compares.
 terraform import trainyard_image.trainer lab/trainer:1.2

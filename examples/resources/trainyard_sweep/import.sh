@@ -1,5 +1,5 @@
-# A sweep is imported by the names of its cluster and its own.
+# Import a sweep by the name of its cluster and its own.
 terraform import trainyard_sweep.trials lab/trials
 
-# Of a cluster that can't be found by its name alone, as on bare hosts, the address of a host comes first.
+# If the cluster can't be found by its name alone, as on bare hosts, put the address of a host first.
 terraform import trainyard_sweep.trials ssh://ops@gpu1/lab/trials

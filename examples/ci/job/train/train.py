@@ -1,4 +1,4 @@
-"""Fits a line by gradient descent, and fails with exit code 3 where the loss stays above TARGET."""
+"""Fits a line by gradient descent, and fails with exit code 3 if the loss stays above TARGET."""
 
 import os
 import random

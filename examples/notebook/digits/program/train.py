@@ -1,4 +1,4 @@
-"""Trains a small network to read handwritten digits, and goes on from its last checkpoint where there is one."""
+"""Trains a small network to read handwritten digits, and continues from its last checkpoint if there is one."""
 
 import json
 import os
@@ -23,14 +23,14 @@ def say(**values):
 
 
 def restore(checkpoint):
-    """Returns the model and the number of epochs that it has trained."""
+    """Returns the model and the number of epochs that it was trained for."""
     if checkpoint and checkpoint.exists():
         return joblib.load(checkpoint)
     return MLPClassifier(hidden_layer_sizes=[HIDDEN_UNITS], learning_rate_init=LEARNING_RATE, random_state=1), 0
 
 
 def save(checkpoint, model, epochs):
-    """Replaces the checkpoint as a whole: a program that is killed here leaves the former one."""
+    """Replaces the checkpoint atomically: a program killed here leaves the previous one."""
     if checkpoint:
         new = checkpoint.with_suffix(".new")
         joblib.dump((model, epochs), new)

@@ -1,4 +1,4 @@
-"""Evaluate the last checkpoint again and again."""
+"""Evaluates the last checkpoint repeatedly."""
 
 import time
 
