@@ -1,4 +1,4 @@
-# A config that can't be is told at plan, and a misspelt parameter is, too.
+# Invalid configs and misspelt parameters are reported at plan time.
 
 mock_provider "trainyard" {}
 

@@ -1,4 +1,4 @@
-# What there is by default: the publication's numbers, and the module's own program.
+# The defaults: the publication's numbers, and the module's own program.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

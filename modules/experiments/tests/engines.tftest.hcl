@@ -1,4 +1,4 @@
-# How programs, GPUs and results come to runs, by engine.
+# How runs get programs, GPUs and folders for results, by engine.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

@@ -1,5 +1,5 @@
-# Runs for real, as processes of this machine. A shell is in the place of Python, and fails where it isn't told what a
-# program needs; the apply returns when all have ended.
+# Real runs, as processes on this machine. A shell takes the place of Python, and fails if it lacks what a program
+# needs; the apply returns when all have ended.
 
 provider "trainyard" {}
 

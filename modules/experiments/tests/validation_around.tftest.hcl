@@ -1,4 +1,4 @@
-# What can't be of TensorBoard and of hooks is told at plan.
+# Invalid values for TensorBoard and hooks are reported at plan time.
 
 mock_provider "trainyard" {}
 

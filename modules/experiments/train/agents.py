@@ -2,7 +2,7 @@
 
 import numpy as np
 
-BINS = 5  # of each part of an observation, in the table
+BINS = 5  # per component of an observation, in the table
 
 
 class QTable:

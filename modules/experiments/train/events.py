@@ -1,4 +1,4 @@
-"""Scalars for TensorBoard: its event files are records with checksums around a message of protocol buffers."""
+"""Scalars for TensorBoard: its event files are records with checksums around a protocol buffers message."""
 
 import os
 import socket
@@ -39,7 +39,7 @@ def _field(number, content):
 
 
 class Writer:
-    """Writes a file of events into a folder. An attempt that goes on writes another one beside it."""
+    """Writes an event file into a folder. An attempt that resumes writes another one beside it."""
 
     def __init__(self, folder):
         os.makedirs(folder, exist_ok=True)

@@ -1,15 +1,15 @@
 """A market of a circular economy with one seller: products are sold new, come back used, and are sold refurbished.
 
-In each period the seller sets two prices. Each customer buys a new product, a refurbished one from the storage, or
-nothing. Some owners then give their product back, which costs nothing and fills the storage, or throw it away.
+In each period the seller sets two prices. Each customer buys a new product, a refurbished one from storage, or
+nothing. Some owners then return their product, which costs nothing and fills the storage, or throw it away.
 The interface is that of Gymnasium: reset, and step with (observation, reward, terminated, truncated, info).
 """
 
 import numpy as np
 
-USED_QUALITY = 0.55  # of a refurbished product, as a share of a new one's
-PART_SHARE = 0.1  # of the owners, in a period
-RETURN_SHARE = 0.6  # of those who part with their product: the others throw it away
+USED_QUALITY = 0.55  # of a refurbished product, relative to a new one
+PART_SHARE = 0.1  # of the owners, per period
+RETURN_SHARE = 0.6  # of those who part with their product; the others throw it away
 
 
 class Market:
@@ -22,7 +22,7 @@ class Market:
         self.production_price = settings["production_price"]
         self.storage_cost = settings["storage_cost"]
         self.random = np.random.default_rng(seed)
-        self.actions = self.max_price**2  # a whole price from 1 of each kind of product
+        self.actions = self.max_price**2  # an integer price from 1 on for each kind of product
         self.most_owned = self.customers * self.periods  # as if all customers bought a new one each time
 
     def reset(self, seed=None):
@@ -39,7 +39,7 @@ class Market:
         return 1 + action // self.max_price, 1 + action % self.max_price
 
     def choices(self, price_new, price_used):
-        """Returns how likely a customer buys a new product, a refurbished one, and nothing."""
+        """Returns the probabilities that a customer buys a new product, a refurbished one, and nothing."""
         utilities = []
         for quality, price in ((self.quality, price_new), (USED_QUALITY * self.quality, price_used)):
             bearable = quality / 6  # few pay more
@@ -50,7 +50,7 @@ class Market:
     def step(self, action):
         price_new, price_used = self.prices(action)
         new, used, _ = self.random.multinomial(self.customers, self.choices(price_new, price_used))
-        used = min(used, self.stored)  # who finds the storage empty goes without
+        used = min(used, self.stored)  # customers who find the storage empty get none
         self.stored -= used
         self.owned = min(self.owned + new + used, self.most_owned)
 

@@ -1,8 +1,8 @@
 """An agent learns to set the prices of a market: one experiment, from a JSON config to results.
 
-TRAINYARD_CONFIG is the config, with every parameter; TRAINYARD_RESULTS, the folder for results, where the next attempt
-goes on, and TensorBoard finds events; STARTED_BY, who started it; SAVE_SECONDS, how often it saves. The log is lines of
-JSON.
+TRAINYARD_CONFIG is the config, with every parameter; TRAINYARD_RESULTS is the folder for results, where the next
+attempt finds the checkpoint, and TensorBoard the events; STARTED_BY says who started it; SAVE_SECONDS is the interval
+of checkpoints. The log is JSON lines.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from agents import AGENTS
 from events import Writer
 from market import Market
 
-EVALUATED = 20  # episodes, of other seeds than those of training
+EVALUATED = 20  # episodes, with other seeds than in training
 
 
 def say(**fields):
@@ -30,7 +30,7 @@ def now():
 
 
 def replace(path, write, mode):
-    """Writes a file so that whoever is killed meanwhile leaves the former one."""
+    """Writes a file atomically: a process killed meanwhile leaves the previous one."""
     with open(path + ".new", mode) as file:
         write(file)
     os.replace(path + ".new", path)
@@ -49,7 +49,7 @@ class Experiment:
         self.episode, self.frames, self.rewards = 0, 0, []
         self.stopped = False
 
-    # A checkpoint is of one config: another one begins anew.
+    # A checkpoint belongs to one config: another config starts from scratch.
     def _mark(self):
         return hashlib.sha256(json.dumps(self.config, sort_keys=True).encode()).hexdigest()
 
@@ -64,7 +64,7 @@ class Experiment:
         replace(self._checkpoint(), lambda file: np.savez(file, rewards_since=rewards, **progress, **arrays), "wb")
 
     def resume(self):
-        """Goes on where an attempt before was, and reports whether there was one."""
+        """Continues where the previous attempt was, and reports whether there was one."""
         if not os.path.exists(self._checkpoint()):
             return False
         with np.load(self._checkpoint()) as saved:
@@ -109,7 +109,7 @@ class Experiment:
                 saved, pause = time.monotonic(), float(os.environ.get("SAVE_SECONDS", "20"))
 
     def evaluate(self, choose):
-        """Returns the mean reward of an episode in which these actions are chosen."""
+        """Returns the mean reward per episode with this choice of actions."""
         market, totals = Market(self.config["market"]), []
         for seed in range(EVALUATED):
             observation, _ = market.reset([self.config["environment"]["seed"], 3, seed])

@@ -1,4 +1,4 @@
-# What there is by default: a controller, three brokers, and nothing else.
+# The defaults: a controller, three brokers, and nothing else.
 
 mock_provider "trainyard" {}
 

@@ -1,4 +1,4 @@
-# On bare hosts members are told where the others are.
+# On bare hosts, members get the addresses of the others.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

@@ -117,7 +117,7 @@ run "learned" {
           model = jsonencode({
             version  = 1, algorithm = "dqn", actions = ["up", "stay", "down"], hidden = [64, 64]
             features = ["load", "cpu", "p99", "lag_growth", "skew"], mean = [0, 0, 0, 0, 0], scale = [1, 1, 1, 1, 1]
-            weights  = "${replace(format("%025272d", 0), "0", "A")}AAA=" # which are all 0
+            weights  = "${replace(format("%025272d", 0), "0", "A")}AAA=" # all 0
             trained  = { trace_sha256 = sha256(""), seed = 1, updates = 1 }
           })
           capacity         = 20000
@@ -166,7 +166,7 @@ run "learned_of_busy_brokers" {
           model = jsonencode({
             version  = 1, algorithm = "dqn", actions = ["up", "stay", "down"], hidden = [64, 64]
             features = ["load", "cpu"], mean = [0, 0], scale = [1, 1]
-            weights  = "${replace(format("%024248d", 0), "0", "A")}AAA=" # which are all 0
+            weights  = "${replace(format("%024248d", 0), "0", "A")}AAA=" # all 0
             trained  = { trace_sha256 = sha256(""), seed = 1, updates = 1 }
           })
           observes = ["cpu"]

@@ -1,5 +1,5 @@
-# Members run for real, as processes of this machine. A shell is in the place of Java and of the rebalancer, and fails where
-# it isn't told what they need.
+# Real members, as processes on this machine. A shell takes the place of Java and of the rebalancer, and fails if it
+# lacks what they need.
 
 provider "trainyard" {}
 
@@ -36,7 +36,7 @@ run "runs" {
   }
 }
 
-# The data is there: nothing is formatted once more. Then it is removed.
+# The data exists, so nothing is formatted again. Then it is removed.
 run "starts_anew" {
   variables {
     cluster    = run.cluster.cluster

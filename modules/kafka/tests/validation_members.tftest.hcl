@@ -1,4 +1,4 @@
-# What controllers, brokers and the rebalancer can't be is told at plan.
+# Invalid values for controllers, brokers and the rebalancer are reported at plan time.
 
 mock_provider "trainyard" {}
 

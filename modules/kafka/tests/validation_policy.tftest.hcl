@@ -1,4 +1,4 @@
-# What a policy, and what is around it, can't be is told at plan.
+# Invalid values for a policy, and for what depends on it, are reported at plan time.
 
 mock_provider "trainyard" {}
 

@@ -1,4 +1,4 @@
-# On bare hosts, Prometheus listens and scrapes at the addresses by which hosts reach each other.
+# On bare hosts, Prometheus listens and scrapes at the addresses at which hosts reach each other.
 
 mock_provider "trainyard" {}
 

@@ -1,4 +1,4 @@
-# What there is without Grafana.
+# Without Grafana.
 
 mock_provider "trainyard" {}
 
@@ -121,9 +121,9 @@ run "alerting" {
   }
 }
 
-# What runs is told in the outputs.
+# The outputs describe what runs.
 run "outputs" {
-  # An apply of a root module wants each of its ephemeral variables.
+  # An apply of a root module requires all of its ephemeral variables.
   variables {
     grafana_password = ""
   }

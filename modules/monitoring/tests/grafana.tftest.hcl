@@ -1,4 +1,4 @@
-# Grafana beside Prometheus.
+# Grafana with Prometheus.
 
 mock_provider "trainyard" {}
 
@@ -37,7 +37,7 @@ run "defaults" {
     error_message = "Grafana has to find its dashboards."
   }
 
-  # The uid leads the dashboards to the data source.
+  # Dashboards find the data source by its uid.
   assert {
     condition = alltrue(flatten([
       for name in ["autoscaling", "cluster", "gpus", "groups"] : [

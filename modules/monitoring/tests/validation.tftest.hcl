@@ -1,4 +1,4 @@
-# What can't be is told at plan.
+# Invalid values are reported at plan time.
 
 mock_provider "trainyard" {}
 

@@ -1,4 +1,4 @@
-# One block on all engines: how the program comes to members, and which network they have.
+# One block on all engines: how members get the program, and their network.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

@@ -1,4 +1,4 @@
-# What runs is told in the outputs.
+# The outputs describe what runs.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

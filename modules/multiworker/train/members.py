@@ -1,4 +1,4 @@
-"""Who takes part, and a watch over their joining. It knows nothing of TensorFlow."""
+"""The members of a training, and a watch over their joining. It doesn't use TensorFlow."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 
-USAGE = 2  # the exit code of what another start won't mend
+USAGE = 2  # the exit code of failures that a restart won't fix
 
 
 def fail(code, message):
@@ -17,7 +17,7 @@ def fail(code, message):
 
 
 def task():
-    """Returns the rank of this worker and the addresses of all. Where TensorFlow is told of nobody, it trains alone."""
+    """Returns this worker's rank and all addresses. Without addresses, TensorFlow would train alone."""
     try:
         config = json.loads(os.environ["TF_CONFIG"])
         addresses, kind, rank = config["cluster"]["worker"], config["task"]["type"], config["task"]["index"]
@@ -29,10 +29,10 @@ def task():
 
 
 class Watch:
-    """Ends this process if the others have not joined in time, or if it is told to end until then.
+    """Ends this process if the others have not joined in time, or if it is asked to end before that.
 
-    TensorFlow waits for the others without end, lets no other thread run meanwhile, and takes SIGTERM for itself: so
-    the watch is a process of its own, made before TensorFlow is there.
+    TensorFlow waits for the others without end, blocks all other threads meanwhile, and handles SIGTERM itself, so the
+    watch is a process of its own, started before TensorFlow is loaded.
     """
 
     def __init__(self, rank, addresses, timeout):
@@ -53,7 +53,7 @@ class Watch:
                 file=sys.stderr, flush=True,
             )
             end(parent, signal.SIGKILL)
-        os._exit(0)  # all are there, or this process has ended
+        os._exit(0)  # all have joined, or this process has ended
 
     def over(self):
         os.close(self.joined)

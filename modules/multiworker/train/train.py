@@ -1,10 +1,10 @@
 """Synchronous training with MultiWorkerMirroredStrategy: all take each step together, and have the same weights.
 
-TF_CONFIG says who takes part; BATCH_SIZE (of a worker), EPOCHS, STEPS_PER_EPOCH, LEARNING_RATE and SEED how to train;
-JOIN_TIMEOUT how long to wait for the others. Worker 0 alone reads and writes files: INITIAL_MODEL, checkpoints and
-summaries in LOG_DIR, and the trained model in MODEL_DIR. The log is lines of JSON.
+TF_CONFIG lists the workers; BATCH_SIZE (per worker), EPOCHS, STEPS_PER_EPOCH, LEARNING_RATE and SEED control the
+training; JOIN_TIMEOUT is how long to wait for the others. Only worker 0 reads and writes files: INITIAL_MODEL,
+checkpoints and summaries in LOG_DIR, and the trained model in MODEL_DIR. The log is JSON lines.
 
-Keras 3 has no `fit` for several workers: the loop is TensorFlow's own, the model and its optimizer are of Keras.
+Keras 3 has no `fit` for several workers: the loop is TensorFlow's own, the model and its optimizer are from Keras.
 """
 
 import json
@@ -16,7 +16,7 @@ import zlib
 import members
 
 rank, addresses = members.task()
-watch = members.Watch(rank, addresses, os.environ["JOIN_TIMEOUT"])  # before TensorFlow is there, with its threads
+watch = members.Watch(rank, addresses, os.environ["JOIN_TIMEOUT"])  # before TensorFlow is loaded, which starts threads
 
 import tensorflow as tf  # noqa: E402
 from tensorflow import keras  # noqa: E402
@@ -27,9 +27,9 @@ EVALUATED = 1000
 
 
 def join(addresses):
-    """Returns the strategy once all workers are there."""
+    """Returns the strategy once all workers have joined."""
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
-    # Its first reduction needs them all.
+    # Its first reduction needs all workers.
     ones = strategy.experimental_distribute_values_from_function(lambda _: tf.constant(1))
     joined = int(strategy.reduce("SUM", ones, axis=None))
     if joined != len(addresses) or strategy.num_replicas_in_sync != joined:
@@ -57,7 +57,7 @@ class Training:
         return int(self.optimizer.iterations.numpy())
 
     def share(self):
-        """All take over what worker 0 has: the others add nothing to it."""
+        """Copies worker 0's variables to all workers: in the sum, the others are zero."""
         first = self.strategy.cluster_resolver.task_id == 0
         for variable in self.model.variables + self.optimizer.variables:
             own = tf.convert_to_tensor(variable.value) if first else tf.zeros(variable.shape, variable.dtype)
@@ -65,7 +65,7 @@ class Training:
             variable.assign(self.strategy.reduce("SUM", values, axis=None))
 
     def batches(self, first, last):
-        """Yields to each worker its own batches of these steps."""
+        """Yields each worker's own batches for these steps."""
 
         def own(context):
             worker = context.input_pipeline_id
@@ -78,7 +78,7 @@ class Training:
         with tf.GradientTape() as tape:
             logits = self.model(shaped(images), training=True)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-            # The gradients of all workers are summed up: together they are those of the mean of all examples.
+            # The gradients of all workers are summed up: the sum is that of the mean over all examples.
             loss = tf.reduce_mean(losses) / self.strategy.num_replicas_in_sync
         gradients = tape.gradient(loss, self.model.trainable_variables)
         self.optimizer.apply_gradients(zip(gradients, self.model.trainable_variables))
@@ -86,11 +86,11 @@ class Training:
 
     @tf.function
     def step(self, images, labels):
-        """Returns loss and accuracy, of the batches of all workers."""
+        """Returns loss and accuracy over the batches of all workers."""
         return self.strategy.reduce("SUM", self.strategy.run(self.replica, args=(images, labels)), axis=None)
 
     def evaluate(self):
-        """Returns the accuracy with examples that nobody has trained with."""
+        """Returns the accuracy on examples that no worker has trained on."""
         images, labels = data.batch([0, 0], EVALUATED)
         return float(hits(self.model(shaped(images)), labels))
 
@@ -107,7 +107,7 @@ def hits(logits, labels):
 
 
 class Files:
-    """What worker 0 reads and writes. The others have none, so that no storage has to be shared."""
+    """The files of worker 0. The others have none, so no storage has to be shared."""
 
     def __init__(self, training):
         self.training = training
@@ -120,7 +120,7 @@ class Files:
             self.summaries = tf.summary.create_file_writer(folder)
 
     def load(self):
-        """Reads the last checkpoint, or where there is none yet, the initial model. Returns the path of what it was."""
+        """Reads the last checkpoint or, if there is none yet, the initial model. Returns the path that it has read."""
         if self.checkpoints and self.checkpoints.latest_checkpoint:
             return self.checkpoints.restore_or_initialize()
         if self.initial:
@@ -143,7 +143,7 @@ class Files:
             os.makedirs(self.model_dir, exist_ok=True)
             part = os.path.join(self.model_dir, f".{os.getpid()}.keras")
             self.training.model.save(part)
-            os.replace(part, os.path.join(self.model_dir, "model.keras"))  # nobody reads half a model
+            os.replace(part, os.path.join(self.model_dir, "model.keras"))  # readers never see half a model
 
 
 def say(event, **fields):
@@ -170,7 +170,7 @@ def main():
         sums = tf.zeros([2])
         for _ in range(training.done(), (epoch + 1) * steps):
             sums += training.step(*next(batches))
-            begin = begin or time.monotonic()  # the first step is mostly that of the compiler
+            begin = begin or time.monotonic()  # the first step is mostly compilation
         loss, accuracy = (float(value) / steps for value in sums)
         say("epoch", epoch=epoch + 1, loss=loss, accuracy=accuracy, seconds=round(time.monotonic() - begin, 3))
         if files:
@@ -179,7 +179,7 @@ def main():
     took = time.monotonic() - begin if begin else 0.0
     if files:
         files.finish()
-    training.share()  # nobody leaves before the model is saved
+    training.share()  # no worker ends before the model is saved
     quality = {"loss": loss, "accuracy": training.evaluate(), "checksum": training.checksum()}
     say("trained", step=training.done(), **quality, seconds=round(took, 3))
 

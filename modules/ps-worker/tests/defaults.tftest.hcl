@@ -1,4 +1,4 @@
-# What there is by default: the chart's values, and the module's own program.
+# The defaults: the chart's values, and the module's own program.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

@@ -1,4 +1,4 @@
-# How the program comes to members, by engine.
+# How members get the program, by engine.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

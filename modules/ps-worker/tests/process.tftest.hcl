@@ -1,5 +1,5 @@
-# Members run for real, as processes of this machine. A shell is in the place of TensorFlow, and fails where it isn't told
-# what a program needs; the apply returns only when the chief has ended well.
+# Real members, as processes on this machine. A shell takes the place of TensorFlow, and fails if it lacks what a
+# program needs; the apply returns only when the chief has succeeded.
 
 provider "trainyard" {}
 

@@ -1,8 +1,8 @@
 """Asynchronous training between graphs, with servers of tf.compat.v1, as in B. Krasuski's experiments of 2020.
 
-PS_HOSTS, WORKER_HOSTS, JOB_NAME and TASK_INDEX say who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and
-TRAIN_STEPS (0: no end) how to train; LOG_DIR, where checkpoints and summaries go, and SAVE_EVERY, how often in seconds.
-The log is lines of JSON, one every SAY_EVERY seconds.
+PS_HOSTS, WORKER_HOSTS, JOB_NAME and TASK_INDEX describe the members; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and
+TRAIN_STEPS (0: no end) control the training; LOG_DIR is the folder for checkpoints and summaries, written every
+SAVE_EVERY seconds. The log is JSON lines, one every SAY_EVERY seconds.
 """
 
 import json
@@ -35,7 +35,7 @@ def model(images, hidden_units):
 
 
 class Log(tf.train.SessionRunHook):
-    """Says at regular times how many steps all workers have taken together, and how good the model is in the end."""
+    """Logs regularly how many steps all workers have taken together, and finally the quality of the model."""
 
     def __init__(self, worker, loss, accuracy):
         self.worker, self.loss, self.accuracy = worker, loss, accuracy
@@ -65,7 +65,7 @@ class Log(tf.train.SessionRunHook):
 
 
 class Joining(tf.train.SessionCreator):
-    """Has a worker join as soon as the chief has set the variables: TensorFlow's own looks every 30 seconds."""
+    """Lets a worker join soon after the chief has set the variables: TensorFlow's own checks every 30 seconds."""
 
     def __init__(self, master, config):
         self.scaffold, self.master, self.config = tf.train.Scaffold(), master, config
@@ -99,7 +99,7 @@ def train(server, cluster, index):
     hidden_units = int(os.environ["HIDDEN_UNITS"])
     train_steps = int(os.environ["TRAIN_STEPS"])
 
-    # The variables are on the parameter servers in turn, all else is computed here.
+    # The variables are placed on the parameter servers in turn; everything else is computed here.
     with tf.device(tf.train.replica_device_setter(cluster=cluster, worker_device=f"/job:worker/task:{index}")):
         step = tf.train.get_or_create_global_step()
         turn = tf.placeholder(tf.int32, [])
@@ -116,7 +116,7 @@ def train(server, cluster, index):
     hooks = [Log(index, loss, accuracy)]
     if train_steps > 0:
         hooks.append(tf.train.StopAtStepHook(last_step=train_steps))
-    # A worker needs the parameter servers, and doesn't wait for other workers.
+    # A worker needs the parameter servers, but doesn't wait for other workers.
     config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{index}"])
 
     taken = 0

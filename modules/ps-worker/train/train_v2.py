@@ -1,8 +1,8 @@
-"""Asynchronous training with ParameterServerStrategy of TensorFlow 2.
+"""Asynchronous training with TensorFlow 2's ParameterServerStrategy.
 
-TF_CONFIG says who takes part; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and TRAIN_STEPS (0: no end) how to train;
-LOG_DIR, where checkpoints and summaries go, and SAVE_EVERY, how often in seconds. The chief hands out the steps, and
-its log is lines of JSON, one about every SAY_EVERY seconds.
+TF_CONFIG lists the members; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and TRAIN_STEPS (0: no end) control the training;
+LOG_DIR is the folder for checkpoints and summaries, written every SAVE_EVERY seconds. The chief hands out the steps,
+and its log is JSON lines, one about every SAY_EVERY seconds.
 """
 
 import json
@@ -22,7 +22,7 @@ def say(**fields):
 
 
 class Model(tf.Module):
-    """A network of one hidden layer and its optimizer, Adam: Keras 3 has none for parameter servers."""
+    """A network with one hidden layer, and its optimizer Adam: Keras 3 has none for parameter servers."""
 
     def __init__(self, strategy, hidden_units, learning_rate):
         super().__init__()
@@ -81,7 +81,7 @@ def coordinate(resolver):
     def train(turn):
         return strategy.run(lambda turn: model.train(*data.batch(tf.stack([1, turn]), batch_size)), args=(turn,))
 
-    # Steps are handed out in rounds as long as lines are apart: whoever is ready takes the next step.
+    # Steps are handed out in rounds, one per log line: whichever worker is ready takes the next step.
     round_steps = ROUND
     first, last_save = None, time.time()
     done = int(model.step.numpy())
@@ -95,7 +95,7 @@ def coordinate(resolver):
         loss = float(losses[-1].fetch())
         now = time.time()
         say(step=done, loss=round(loss, 4), time=round(now, 2))
-        if first:  # the first round has all functions traced, and says nothing of how long a step takes
+        if first:  # the first round traces all functions, so it doesn't show how long a step takes
             round_steps = max(1, round(count * say_every / (now - begin)))
         first = first or now
         if summaries:

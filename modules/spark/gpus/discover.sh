@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tells Spark's worker which GPUs it has, as its resource discovery wants it: those of CUDA_VISIBLE_DEVICES, counted from
-# 0, as the programs count them that find the same variable.
+# Reports the GPUs of Spark's worker in the format of its resource discovery: those in CUDA_VISIBLE_DEVICES, counted
+# from 0, as programs with the same variable count them.
 set -eu
 case ${CUDA_VISIBLE_DEVICES:--1} in
   -1) echo 'CUDA_VISIBLE_DEVICES names no GPU: the role of the workers needs gpus.' >&2 && exit 1 ;;

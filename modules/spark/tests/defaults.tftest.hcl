@@ -1,4 +1,4 @@
-# What there is by default: a master, two workers, and nothing else.
+# The defaults: a master, two workers, and nothing else.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

@@ -1,4 +1,4 @@
-# How Spark's parts come to members, by engine, and GPUs to workers.
+# How members get Spark, and workers their GPUs, by engine.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {

@@ -1,4 +1,4 @@
-# What can't be is told at plan: of workers, their GPUs and their policy.
+# Invalid values for workers, their GPUs and their policy are reported at plan time.
 
 mock_provider "trainyard" {}
 

@@ -1,4 +1,4 @@
-"""Which loans will be in arrears: XGBoost on Spark, on rows with the columns of Fannie Mae's loans."""
+"""Predicts which loans will be in arrears: XGBoost on Spark, on rows with the columns of Fannie Mae's loans."""
 
 from pyspark.ml.evaluation import BinaryClassificationEvaluator
 from pyspark.sql import functions as F

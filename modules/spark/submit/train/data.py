@@ -1,6 +1,6 @@
-"""Rows with the columns of two public data sets, drawn from a seed, with nothing to download.
+"""Rows with the columns of two public data sets, generated from a seed, without a download.
 
-Each value is made from the seed, the column and the row's number alone: the rows are the same however they are divided.
+Each value depends only on the seed, the column and the row's number, so the rows are the same in any partitioning.
 """
 
 from pyspark.sql import functions as F
@@ -23,7 +23,7 @@ MORTGAGE = [
 
 
 class _Draw:
-    """Draws columns for the rows of a seed."""
+    """Generates columns for the rows of a seed."""
 
     def __init__(self, seed):
         self.seed = seed
@@ -41,7 +41,7 @@ class _Draw:
 
 
 def taxi(spark, rows, seed, partitions):
-    """Returns rides: the fare grows with the distance and the traffic, and airports have fares of their own."""
+    """Returns rides: the fare grows with distance and traffic, and airports have their own fares."""
     draw = _Draw(seed)
     frame = spark.range(rows, numPartitions=partitions)
     frame = frame.select("id", *[column.alias(name) for name, column in {
@@ -61,7 +61,7 @@ def taxi(spark, rows, seed, partitions):
         "detour": draw.uniform("detour", 1.1, 1.6),
         "noise": draw.normal("noise"),
     }.items()])
-    east = (F.col("dropoff_longitude") - F.col("pickup_longitude")) * 52.3  # miles a degree, at this latitude
+    east = (F.col("dropoff_longitude") - F.col("pickup_longitude")) * 52.3  # miles per degree at this latitude
     north = (F.col("dropoff_latitude") - F.col("pickup_latitude")) * 69.0
     frame = frame.withColumn("h_distance", F.sqrt(east * east + north * north))
     frame = frame.withColumn("trip_distance", F.col("h_distance") * F.col("detour"))
@@ -74,7 +74,7 @@ def taxi(spark, rows, seed, partitions):
 
 
 def mortgage(spark, rows, seed, partitions):
-    """Returns loans: who has little income, a bad score or a late payment already, is late again within a year."""
+    """Returns loans: those with little income, a bad score or a late payment tend to be late within a year."""
     draw = _Draw(seed)
     frame = spark.range(rows, numPartitions=partitions)
     frame = frame.select("id", *[column.alias(name) for name, column in {

@@ -1,4 +1,4 @@
-"""What a ride costs: XGBoost on Spark, on rows with the columns of New York's yellow taxis."""
+"""Predicts the fare of a ride: XGBoost on Spark, on rows with the columns of New York's yellow taxis."""
 
 from pyspark.sql import functions as F
 from xgboost.spark import SparkXGBRegressor

@@ -1,7 +1,7 @@
-"""What both programs do: make rows, train a model by all workers together, and judge it by rows it has not seen.
+"""What both programs share: generate rows, train a model with all workers, and evaluate it on rows it has not seen.
 
-WORKERS says how many train; ROWS, ROUNDS, MAX_DEPTH and SEED what; MODEL, where the model is saved. The log has lines of
-JSON.
+WORKERS is the number of workers; ROWS, ROUNDS, MAX_DEPTH and SEED control the training; MODEL is where the model is
+saved. The log is JSON lines.
 """
 
 import json
@@ -20,27 +20,27 @@ def setting(name, value):
 
 
 class Job:
-    """A job in its application of Spark."""
+    """A job in its own Spark application."""
 
     def __init__(self, name):
         self.begin = time.time()
         self.name, self.workers, self.seed = name, setting("WORKERS", 2), setting("SEED", 2021)
         self.rows, self.rounds, self.depth = setting("ROWS", 100000), setting("ROUNDS", 50), setting("MAX_DEPTH", 6)
-        # The name and the executors are the submit's.
+        # spark-submit determines the name and the executors.
         self.spark = SparkSession.builder.getOrCreate()
         self.spark.sparkContext.setLogLevel("WARN")
         self.gpus = self.spark.conf.get("spark.task.resource.gpu.amount", None) is not None
         say(event="started", job=name, workers=self.workers, rows=self.rows, gpus=self.gpus)
 
     def frames(self, make):
-        """Returns the rows to train with, in memory, and others to judge by."""
+        """Returns the rows to train on, in memory, and others to evaluate on."""
         training = make(self.spark, self.rows, self.seed, self.workers).persist()
-        training.count()  # the first task of all: Spark waits with it for all executors
+        training.count()  # the first task: Spark starts it when all executors have registered
         say(event="prepared", rows=self.rows, seconds=self.elapsed())
         return training, make(self.spark, max(self.rows // 5, 1), self.seed + 1, self.workers)
 
     def settings(self):
-        """Returns the parameters of an estimator of xgboost.spark."""
+        """Returns the parameters of an xgboost.spark estimator."""
         return {
             "num_workers": self.workers,
             "n_estimators": self.rounds,

@@ -1,6 +1,6 @@
-"""Says which GPU each executor has, holds what it has shuffled until the file GO is there, and says the sum of it.
+"""Prints which GPU each executor has, keeps shuffled data until the file GO exists, and prints the data's sum.
 
-It also says how many numbers were made for it: each once, if nothing of what was shuffled got lost.
+It also prints how many numbers were generated for it: each once, if no shuffled data got lost.
 """
 
 import json
@@ -15,7 +15,7 @@ def say(**fields):
 
 
 def device(_):
-    BarrierTaskContext.get().barrier()  # both tasks run at once, each on an executor of its own
+    BarrierTaskContext.get().barrier()  # both tasks run in parallel, on one executor each
     addresses = TaskContext.get().resources()["gpu"].addresses
     yield os.environ["CUDA_VISIBLE_DEVICES"] + " " + ",".join(addresses)
 
