@@ -1,4 +1,4 @@
-// The clock of a program, off by the seconds that the file SAYS has when the program starts.
+// A shifted clock: ahead by the seconds in the file SAYS when the program starts.
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
