@@ -27,8 +27,8 @@ type Exporter struct {
 	Tells    func(seconds float64) string
 }
 
-// apart is the least time between two samples: their times are in milliseconds, too inexact for rates over less. On a
-// busy machine one scrape ends late, and the next begins at once.
+// apart is the minimum time between two samples: their timestamps have milliseconds, which is too coarse for rates over
+// less. On a busy machine a scrape may end late, and the next one starts at once.
 const apart = 250 * time.Millisecond
 
 // StartPrometheus runs a real Prometheus that scrapes the exporters twice a second until the end of the test, and
@@ -70,8 +70,8 @@ func StartPrometheus(t testing.TB, exporters ...Exporter) string {
 	}, func(address string) bool { return scraped(t, address) == len(exporters) })
 }
 
-// scraped returns how many exporters a Prometheus has scraped some times, and -1 as long as it doesn't answer.
-// Exporters can't tell: what they answer too late is lost.
+// scraped returns how many exporters a Prometheus has scraped a few times, or -1 while it doesn't answer. The exporters
+// don't know: answers that come too late are lost.
 func scraped(t testing.TB, address string) int {
 	const query = "count(sum_over_time(up[1h]) >= 4) or vector(0)"
 	request, err := http.NewRequestWithContext(Bounded(t), http.MethodGet, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query), nil)
@@ -100,8 +100,8 @@ func scraped(t testing.TB, address string) int {
 	return count
 }
 
-// serve runs a server at a free address of this machine until the end of the test, and returns that once it answers.
-// Where another program listens there first, another address is tried.
+// serve runs a server at a free address of this machine until the end of the test, and returns the address once it
+// answers. If another program takes the address first, it tries another one.
 func serve(t testing.TB, what string, command func(address string) *exec.Cmd, answers func(address string) bool) string {
 	t.Helper()
 	for {

@@ -38,7 +38,7 @@ func inBrowser(t *testing.T, page string, args ...string) string {
 	return string(document)
 }
 
-// A browser runs the page's own script, in spite of the content security policy, and no other.
+// A browser runs the page's own script despite the content security policy, and no other.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a browser takes some seconds")
@@ -52,7 +52,7 @@ func TestBrowser(t *testing.T) {
 		t.Error("another script has run")
 	}
 
-	// Without the policy, the test's own script can use the page as a person would.
+	// Without the policy, the test's own script can use the page as a person does.
 	const uses = `<script>
 const shown = () => rows.filter((row) => row.getClientRects().length > 0).map((row) => row.textContent.trim().split(/\s+/)[0]).join(" ");
 const scheme = () => getComputedStyle(document.body).backgroundColor;
@@ -81,7 +81,7 @@ document.title = said.join("; ");
 	}
 }
 
-// pictures is a folder that screenshots for the documentation are written to: TRAINYARD_PICTURES.
+// pictures is the folder to write the documentation's screenshots to: TRAINYARD_PICTURES.
 const pictures = "TRAINYARD_PICTURES"
 
 // TestPictures takes the screenshots of the guide, in light and dark, if a folder for them is given.

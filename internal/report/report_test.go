@@ -34,7 +34,7 @@ func report(t *testing.T, program string, args ...string) (string, error) {
 	return string(output), err
 }
 
-// A real cluster, with a GPU and a member that fails, is in the file that the command writes, and stays there.
+// The file that the command writes shows a real cluster with a GPU and a failing member.
 func TestReport(t *testing.T) {
 	nvml := fakenvml.New(t)
 	nvml.Set(fakenvml.Device{

@@ -69,7 +69,7 @@ if [[ ! -e $policy ]]; then
   printf '#!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive
-# A download that gets lost is repeated, and who else installs something, as new machines do, is waited for.
+# Failed downloads are retried, and another installation, as on new machines, is waited for.
 options=(-qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600)
 apt-get "${options[@]}" update </dev/null
 apt-get "${options[@]}" install -y --no-install-recommends "$@" </dev/null

@@ -146,8 +146,8 @@ func (l *followLab) awaitHistory(what string, is func(e autoscale.Entry) bool) {
 	acctest.Eventually(l, "the history to tell of "+what, func() bool { return slices.ContainsFunc(l.history(), is) })
 }
 
-// expectCounts fails unless the history says that there were these counts, one after the other, and no others: each
-// change is told once. The last one is stored only after it was carried out.
+// expectCounts fails unless the history consists of exactly these counts in this order, with each change recorded once.
+// The last change is only recorded after it was carried out.
 func (l *followLab) expectCounts(counts ...int) {
 	l.Helper()
 	acctest.Eventually(l, "the history to tell of all changes", func() bool {

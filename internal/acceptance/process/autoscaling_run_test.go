@@ -134,7 +134,7 @@ func TestAccScalingMeetsApply(t *testing.T) {
 		t.Helper()
 		l.awaitWorkers(count)
 		l.workspace.ExpectNoChange("with both done")
-		// A member runs a moment before it prints.
+		// A member prints a moment after it starts running.
 		acctest.Eventually(t, fmt.Sprintf("all members to work at a rate of %d", rate), func() bool {
 			return !slices.ContainsFunc(l.read().Observed, func(o domain.Observed) bool {
 				lines := l.logs(o.Name)[o.Name]

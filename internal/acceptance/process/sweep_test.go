@@ -240,7 +240,7 @@ func TestAccSweepBesideOthers(t *testing.T) {
 			l.swept("as many to run as there is memory for", func(_ reconcile.Sweep, s sweep.Summary) bool {
 				return s.Counts[domain.RunRunning] == 2
 			})
-			// On a busy machine they may take it long after they have settled.
+			// On a busy machine they may allocate it long after they count as settled.
 			acctest.Eventually(t, "what both take to be measured", func() bool {
 				hosts, err := l.engine().GPUs(t.Context())
 				l.must(err)

@@ -34,7 +34,7 @@ func groupLogs(l *Lab) {
 			says("same\nsame\nrun 2\n", "logs", "job", "--follow"),
 			says("same\nsame\nrun 2\n", "logs", "job"),
 			func(*terraform.State) error {
-				// The group may complete before its other member has written anything.
+				// The group may complete before its other member has printed anything.
 				acctest.Eventually(l, "the log of the other member", func() bool {
 					return l.Told("logs", "job", "--member", "job-ps-0") == "serves\n"
 				})

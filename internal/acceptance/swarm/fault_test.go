@@ -171,7 +171,7 @@ func TestAccSwarmNodeDiesInTraining(t *testing.T) {
 	acctest.LoadTrainer(t, bed, trainerImage)
 	l := newSwarmLab(t, bed, "training")
 	w := newSwarmWorkspace(l)
-	// On a busy machine the last member starts long after the first one, which is not to have ended by then.
+	// On a busy machine the last member starts long after the first one, which must not have ended by then.
 	w.configure(l.wholeBed(1), l.group(fmt.Sprintf(`
   framework  = "tensorflow"
   image      = %q
@@ -293,7 +293,7 @@ func TestAccSwarmNodeComesBack(t *testing.T) {
 // training continues, and so does the wait.
 func TestAccSwarmManagerRestarts(t *testing.T) {
 	acceptance.Test(t)
-	// The node looks for its manager every 8 s at last, and is not to be taken for down until then.
+	// The node retries its manager after up to 8 s, and must not count as down until then.
 	bed := ownBed(t, testbed.Options{Nodes: 2, Managers: 1, Heartbeat: 8 * time.Second})
 	l := newSwarmLab(t, bed, "patient")
 	w := newSwarmWorkspace(l)
@@ -412,7 +412,7 @@ func TestAccSwarmMemberIsKilled(t *testing.T) {
 		if took := o.StartedAt.Sub(killed); restarts > 0 && took < delay<<restarts/2 {
 			t.Errorf("restart %d came %s after the end, with a delay of %s that doubles", restarts, took, delay)
 		}
-		// It runs a moment before it says anything.
+		// It runs for a moment before it prints anything.
 		acctest.Eventually(t, "the member to say that it is at work", func() bool {
 			lines, err := l.engine().Logs(t.Context(), l.member("worker", 0), engine.LogOptions{})
 			return err == nil && len(lines) > restarts

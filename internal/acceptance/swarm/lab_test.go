@@ -70,7 +70,7 @@ func sharedBedOf(t *testing.T, engine string) *testbed.Bed {
 	t.Helper()
 	options := three
 	options.Engine = engine
-	options.Heartbeat = 15 * time.Second // no test waits for a node to be down, and a busy machine is not to seem so
+	options.Heartbeat = 15 * time.Second // no test waits for a node to be down, and a busy one must not seem so
 	sharedBedMutex.Lock()
 	defer sharedBedMutex.Unlock()
 	if sharedBeds[engine] {
@@ -315,7 +315,7 @@ func (l *swarmLab) change(name string, change func(*dockerswarm.ServiceSpec)) {
 	})
 }
 
-// update reads and updates something until nobody changed it in between: the Swarm itself does, too.
+// update repeats a read and update until nobody, including the Swarm itself, has changed the object in between.
 func (l *swarmLab) update(what string, update func() error) {
 	l.Helper()
 	acctest.Eventually(l, "an update of "+what, func() bool {
@@ -409,7 +409,7 @@ func (l *swarmLab) node(name string) dockerswarm.Node {
 	return node
 }
 
-// findNode is node where the Swarm may have no leader for a moment.
+// findNode is node for a Swarm that may briefly have no leader.
 func (l *swarmLab) findNode(name string) (dockerswarm.Node, error) {
 	nodes, err := l.bed.Nodes[0].Client().NodeList(l.Context(), dockerswarm.NodeListOptions{})
 	if err != nil {

@@ -41,7 +41,7 @@ func TestAccQuickstartOnSwarm(t *testing.T) {
 
 	var shown tfjson.State
 	var attributes map[string]map[string]any
-	// An agent of a busy machine may answer too late for one read.
+	// On a busy machine, an agent may answer too late for a single read.
 	acctest.Eventually(t, "all hosts to be measured", func() bool {
 		shown, attributes = tfjson.State{}, map[string]map[string]any{}
 		l.must(json.Unmarshal([]byte(w.Must("show", "-json")), &shown))

@@ -46,7 +46,7 @@ resource "trainyard_group" "job" {
 		var all map[string]string
 		acctest.Eventually(t, "all to be written", func() bool {
 			all = l.fetched("results", member)
-			return all[member+"/more"] == "more\n" // which is written last
+			return all[member+"/more"] == "more\n" // written last
 		})
 		whose := map[string]string{member + "/out/deep/whose": member + "\n", member + "/more": "more\n"}
 		l.must(acceptance.Differences(whose, all))

@@ -33,9 +33,9 @@ type Options struct {
 	Managers int
 	// TLS makes the engines listen for TLS as well: see Node.TLSHost and Bed.Certificates.
 	TLS bool
-	// Heartbeat is how often the Swarm's nodes tell that they live; after thrice that they are down. Without it, it is
-	// 3 s: a busy machine may keep a node silent for longer than three of 1 s, and Docker's default of 5 s has tests
-	// wait. Where no test has a node be down, it is Steady.
+	// Heartbeat is the interval of the Swarm's heartbeats; a node without one for three intervals is down. The default
+	// is 3 s: a busy machine may silence a node for longer than three intervals of 1 s, and Docker's default of 5 s
+	// makes tests wait. Use Steady if no test takes a node down.
 	Heartbeat time.Duration
 	// Engine is the nodes' Docker Engine, a key of Engines. By default EngineVariable selects it.
 	Engine string

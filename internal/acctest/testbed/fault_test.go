@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// answers reports whether the node's engine answers within a second.
+// answers reports whether a node's engine answers within a second.
 func answers(ctx context.Context, node *Node) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -21,7 +21,7 @@ func answers(ctx context.Context, node *Node) bool {
 	return err == nil
 }
 
-// wantAnswer fails unless somebody answers, sooner or later, or does not. On a busy machine an answer may be late.
+// wantAnswer fails unless somebody eventually answers, or doesn't, as wanted. On a busy machine an answer may be late.
 func wantAnswer(t *testing.T, who string, want bool, answers func() bool) {
 	t.Helper()
 	if want {

@@ -62,7 +62,7 @@ func (b *boot) run(ctx context.Context, command string) (output, said, status st
 	shell.ExtraFiles = []*os.File{theirs}
 	err = b.within(shell.Start)
 	if err == nil {
-		_ = shell.Wait() // where the host ends before it has, no status comes
+		_ = shell.Wait() // if the host ends first, there is no status
 	}
 	_ = theirs.Close() // never written to
 	if err != nil {

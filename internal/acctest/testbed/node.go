@@ -301,10 +301,10 @@ func (n *Node) call(what string, argument, result any) error {
 	return nil
 }
 
-// lateContainerd is why dockerd ends where its containerd is not up within 15 s, as on a busy machine.
+// lateContainerd is dockerd's error if its containerd is not up within 15 s, as may happen on a busy machine.
 const lateContainerd = "timeout waiting for containerd to start"
 
-// start starts dockerd, again where its containerd was late, and waits until it answers.
+// start starts dockerd, again if its containerd was late, and waits until it answers.
 func (n *Node) start(ctx context.Context) error {
 	command := []string{"dockerd", "--config-file", n.configuration()}
 	if err := n.call("Start", command, nil); err != nil {

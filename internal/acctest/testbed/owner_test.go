@@ -73,7 +73,7 @@ func ownPeer(archive string) string {
 // startOwner runs this program as the owner of a bed, and returns the bed's folder and a function to kill the owner.
 func startOwner(t *testing.T, what string) (folder string, kill func()) {
 	t.Helper()
-	// The tests of other packages look for leftovers as well, and would remove the bed as soon as its owner is killed.
+	// Tests of other packages also look for leftovers, and would remove the bed as soon as its owner is killed.
 	t.Setenv("TMPDIR", t.TempDir())
 	owner := exec.Command(os.Args[0])
 	owner.Env = append(os.Environ(), ownerVariable+"="+what)

@@ -124,7 +124,7 @@ func TestProxyStreams(t *testing.T) {
 	ctx := limited(t)
 	loadPeer(t, Shared(t, three))
 
-	// The engine begins to listen only after it was asked, and tells of its nodes as well.
+	// The engine starts to listen only after the request, and also sends events about its nodes.
 	messages, failures := through.Events(ctx, events.ListOptions{
 		Since:   strconv.FormatInt(time.Now().Unix(), 10),
 		Filters: filters.NewArgs(filters.Arg("type", string(events.VolumeEventType)), filters.Arg("volume", "streamed")),

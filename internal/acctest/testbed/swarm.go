@@ -17,8 +17,8 @@ import (
 const (
 	// swarmPort is the managers' port.
 	swarmPort = "2377"
-	// Steady is Options.Heartbeat of a bed whose nodes are never down. A machine that stands still for some seconds has
-	// all of them miss shorter ones, and the Swarm starts their tasks anew.
+	// Steady is an Options.Heartbeat for beds whose nodes never go down. With a shorter one, a machine that stalls for
+	// some seconds makes all nodes miss heartbeats, and the Swarm restarts their tasks.
 	Steady = time.Minute
 	// defaultHeartbeat is the default of Options.Heartbeat.
 	defaultHeartbeat = 3 * time.Second
@@ -61,7 +61,7 @@ func (b *Bed) formSwarm(ctx context.Context) error {
 	})
 }
 
-// initSwarm has a node make the Swarm.
+// initSwarm initialises the Swarm on a node.
 func (b *Bed) initSwarm(ctx context.Context, node *Node) error {
 	_, err := node.client.SwarmInit(ctx, swarm.InitRequest{
 		ListenAddr:    node.swarmAddress(),
@@ -71,7 +71,7 @@ func (b *Bed) initSwarm(ctx context.Context, node *Node) error {
 	if err == nil {
 		return nil
 	}
-	// An Engine gives the Swarm that it has made 5 s to take its settings, which may be too few on a busy machine.
+	// An Engine gives a new Swarm 5 s to take its settings, which may be too short on a busy machine.
 	formed, errFormed := node.client.SwarmInspect(ctx)
 	if errFormed != nil {
 		return errors.Join(err, errFormed)
@@ -80,7 +80,7 @@ func (b *Bed) initSwarm(ctx context.Context, node *Node) error {
 	return node.client.SwarmUpdate(ctx, formed.Version, formed.Spec, swarm.UpdateFlags{})
 }
 
-// Join has the node join a Swarm. Its Engine stops waiting for that after 20 s, though it goes on.
+// Join joins the node to a Swarm. Its Engine stops waiting for that after 20 s, but keeps trying.
 func (n *Node) Join(ctx context.Context, request swarm.JoinRequest) error {
 	err := n.client.SwarmJoin(ctx, request)
 	if err == nil {

@@ -160,7 +160,7 @@ func TestSwarm(t *testing.T) {
 		"node3 10.200.0.3 manager ready",
 		"node4 10.200.0.4 worker ready",
 	}
-	// A node that a busy machine kept silent is down for a moment, or makes the managers elect another leader.
+	// A node that a busy machine kept silent is briefly down, or makes the managers elect another leader.
 	acctest.Eventually(t, "the Swarm's nodes to be "+strings.Join(want, ", "), func() bool {
 		members, err := bed.Nodes[0].Client().NodeList(ctx, swarm.NodeListOptions{})
 		var got []string
