@@ -1,7 +1,7 @@
-"""Trains a model to read handwritten digits on the workers of a Dask cluster, by averages of what each has learnt.
+"""Trains a model to read handwritten digits on the workers of a Dask cluster, by averaging what each has learnt.
 
-The program knows nothing of Trainyard: Client finds the scheduler by DASK_SCHEDULER_ADDRESS. It logs JSON, a line each.
-The images are UCI's Optical Recognition of Handwritten Digits, as scikit-learn carries them.
+The program knows nothing about Trainyard: Client finds the scheduler through DASK_SCHEDULER_ADDRESS. It logs JSON
+lines. The images are UCI's Optical Recognition of Handwritten Digits, as included in scikit-learn.
 """
 
 import argparse
@@ -37,7 +37,7 @@ def probabilities(weights, images):
 
 
 def learn(weights, turn, part):
-    """Returns what the weights are after a part of the images, the loss on it, and by whom they were learnt."""
+    """Returns the weights after training on a part of the images, the loss on it, and the worker."""
     images, labels = (values[part::PARTS] for values in load()[0])
     wanted = np.eye(10)[labels]
     loss = -np.mean(np.log(probabilities(weights, images)[np.arange(len(labels)), labels]))

@@ -1,8 +1,8 @@
 """Trains a small network to read handwritten digits, on the devices of all processes together.
 
-The program knows nothing of Trainyard: where the coordinator is, how many processes there are and which one this is, it
-takes from the environment. It logs JSON, a line each. The images are UCI's Optical Recognition of Handwritten Digits, as
-scikit-learn carries them.
+The program knows nothing about Trainyard: it gets the coordinator's address, the number of processes and its own
+number from the environment. It logs JSON lines. The images are UCI's Optical Recognition of Handwritten Digits, as
+included in scikit-learn.
 """
 
 import argparse
@@ -50,14 +50,14 @@ def mean_loss(parameters, images, labels):
 
 @jax.jit
 def step(parameters, velocity, images, labels):
-    """One step of gradient descent. As the images are spread over all processes, their mean is taken across them."""
+    """Takes a step of gradient descent. The mean is over the images of all processes, among which they are sharded."""
     loss, gradients = jax.value_and_grad(mean_loss)(parameters, images, labels)
     velocity = jax.tree.map(lambda v, g: MOMENTUM * v - RATE * g, velocity, gradients)
     return jax.tree.map(jnp.add, parameters, velocity), velocity, loss
 
 
 def train(dataset, epochs, log):
-    """Trains on this process's share of the images. Returns the parameters, the last loss, and how many it has seen."""
+    """Trains on this process's share of the images. Returns the parameters, the last loss, and the number of images."""
     mesh = jax.make_mesh((jax.device_count(),), ("data",))
     spread, everywhere = NamedSharding(mesh, PartitionSpec("data")), NamedSharding(mesh, PartitionSpec())
 
@@ -88,7 +88,7 @@ def evaluate(parameters, dataset):
 
 
 def checksum(parameters):
-    """Returns a number that tells models with different parameters apart."""
+    """Returns a checksum of the parameters."""
     return zlib.crc32(b"".join(np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(parameters)))
 
 

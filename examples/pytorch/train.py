@@ -1,8 +1,8 @@
 """Trains a small network to read handwritten digits, with DistributedDataParallel.
 
-The program knows nothing of Trainyard: init_process_group finds MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK in the
-environment. It logs JSON, a line each. The images are UCI's Optical Recognition of Handwritten Digits, as scikit-learn
-carries them.
+The program knows nothing about Trainyard: init_process_group finds MASTER_ADDR, MASTER_PORT, WORLD_SIZE and RANK in
+the environment. It logs JSON lines. The images are UCI's Optical Recognition of Handwritten Digits, as included in
+scikit-learn.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def load():
 
 
 def train(model, dataset, epochs, log):
-    """Trains on this rank's share of the images, and returns how many it has seen."""
+    """Trains on this rank's share of the images, and returns their number."""
     sampler = DistributedSampler(dataset, seed=1)
     loader = DataLoader(dataset, batch_size=32, sampler=sampler)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
@@ -68,7 +68,7 @@ def evaluate(model, dataset):
 
 
 def checksum(model):
-    """Returns a number that tells models with different parameters apart."""
+    """Returns a checksum of the parameters."""
     return zlib.crc32(b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters()))
 
 
