@@ -20,15 +20,15 @@ func dockerEngine(h Host) verdict {
 	engine := h.Details.Docker
 	switch {
 	case h.Docker.Socket == "" && engine.Installed:
-		return of(Problem, Warning, "has a Docker Engine that does not run", h.Sudo("systemctl enable --now docker"))
+		return swarmProblem(Warning, "has a Docker Engine that does not run", h.Sudo("systemctl enable --now docker"))
 	case h.Docker.Socket == "":
-		return of(Problem, Warning, "has no Docker Engine, which a Swarm and roles with an image need", h.installDocker())
+		return swarmProblem(Warning, "has no Docker Engine, which a Swarm and roles with an image need", h.installDocker())
 	case h.UserID != 0 && !engine.Access && (!h.Root || !h.Docker.Silent):
-		return of(Problem, OK, fmt.Sprintf("has a %s, which %s may not use", version, h.User), h.joinDocker())
+		return swarmProblem(OK, fmt.Sprintf("has a %s, which %s may not use", version, h.User), h.joinDocker())
 	case h.Docker.Silent:
-		return of(Problem, Warning, "has a Docker Engine that does not answer at "+h.Docker.Socket, h.restartDocker())
+		return swarmProblem(Warning, "has a Docker Engine that does not answer at "+h.Docker.Socket, h.restartDocker())
 	case h.Docker.Version != "" && libc.Older(h.Docker.Version, oldestDocker):
-		return of(Problem, Warning, fmt.Sprintf("has %s; %s or newer is needed", version, oldestDocker), h.upgradeDocker())
+		return swarmProblem(Warning, fmt.Sprintf("has %s; %s or newer is needed", version, oldestDocker), h.upgradeDocker())
 	}
 	return ok(fmt.Sprintf("has %s, which %s may use", version, h.User))
 }
@@ -45,7 +45,7 @@ func dockerDisk(h Host) verdict {
 	prune := h.Sudo("docker image prune --all")
 	switch {
 	case at.FreeBytes>>20 < facts.LeastFreeMiB:
-		return of(Problem, Warning, found+fmt.Sprintf("; at least %d MiB are needed", facts.LeastFreeMiB), prune)
+		return swarmProblem(Warning, found+fmt.Sprintf("; at least %d MiB are needed", facts.LeastFreeMiB), prune)
 	case at.FreeBytes < roomForImages:
 		return forAll(Warning, found+"; an image with CUDA may not fit", prune)
 	}

@@ -38,9 +38,9 @@ func toolkit(h Host) verdict {
 	case h.Docker.Socket == "":
 		return notApplicable("has no Docker Engine that could give GPUs to containers")
 	case !h.NVIDIA.Toolkit:
-		return of(Problem, Warning, "lacks the NVIDIA Container Toolkit: containers get no GPUs", h.installToolkit())
+		return swarmProblem(Warning, "lacks the NVIDIA Container Toolkit: containers get no GPUs", h.installToolkit())
 	case runtime != "" && runtime != nvidiaRuntime:
-		return of(Problem, OK, "has the toolkit, but Docker's default runtime is "+runtime+": members of a Swarm get no GPUs", h.nvidiaByDefault())
+		return swarmProblem(OK, "has the toolkit, but Docker's default runtime is "+runtime+": members of a Swarm get no GPUs", h.nvidiaByDefault())
 	case runtime == nvidiaRuntime:
 		return ok("has the toolkit, and its runtime is Docker's default")
 	}

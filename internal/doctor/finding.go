@@ -86,9 +86,9 @@ func forAll(result Result, found, fix string) verdict {
 	return v
 }
 
-// of is a verdict with a result for each of the engines.
-func of(forSwarm, forSystemd Result, found, fix string) verdict {
-	return verdict{map[string]Result{swarm.Name: forSwarm, systemd.Name: forSystemd}, found, fix}
+// swarmProblem is a problem for a Swarm, and something else for bare hosts.
+func swarmProblem(forSystemd Result, found, fix string) verdict {
+	return verdict{map[string]Result{swarm.Name: Problem, systemd.Name: forSystemd}, found, fix}
 }
 
 // forSwarm and forSystemd are verdicts that matter to one engine only.

@@ -79,6 +79,7 @@ type Server struct {
 	opened  []string
 }
 
+// Start starts a server on this machine, which ends with the test.
 func Start(t testing.TB, options Options) *Server {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -12,9 +12,9 @@ const (
 	Programs = Home + "/bin"
 	// ProgramName is the name of the program that hosts run.
 	ProgramName = "trainyard"
-	// KeyFile, in a cluster's state directory, is the private key with which its controller logs in to the other hosts.
+	// KeyFile is, in a cluster's state directory, the private key with which its controller logs in to the other hosts.
 	KeyFile = "id_ed25519"
-	// PeersFile, in the same folder, lists those hosts with their logins and keys.
+	// PeersFile is, in the same folder, the list of those hosts with their logins and keys.
 	PeersFile = "peers.json"
 	// Units is the folder of the unit files.
 	Units = "/etc/systemd/system"
