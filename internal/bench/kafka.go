@@ -113,16 +113,17 @@ const (
 	kafkaSettled = 5
 )
 
-// carried measures a broker's capacity in records per second: kafkaBusy of its maximum rate within kafkaBound.
+// carried measures how many records per second a broker carries: kafkaBusy of the most that it takes within the bound.
+// All brokers that a rule may have run meanwhile, as they share this machine's processors with the load.
 func (k *kafkaBench) carried(ctx context.Context) (float64, error) {
-	k.say("kafka: what %d brokers take", kafkaLeast)
-	day, err := k.carry(ctx, staticBrokers(kafkaLeast), []string{
+	k.say("kafka: what %d brokers take", kafkaMost)
+	day, err := k.carry(ctx, staticBrokers(kafkaMost), []string{
 		"-shape", "ramp", "-base", "50", "-peak", decimal(kafkaRampPeak), "-period", kafkaRamp.String(), "-duration", kafkaRamp.String(),
 	})
 	if err != nil {
 		return 0, err
 	}
-	return math.Round(kafkaBusy * day.most() / kafkaLeast), nil
+	return math.Round(kafkaBusy * day.most() / kafkaMost), nil
 }
 
 // most returns the highest demand, in records per second, at the start of kafkaSettled seconds without late records.
