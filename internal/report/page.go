@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -44,7 +45,7 @@ type policy struct{ Key, Count, Text string }
 // meter is the used part of a total. Percent is nil if either is unknown.
 type meter struct {
 	Text    string
-	Percent *float64
+	Percent *int
 	Tone    tone
 }
 
@@ -143,8 +144,7 @@ func meterOf(part *float64, total float64, show func(part, total string) string,
 		return m
 	}
 	m.Text = show(format(*part), format(total))
-	share := min(max(100**part/total, 0), 100)
-	m.Percent = &share
+	m.Percent = new(int(math.Round(min(max(100**part/total, 0), 100))))
 	return m
 }
 
@@ -165,6 +165,8 @@ func ofTotal(part, total string) string { return part + " of " + total }
 // gibibytes formats an amount given in MiB.
 func gibibytes(mib float64) string {
 	switch {
+	case mib >= 1<<20:
+		return fmt.Sprintf("%.1f TiB", mib/(1<<20))
 	case mib >= 100<<10:
 		return fmt.Sprintf("%.0f GiB", mib/1024)
 	case mib >= 1024:

@@ -24,6 +24,7 @@ what() {
   prometheus) program=prometheus use="for tests that ask one" ;;
   default-jre-headless) program=java use="to run Spark and Kafka" ;;
   maven) program=mvn use="to install Kafka's jars from Maven Central" ;;
+  chromium) program=chromium use="for tests of reports in a browser" ;;
   redis-server) program=redis-server use="for tests that measure queues" ;;
   python3-venv)
     program=python3-venv use="to install Python's packages from PyPI into environments of their own"
