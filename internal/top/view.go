@@ -201,12 +201,15 @@ func (v *view) keys(lines int) line {
 		}
 		l = append(l, span{k.name[:1], strong}, span{k.name[1:] + " ", rest})
 	}
-	l = append(l, span{" / ", strong}, span{"filter", faint})
+	hint := line{{" / ", strong}, {"filter", faint}}
 	if v.filter != "" {
-		l = append(l, span{" ", plain}, span{printable.Line(v.filter), good})
+		l = append(append(l, hint...), span{" " + printable.Line(v.filter), good})
 	}
 	if lines > v.page {
 		l = append(l, span{fmt.Sprintf(" ↑↓ PgUp PgDn  %d–%d of %d", v.top+1, min(v.top+v.page, lines), lines), plain})
+	}
+	if v.filter == "" {
+		l = append(l, hint...) // last, as a narrow screen has no room for it
 	}
 	return l
 }
