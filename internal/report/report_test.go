@@ -58,7 +58,7 @@ func TestReport(t *testing.T) {
 	must(t, reconcile.Reconciler{Engine: e}.Update(t.Context(), domain.Group{
 		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
 		Completion: domain.Completion{When: domain.WhenNever}, // otherwise the failure would stop the other member
-		Roles: map[string]domain.Role{"good": role(domain.RestartAlways, "wait"), "poor": role(domain.RestartNever, "print:reading <data>", "until:"+end, "exit:3")},
+		Roles:      map[string]domain.Role{"good": role(domain.RestartAlways, "wait"), "poor": role(domain.RestartNever, "print:reading <data>", "until:"+end, "exit:3")},
 	}))
 	must(t, os.WriteFile(end, nil, 0o600))
 
