@@ -20,7 +20,7 @@ import (
 func remote(address string, credentials engine.SSHCredentials) (target, error) {
 	login, given := strings.CutPrefix(address, "ssh://")
 	if !given && strings.Contains(address, "://") {
-		return target{}, fmt.Errorf("%q is no address of a host: ssh://[user@]host[:port] is allowed", address)
+		return target{}, fmt.Errorf("%q is not a host address; expected ssh://[user@]host[:port]", address)
 	}
 	host, err := sshclient.ParseHost(strings.TrimSuffix(login, "/"))
 	if err != nil {

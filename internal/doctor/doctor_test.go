@@ -142,7 +142,7 @@ func TestArguments(t *testing.T) {
 	}{
 		{"--engine process", `--engine "process": swarm or systemd is allowed`},
 		{"--engines swarm", "flag provided but not defined"},
-		{"tcp://gpu1", `"tcp://gpu1" is no address of a host`},
+		{"tcp://gpu1", `"tcp://gpu1" is not a host address`},
 		{"ssh://gpu1/run/docker.sock", "it has no path"},
 		{"ssh://ops:secret@gpu1", "a password can't be part of an address"},
 		{"--jump-host a/b gpu1", "jump host"},
