@@ -15,7 +15,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd"
 )
 
-// The exit codes but 0, which says that there are no problems.
+// The exit codes. Without problems, it is 0.
 const (
 	// exitProblems is for hosts with problems.
 	exitProblems = 1

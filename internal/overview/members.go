@@ -17,6 +17,29 @@ type Member struct {
 	Usage engine.MemberUsage
 }
 
+// Count is the number of members in a state.
+type Count struct {
+	State domain.State
+	N     int
+}
+
+// Tally counts members by state, those that run first. States that no member is in are left out.
+func Tally(members map[string]Member) []Count {
+	counts := map[domain.State]int{}
+	for _, m := range members {
+		counts[m.State]++
+	}
+	var tally []Count
+	for _, state := range []domain.State{
+		domain.StateRunning, domain.StatePending, domain.StateRestarting, domain.StateFailed, StateMissing, domain.StateCompleted, domain.StateStopped,
+	} {
+		if n := counts[state]; n > 0 {
+			tally = append(tally, Count{state, n})
+		}
+	}
+	return tally
+}
+
 // Members returns the members of each group by name: those that were found, and those that are missing.
 func (r Reading) Members() map[string]map[string]Member {
 	groups := map[string]map[string]Member{}

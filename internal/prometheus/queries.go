@@ -11,7 +11,7 @@ import (
 // clusterVariable stands for the name of the cluster in a query.
 const clusterVariable = "$cluster"
 
-// The quantities that are queried for now only: they don't change, or have no statistics.
+// The quantities of which only the current value is queried: they don't change, or have no statistics.
 const (
 	hostCPUs      = "host_cpus"
 	hostMemory    = "host_memory_mib"

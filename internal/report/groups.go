@@ -93,17 +93,9 @@ func (r reading) member(m overview.Member, at domain.Assignment) member {
 
 // tally counts members by state.
 func tally(members map[string]overview.Member) string {
-	counts := map[domain.State]int{}
-	for _, m := range members {
-		counts[m.State]++
-	}
 	var parts []string
-	for _, state := range []domain.State{
-		domain.StateRunning, domain.StatePending, domain.StateRestarting, domain.StateFailed, overview.StateMissing, domain.StateCompleted, domain.StateStopped,
-	} {
-		if n := counts[state]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, state))
-		}
+	for _, c := range overview.Tally(members) {
+		parts = append(parts, fmt.Sprintf("%d %s", c.N, c.State))
 	}
 	return strings.Join(parts, ", ")
 }

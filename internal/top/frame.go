@@ -107,7 +107,7 @@ func (s state) title(width int) line {
 	return append(l, span{"  " + at, faint})
 }
 
-// gpuCount says how many GPUs are known. It says that there are none only if all hosts report their GPUs.
+// gpuCount shows the number of known GPUs, and 0 only if all hosts report their GPUs.
 func gpuCount(r overview.Reading) string {
 	if len(r.Usage.GPUs) == 0 {
 		for _, u := range r.Usage.Hosts {

@@ -2,7 +2,6 @@ package top
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -11,13 +10,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/overview"
 )
 
-// states are the states of members in the order in which they are counted, with their tones.
-var states = []struct {
-	state domain.State
-	tone  tone
-}{
-	{domain.StateRunning, good}, {domain.StatePending, warning}, {domain.StateRestarting, warning}, {domain.StateFailed, bad}, {overview.StateMissing, bad},
-	{domain.StateCompleted, faint}, {domain.StateStopped, faint},
+var toneOfState = map[domain.State]tone{
+	domain.StateRunning: good, domain.StatePending: warning, domain.StateRestarting: warning, domain.StateFailed: bad, overview.StateMissing: bad,
+	domain.StateCompleted: faint, domain.StateStopped: faint,
 }
 
 // groupTable shows groups, each followed by its members.
@@ -37,7 +32,7 @@ func (s state) groupTable(groups map[string]map[string]overview.Member, by sorti
 		for _, name := range sorted(members, value, overview.CompareMembers) {
 			m := members[name]
 			below = append(below, []line{
-				text("  "+name, plain), text(string(m.State), toneOfState(m.State)), cpus(m.Usage), memory(m.Usage.MemoryMiB.Last), memory(m.Usage.GPUMemoryMiB.Last),
+				text("  "+name, plain), text(string(m.State), toneOfState[m.State]), cpus(m.Usage), memory(m.Usage.MemoryMiB.Last), memory(m.Usage.GPUMemoryMiB.Last),
 				text(m.Host, plain), restarts(m.Restarts),
 			})
 		}
@@ -56,35 +51,14 @@ func (s state) groupTable(groups map[string]map[string]overview.Member, by sorti
 
 // tally counts the members of a group by state.
 func tally(members map[string]overview.Member) line {
-	counts := map[domain.State]int{}
-	for _, m := range members {
-		counts[m.State]++
-	}
 	var l line
-	for _, s := range states {
-		if counts[s.state] == 0 {
-			continue
-		}
-		if len(l) > 0 {
+	for i, c := range overview.Tally(members) {
+		if i > 0 {
 			l = append(l, span{text: ", "})
 		}
-		l = append(l, span{fmt.Sprintf("%d %s", counts[s.state], s.state), s.tone})
+		l = append(l, span{fmt.Sprintf("%d %s", c.N, c.State), toneOfState[c.State]})
 	}
 	return l
-}
-
-func toneOfState(state domain.State) tone {
-	i := slices.IndexFunc(states, func(s struct {
-		state domain.State
-		tone  tone
-	},
-	) bool {
-		return s.state == state
-	})
-	if i < 0 {
-		return plain
-	}
-	return states[i].tone
 }
 
 func cpus(u engine.MemberUsage) line { return number("%.2f", u.CPUs.Last) }

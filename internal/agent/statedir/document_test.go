@@ -59,7 +59,7 @@ func TestReadWhatWasWritten(t *testing.T) {
 	wantAlone(t, path)
 }
 
-// wantAlone checks that only the owner has access to a file, and that there is nothing beside it.
+// wantAlone checks that only the owner can access a file, and that its folder has no other.
 func wantAlone(t *testing.T, path string) {
 	t.Helper()
 	info, err := os.Stat(path)
