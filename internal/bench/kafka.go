@@ -74,6 +74,7 @@ func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rule.name, err)
 		}
+		b.say("kafka: %.1f broker-minutes, %d seconds over %d ms", day.brokers.Minutes(), day.late(), kafkaBound)
 		days = append(days, day)
 	}
 	return kafkaTables(carried, b.day, rules, days), nil
