@@ -83,9 +83,9 @@ type State struct {
 	// that many are ready.
 	Startup  time.Duration `json:"startup,omitempty"`
 	Starting *At[int]      `json:"starting,omitempty"`
-	// Told are the guards that have had a value, by question. Untold is when the others were first asked.
-	Told   map[string]bool      `json:"told,omitempty"`
-	Untold map[string]time.Time `json:"untold,omitempty"`
+	// Answered are the guards that have had a value, by question. Silent is when the others were first asked.
+	Answered map[string]bool      `json:"told,omitempty"`
+	Silent   map[string]time.Time `json:"untold,omitempty"`
 	// Spent is what the role has used of the day's member-hours.
 	Spent *Spent `json:"spent,omitempty"`
 	// Vertical is what is known of the members' usage.

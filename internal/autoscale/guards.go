@@ -46,10 +46,10 @@ type Guarded struct {
 // askGuards returns the values of the policy's guards, and records which of them have had a value.
 func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
 	if len(a.guards) == 0 {
-		state.Told, state.Untold = nil, nil
+		state.Answered, state.Silent = nil, nil
 		return nil
 	}
-	told, untold := map[string]bool{}, map[string]time.Time{}
+	answered, silent := map[string]bool{}, map[string]time.Time{}
 	guards := make([]Guarded, 0, len(a.guards))
 	for _, asked := range a.guards {
 		g := Guarded{Name: asked.Name, What: asked.What}
@@ -67,17 +67,17 @@ func (a *Autoscaler) askGuards(state *State, seen *Seen) []Guarded {
 		default:
 			g.Value = &m.Value
 		}
-		switch since, asking := state.Untold[key]; {
-		case g.Value != nil || state.Told[key]:
-			told[key] = true
+		switch since, asking := state.Silent[key]; {
+		case g.Value != nil || state.Answered[key]:
+			answered[key] = true
 		case asking && !since.After(seen.Now):
-			g.NeverSince, untold[key] = since, since
+			g.NeverSince, silent[key] = since, since
 		case there:
-			g.NeverSince, untold[key] = seen.Now, seen.Now
+			g.NeverSince, silent[key] = seen.Now, seen.Now
 		}
 		guards = append(guards, g)
 	}
-	state.Told, state.Untold = told, untold
+	state.Answered, state.Silent = answered, silent
 	return guards
 }
 

@@ -231,9 +231,9 @@ func TestInitialOutOfReach(t *testing.T) {
 	}
 }
 
-// TestGuardNeverTold checks that a guard that has never had a value reports since when, until it has one, and again if
+// TestGuardNeverAnswers checks that a guard that has never had a value reports since when, until it has one, and again if
 // it asks something else.
-func TestGuardNeverTold(t *testing.T) {
+func TestGuardNeverAnswers(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	var state State
 	decide := func(now time.Time, path string, m Measurement) Guarded {

@@ -53,7 +53,7 @@ func measured(source func(url string) domain.ScalingSource) func(*testing.T, str
 	return func(t *testing.T, url string) error {
 		m := meter.New(nil)
 		m.Limit = patience.Limit
-		got := m.Read(acctest.Bounded(t), time.Now(), meter.Scene{}, []meter.Question{{Source: source(url)}})
+		got := m.Read(acctest.Bounded(t), time.Now(), meter.Observation{}, []meter.Question{{Source: source(url)}})
 		return errors.New(got[0].Why)
 	}
 }

@@ -133,7 +133,7 @@ type followed struct {
 	hurries     bool
 	stopTelling context.CancelFunc
 	yielding    yielding
-	untold      untold
+	silent      silent
 }
 
 // newScaler returns a scaler with the stored state of the policies.
@@ -152,7 +152,7 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 		s.followed[key] = &followed{state: policy.State, windows: policy.Windows, restored: true, calls: newHookCalls(r.Engine, key)}
 		s.meter.Restore(policy.Windows, time.Now())
 	}
-	return s, errors.Join(err, s.recallHooks(ctx), s.recallUntold(ctx), s.loadHistory(ctx))
+	return s, errors.Join(err, s.recallHooks(ctx), s.recallSilent(ctx), s.loadHistory(ctx))
 }
 
 // loadHistory reads the history, without the parts that can't be read.
@@ -365,14 +365,14 @@ func (s *scaler) leave(ctx context.Context, e engine.Engine, key string) error {
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
-	if last := group.Scaled[role]; f.unheeded(last) && s.unnoted(key, last) {
+	if last := group.Scaled[role]; f.missesChange(last) && s.unnoted(key, last) {
 		s.history.Add(madeBy(key, last))
 	}
 	ended, err := f.calls.end(ctx)
 	for _, call := range ended {
 		s.callOff(ctx, call)
 	}
-	if err := errors.Join(err, s.forgetUntold(ctx, f)); err != nil {
+	if err := errors.Join(err, s.forgetSilent(ctx, f)); err != nil {
 		return err
 	}
 	f.asked = nil
@@ -422,7 +422,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		a.seen.Now = now
 		// Store when it began to decide, so that a successor recognises its first change.
 		s.changed = s.changed || f.state.Since.IsZero()
-		s.recover(f, a.scene, a.seen, now)
+		s.recover(f, a.observation, a.seen, now)
 		unstored = errors.Join(unstored, s.heedHooks(ctx, f, a))
 		if c, goesOn := f.goesOn(a); goesOn {
 			decided = append(decided, c)
@@ -431,7 +431,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		a.seen.Yield = f.yielding.wanted
 		decision := f.autoscaler.Decide(&f.state, a.seen)
 		f.noteSpare(a, decision)
-		unstored = errors.Join(unstored, s.noteUntold(ctx, f, decision.Guards, now))
+		unstored = errors.Join(unstored, s.noteSilent(ctx, f, decision.Guards, now))
 		entry := autoscale.NewEntry(f.document.Spec.Key(), now, a.seen.Ready, decision)
 		entry.Change, entry.OutcomeWhy = f.calls.atWork()
 		entry.Resized, f.resized = f.resized, ""
@@ -453,7 +453,7 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 			entry.Outcome = autoscale.OutcomeDryRun
 			s.note(f.document.Spec, entry)
 		default:
-			decided = append(decided, change{policy: f, decision: decision, entry: entry, scene: a.scene, yields: f.goingFor(a.seen, decision)})
+			decided = append(decided, change{policy: f, decision: decision, entry: entry, observation: a.observation, yields: f.goingFor(a.seen, decision)})
 		}
 	}
 	s.asking -= len(s.answered)

@@ -21,9 +21,9 @@ func (s *scaler) expectAddition(ctx context.Context, policy domain.AutoscalingPo
 		return nil, nil
 	}
 	call := newHookCall(domain.AfterAddition, c, c.decision.To)
-	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.scene.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingPinned {
+	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.observation.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingPinned {
 		taken := map[int]bool{}
-		for _, i := range c.scene.Groups[policy.Group].Indexes(policy.Role) {
+		for _, i := range c.observation.Groups[policy.Group].Indexes(policy.Role) {
 			taken[i] = true
 		}
 		for i := 0; len(call.Members) < call.To-call.From; i++ {
@@ -46,8 +46,8 @@ func (c *hookCalls) added(ctx context.Context, call domain.HookCall, to int) err
 }
 
 // recoverAdditions finds out which expected additions took place without that being stored.
-func (s *scaler) recoverAdditions(ctx context.Context, f *followed, scene reconcile.Scene) (failed error) {
-	last := scene.Groups[f.document.Spec.Group].Scaled[f.document.Spec.Role]
+func (s *scaler) recoverAdditions(ctx context.Context, f *followed, observation reconcile.Observation) (failed error) {
+	last := observation.Groups[f.document.Spec.Group].Scaled[f.document.Spec.Role]
 	for _, call := range f.calls.of(domain.AfterAddition) {
 		if call.Carried {
 			continue
@@ -96,13 +96,13 @@ func (s *scaler) tellAddition(ctx context.Context, f *followed, policy domain.Au
 	for wait := s.hookPace.first; ; wait = min(2*wait, s.hookPace.longest) {
 		snapshot := s.reconciler
 		snapshot.Engine = s.reconciler.Engine.Snapshot()
-		scene, err := snapshot.Scene(ctx)
+		observation, err := snapshot.Observation(ctx)
 		waiting := err != nil
 		for _, call := range f.calls.of(domain.AfterAddition) {
 			if !call.Carried {
 				continue
 			}
-			run := err == nil && arrived(scene, policy, &call)
+			run := err == nil && arrived(observation, policy, &call)
 			switch {
 			case policy.Hooks.AfterAddition == nil, err == nil && call.To <= call.From:
 				waiting = s.forgetCall(ctx, f, call) != nil || waiting
@@ -120,14 +120,14 @@ func (s *scaler) tellAddition(ctx context.Context, f *followed, policy domain.Au
 }
 
 // arrived reports whether the members of an addition run. Members that were removed since are dropped from it.
-func arrived(scene reconcile.Scene, policy domain.AutoscalingPolicy, call *domain.HookCall) bool {
-	standing := scene.Standing(policy.Group, policy.Role)
+func arrived(observation reconcile.Observation, policy domain.AutoscalingPolicy, call *domain.HookCall) bool {
+	standing := observation.Standing(policy.Group, policy.Role)
 	if call.Members == nil {
 		call.To = min(call.To, standing.Count)
 		return standing.Ready >= call.To
 	}
-	doc, running := scene.Groups[policy.Group], map[string]bool{}
-	for _, o := range scene.Members[policy.Group] {
+	doc, running := observation.Groups[policy.Group], map[string]bool{}
+	for _, o := range observation.Members[policy.Group] {
 		running[o.Name] = o.State == domain.StateRunning && o.Run >= doc.MinRun
 	}
 	declared := map[string]bool{}

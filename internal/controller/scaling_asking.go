@@ -24,34 +24,34 @@ const (
 // asked is a policy's question, and what is seen of its role once it was answered. No policy waits
 // for another one's answers.
 type asked struct {
-	policy   *followed
-	document domain.AutoscalingPolicyDocument
-	scene    reconcile.Scene
-	seen     autoscale.Seen
+	policy      *followed
+	document    domain.AutoscalingPolicyDocument
+	observation reconcile.Observation
+	seen        autoscale.Seen
 	// at is when it asked.
 	at time.Time
 }
 
 // ask makes several policies ask together, so that shared values are read once. Their answers arrive on s.answers.
 func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*followed, now time.Time) error {
-	scene, err := snapshot.Scene(ctx)
-	if err != nil && scene.Groups == nil {
+	observation, err := snapshot.Observation(ctx)
+	if err != nil && observation.Groups == nil {
 		return err
 	}
 	standings, own := make([]reconcile.Standing, len(due)), make([]needs, len(due))
 	var questions []meter.Question
 	for i, f := range due {
 		spec := f.document.Spec
-		standings[i] = scene.Standing(spec.Group, spec.Role)
+		standings[i] = observation.Standing(spec.Group, spec.Role)
 		own[i] = f.needs(standings[i].Count)
 		questions = append(questions, own[i].questions...)
 	}
-	answers := s.meter.Ask(ctx, now, meter.Scene{Groups: scene.Groups, Members: scene.Members}, questions)
+	answers := s.meter.Ask(ctx, now, meter.Observation{Groups: observation.Groups, Members: observation.Members}, questions)
 	for i, f := range due {
 		spec, standing := f.document.Spec, standings[i]
-		a := &asked{policy: f, document: f.document, scene: scene, at: now, seen: autoscale.Seen{
-			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Guards: map[string]autoscale.Measurement{}, Roles: scene.Groups[spec.Group].Counts,
-			Used: usedIn(scene, spec.Group, spec.Role),
+		a := &asked{policy: f, document: f.document, observation: observation, at: now, seen: autoscale.Seen{
+			Now: now, Count: standing.Count, Ready: standing.Ready, Held: standing.Held, Metrics: map[string]autoscale.Measurement{}, Guards: map[string]autoscale.Measurement{}, Roles: observation.Groups[spec.Group].Counts,
+			Used: usedIn(observation, spec.Group, spec.Role),
 		}}
 		if f.changing && !f.removing.Load() && a.seen.Held == "" {
 			a.seen.Held = "the last change is still being carried out"

@@ -16,10 +16,10 @@ import (
 
 // change is a decided change of a count.
 type change struct {
-	policy   *followed
-	decision autoscale.Decision
-	entry    autoscale.Entry
-	scene    reconcile.Scene
+	policy      *followed
+	decision    autoscale.Decision
+	entry       autoscale.Entry
+	observation reconcile.Observation
 	// resumed is the removal that a former controller began; nil for a new one.
 	resumed *domain.HookCall
 	// yields are the members to remove to make room for a higher priority; empty for other changes.
@@ -150,8 +150,8 @@ func heldBack(err error) bool {
 	return outcome == autoscale.OutcomeHeld
 }
 
-// stands returns an error if a policy has changed since it decided, as a hook may have taken long.
-func (s *scaler) stands(ctx context.Context, decided domain.AutoscalingPolicyDocument) error {
+// unchanged returns an error if a policy has changed since it decided, as a hook may have taken long.
+func (s *scaler) unchanged(ctx context.Context, decided domain.AutoscalingPolicyDocument) error {
 	now, err := s.reconciler.Policy(ctx, decided.Spec.Group, decided.Spec.Role)
 	switch {
 	case errors.Is(err, engine.ErrNotFound), err == nil && now.Ending:
@@ -199,7 +199,7 @@ func (s *scaler) carryOut(ctx, calls context.Context, document domain.Autoscalin
 		return came, err
 	}
 	defer giveBack()
-	if err := s.stands(ctx, document); err != nil {
+	if err := s.unchanged(ctx, document); err != nil {
 		return came, err
 	}
 	err = s.scale(ctx, policy, c, scaling, &came)

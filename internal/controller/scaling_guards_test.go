@@ -99,9 +99,9 @@ func TestGuardSources(t *testing.T) {
 	}
 }
 
-// TestUntoldGuards: a guard that has not had a value for a while is stored for plans and top, no matter how many
+// TestSilentGuards: a guard that has not had a value for a while is stored for plans and top, no matter how many
 // controllers asked it. It is forgotten once it has a value, asks something else, or its policy is gone.
-func TestUntoldGuards(t *testing.T) {
+func TestSilentGuards(t *testing.T) {
 	page := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if page == "" {
@@ -118,38 +118,38 @@ func TestUntoldGuards(t *testing.T) {
 	}
 	l := newLab(t, atLeast("replicas"))
 	l.load = 1
-	untold := func() []domain.UntoldGuard {
-		found, err := engine.List[domain.UntoldGuardsDocument](t.Context(), l)
+	silent := func() []domain.SilentGuard {
+		found, err := engine.List[domain.SilentGuardsDocument](t.Context(), l)
 		l.must(found, err)
 		return found["job/worker"].Guards
 	}
-	const while = untoldAsks * domain.DefaultScalingInterval
+	const while = silentAsks * domain.DefaultScalingInterval
 	s := l.controller()
 	since := l.now
 	l.pass(s, while/2)
 	s = l.controller() // a successor continues
 	l.pass(s, while/2-time.Second)
-	if found := untold(); len(found) > 0 {
+	if found := silent(); len(found) > 0 {
 		t.Errorf("it warns early of %+v", found)
 	}
 	l.pass(s, 2*domain.DefaultScalingInterval)
-	if found := untold(); len(found) != 1 || found[0].Name != domain.GuardAtLeast || found[0].What != "replicas of "+server.URL || !found[0].Since.Equal(since) || !strings.Contains(found[0].Why, "404") {
+	if found := silent(); len(found) != 1 || found[0].Name != domain.GuardAtLeast || found[0].What != "replicas of "+server.URL || !found[0].Since.Equal(since) || !strings.Contains(found[0].Why, "404") {
 		t.Errorf("after a while it warns of %+v", found)
 	}
-	revision := l.revisions(t, domain.UntoldGuardsKind)["job/worker"]
+	revision := l.revisions(t, domain.SilentGuardsKind)["job/worker"]
 	l.pass(s, while)
-	if now := l.revisions(t, domain.UntoldGuardsKind)["job/worker"]; now != revision {
+	if now := l.revisions(t, domain.SilentGuardsKind)["job/worker"]; now != revision {
 		t.Errorf("the same is stored again: revision %d, and then %d", revision, now)
 	}
 	page = "{}"
 	l.pass(s, 2*keepEvery)
-	if found := untold(); len(found) != 1 || !strings.Contains(found[0].Why, `nothing at "replicas"`) {
+	if found := silent(); len(found) != 1 || !strings.Contains(found[0].Why, `nothing at "replicas"`) {
 		t.Errorf("where it is another page it warns of %+v", found)
 	}
 	s = l.controller()
 	page = `{"replicas": 1}`
 	l.pass(s, domain.DefaultScalingInterval)
-	if found := untold(); len(found) > 0 {
+	if found := silent(); len(found) > 0 {
 		t.Errorf("with a value it warns of %+v", found)
 	}
 
@@ -157,22 +157,22 @@ func TestUntoldGuards(t *testing.T) {
 	atLeast("copies")(&policy)
 	l.put(policy)
 	l.pass(s, while+domain.DefaultScalingInterval)
-	if found := untold(); len(found) != 1 || found[0].What != "copies of "+server.URL {
+	if found := silent(); len(found) != 1 || found[0].What != "copies of "+server.URL {
 		t.Errorf("with another path it warns of %+v", found)
 	}
 	l.drop("job/worker")
 	l.pass(l.controller(), time.Second)
-	if found := untold(); len(found) > 0 {
+	if found := silent(); len(found) > 0 {
 		t.Errorf("without a policy it warns of %+v", found)
 	}
 }
 
-// TestUntoldGuardsThatCannotBeRead: a stored document that can't be read is replaced.
-func TestUntoldGuardsThatCannotBeRead(t *testing.T) {
+// TestSilentGuardsThatCannotBeRead: a stored document that can't be read is replaced.
+func TestSilentGuardsThatCannotBeRead(t *testing.T) {
 	l := newLab(t, func(*domain.AutoscalingPolicy) {})
-	l.Set(engine.Item{Key: engine.Key{Kind: domain.UntoldGuardsKind, Name: "job/worker"}, Revision: 3, Data: []byte("{")})
+	l.Set(engine.Item{Key: engine.Key{Kind: domain.SilentGuardsKind, Name: "job/worker"}, Revision: 3, Data: []byte("{")})
 	l.pass(l.controller(), time.Second)
-	if found, err := engine.List[domain.UntoldGuardsDocument](t.Context(), l); err != nil || len(found) > 0 {
+	if found, err := engine.List[domain.SilentGuardsDocument](t.Context(), l); err != nil || len(found) > 0 {
 		t.Errorf("%+v is stored (%v)", found, err)
 	}
 }

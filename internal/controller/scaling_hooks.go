@@ -52,12 +52,12 @@ func newHookCall(moment domain.HookMoment, c change, to int) domain.HookCall {
 func (s *scaler) tell(ctx context.Context, f *followed, policy domain.AutoscalingPolicy, call domain.HookCall) error {
 	hook, now := *policy.Hooks.At(call.Moment), time.Now()
 	if !call.AtWork() {
-		call.Told = now.UTC().Round(0)
+		call.Called = now.UTC().Round(0)
 		if err := f.calls.note(ctx, call); err != nil {
 			return err
 		}
 	}
-	deadline := call.Told.Add(hook.Limit())
+	deadline := call.Called.Add(hook.Limit())
 	if late := now.Add(min(lastLook, hook.Limit())); deadline.Before(late) {
 		deadline = late
 	}
@@ -152,7 +152,7 @@ func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.Autosca
 		return ctx.Err() // the next controller continues
 	}
 	// A retry of the same change keeps its ID, so that the hook can build on what it has done.
-	call.Told, call.Location, call.Progress = time.Time{}, "", ""
+	call.Called, call.Location, call.Progress = time.Time{}, "", ""
 	if unstored := f.calls.note(ctx, call); unstored != nil {
 		return unstored
 	}
@@ -213,7 +213,7 @@ func (s *scaler) heedHooks(ctx context.Context, f *followed, a *asked) error {
 	if err := f.calls.conflict(); err != nil || f.changing {
 		return err
 	}
-	err := s.recoverAdditions(ctx, f, a.scene)
+	err := s.recoverAdditions(ctx, f, a.observation)
 	s.tellAdditions(ctx, f)
 	return err
 }
@@ -240,7 +240,7 @@ func (f *followed) goesOn(a *asked) (change, bool) {
 			continue
 		}
 		f.recalled = false
-		c := change{policy: f, scene: a.scene, resumed: &call}
+		c := change{policy: f, observation: a.observation, resumed: &call}
 		c.decision.From, c.decision.To = call.From, call.To
 		c.entry = madeBy(policy.Key(), domain.Scaled{At: call.At, From: call.From, To: call.To, Why: call.Why})
 		c.entry.Ready = a.seen.Ready

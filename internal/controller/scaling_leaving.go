@@ -36,11 +36,11 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	if c.resumed != nil {
 		return leaving{count: wanted, members: c.resumed.Remove, there: c.resumed.Members}, nil
 	}
-	working := s.working(ctx, policy, c.scene)
-	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.scene.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingEngine {
+	working := s.working(ctx, policy, c.observation)
+	if reconcile.SchedulingOf(s.reconciler.Engine.Traits(), c.observation.Groups[policy.Group].Spec, policy.Role) == domain.SchedulingEngine {
 		return leavingAny(policy, wanted, working)
 	}
-	order, err := s.inOrder(ctx, policy, c.scene)
+	order, err := s.inOrder(ctx, policy, c.observation)
 	if err != nil {
 		return leaving{}, &staysError{fmt.Sprintf("it can't be told which members are to go: %v", err)}
 	}
@@ -121,12 +121,12 @@ type candidate struct {
 
 // inOrder returns the members of a policy's role in the order of removal: by index for members with identity, and
 // otherwise missing ones first.
-func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) ([]candidate, error) {
+func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, observation reconcile.Observation) ([]candidate, error) {
 	observed := map[string]domain.Observed{}
-	for _, o := range scene.Members[policy.Group] {
+	for _, o := range observation.Members[policy.Group] {
 		observed[o.Name] = o
 	}
-	group, order := scene.Groups[policy.Group], policy.Guards.Remove
+	group, order := observation.Groups[policy.Group], policy.Guards.Remove
 	var members []candidate
 	for _, i := range slices.Backward(group.Indexes(policy.Role)) {
 		name := domain.MemberName(policy.Group, policy.Role, i)
@@ -165,7 +165,7 @@ func (s *scaler) inOrder(ctx context.Context, policy domain.AutoscalingPolicy, s
 }
 
 // working returns why members have to stay: they are busy by the policy's guard, or can't be measured.
-func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, scene reconcile.Scene) map[string]string {
+func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, observation reconcile.Observation) map[string]string {
 	stay := map[string]string{}
 	guard := policy.Guards.Busy
 	if guard == nil {
@@ -182,10 +182,10 @@ func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, s
 		if sign.least == nil {
 			continue
 		}
-		read := s.meter.Read(ctx, time.Now(), meter.Scene{Groups: scene.Groups, Members: scene.Members}, []meter.Question{{
+		read := s.meter.Read(ctx, time.Now(), meter.Observation{Groups: observation.Groups, Members: observation.Members}, []meter.Question{{
 			Metric: busyMetric, Group: policy.Group, Role: policy.Role, Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: sign.measure}},
 		}})[0]
-		for _, o := range scene.Members[policy.Group] {
+		for _, o := range observation.Members[policy.Group] {
 			value, known := read.Members[o.Name]
 			switch {
 			case o.Role != policy.Role || o.State != domain.StateRunning:

@@ -85,13 +85,13 @@ func TestLeaving(t *testing.T) {
 			}
 			l.schedules = test.schedules
 			s := l.controller()
-			scene, err := s.reconciler.Scene(t.Context())
+			observation, err := s.reconciler.Observation(t.Context())
 			l.must(nil, err)
-			for i := range scene.Members["job"] {
-				o := &scene.Members["job"][i]
+			for i := range observation.Members["job"] {
+				o := &observation.Members["job"][i]
 				o.Host = []string{"a", "b"}[o.Index%2]
 			}
-			gone, err := s.leaving(t.Context(), l.policy(), change{decision: autoscale.Decision{From: 4, To: 2}, scene: scene})
+			gone, err := s.leaving(t.Context(), l.policy(), change{decision: autoscale.Decision{From: 4, To: 2}, observation: observation})
 			why := gone.why
 			if err != nil {
 				why = err.Error()

@@ -10,10 +10,10 @@ import (
 
 // recover records a change that was carried out without being recorded, by a controller that died or got no answer, and
 // accounts for the time in which no controller decided.
-func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen, now time.Time) {
+func (s *scaler) recover(f *followed, observation reconcile.Observation, seen autoscale.Seen, now time.Time) {
 	policy := f.document.Spec
-	last := scene.Groups[policy.Group].Scaled[policy.Role]
-	if f.unheeded(last) {
+	last := observation.Groups[policy.Group].Scaled[policy.Role]
+	if f.missesChange(last) {
 		if s.unnoted(policy.Key(), last) {
 			e := madeBy(policy.Key(), last)
 			e.OutcomeWhy = "carried out, though whoever decided it could not note that"
@@ -28,8 +28,8 @@ func (s *scaler) recover(f *followed, scene reconcile.Scene, seen autoscale.Seen
 	}
 }
 
-// unheeded reports whether a policy does not know of its role's last change, made since it began to decide.
-func (f *followed) unheeded(last domain.Scaled) bool {
+// missesChange reports whether a policy does not know of its role's last change, made since it began to decide.
+func (f *followed) missesChange(last domain.Scaled) bool {
 	since := f.state.Since
 	return !f.changing && !since.IsZero() && !last.At.Before(since) && last.At.After(f.state.LastChange)
 }

@@ -54,11 +54,11 @@ func takeUse(used *autoscale.Used, metric string, measured autoscale.Measurement
 }
 
 // usedIn returns what is known of the usage of a role's members without asking.
-func usedIn(scene reconcile.Scene, group, role string) autoscale.Used {
-	doc := scene.Groups[group]
+func usedIn(observation reconcile.Observation, group, role string) autoscale.Used {
+	doc := observation.Groups[group]
 	used := autoscale.Used{Requested: doc.Sized().Roles[role].Resources.Requests(), Size: doc.Sizes[role].Resources, Sized: doc.Sizes[role].At, InPlace: doc.Sizes[role].InPlace}
 	var last time.Time
-	for _, o := range scene.Members[group] {
+	for _, o := range observation.Members[group] {
 		if killed := o.OutOfMemory; o.Role == role && killed != nil && killed.At.After(last) {
 			last = killed.At
 			used.Killed = &autoscale.At[float64]{At: killed.At, Value: float64(killed.LimitMiB)}
@@ -115,7 +115,7 @@ func (s *scaler) resize(ctx context.Context, f *followed, a *asked, decided *aut
 	}
 	document := f.document
 	go func() {
-		if r.err = s.stands(ctx, document); r.err == nil {
+		if r.err = s.unchanged(ctx, document); r.err == nil {
 			r.err = s.reconciler.Resize(ctx, sizing)
 		}
 		select {

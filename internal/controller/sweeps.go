@@ -161,23 +161,23 @@ func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time
 		defer close(watching)
 		select {
 		case <-s.reports.woken:
-			told(errTold)
+			told(errNews)
 		case <-s.searches.woken:
-			told(errTold)
+			told(errNews)
 		case <-ctx.Done():
 		}
 	}()
 	err := engine.Await(ctx, events, moment)
 	told(nil)
 	<-watching
-	if errors.Is(context.Cause(ctx), errTold) {
+	if errors.Is(context.Cause(ctx), errNews) {
 		return nil
 	}
 	return err
 }
 
-// errTold ends a wait when a hook call has ended, or logs were read.
-var errTold = errors.New("a hook was told something, or logs were read")
+// errNews ends a wait when a hook call has ended, or logs were read.
+var errNews = errors.New("a hook was told something, or logs were read")
 
 // look looks after all sweeps, and returns when to look again without an event.
 func (s *sweeper) look(ctx context.Context, now time.Time) (next time.Time, err error) {

@@ -61,15 +61,15 @@ type HookCall struct {
 	Remove  []string `json:"remove,omitempty"`
 	// Carried reports whether the change was carried out.
 	Carried bool `json:"carried,omitempty"`
-	// Told is when the hook was first called; zero if it has not been called yet. Its timeout counts from then.
-	Told time.Time `json:"told,omitzero"`
+	// Called is when the hook was first called; zero if it has not been called yet. Its timeout counts from then.
+	Called time.Time `json:"told,omitzero"`
 	// Location is the status URL that the hook returned, if any, and Progress what was read there.
 	Location string `json:"location,omitempty"`
 	Progress string `json:"progress,omitempty"`
 }
 
 // AtWork reports whether the hook was called and is not done yet.
-func (c HookCall) AtWork() bool { return !c.Told.IsZero() }
+func (c HookCall) AtWork() bool { return !c.Called.IsZero() }
 
 // String describes the state of the hook.
 func (c HookCall) String() string {

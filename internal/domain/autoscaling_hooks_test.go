@@ -46,7 +46,7 @@ func TestSameChange(t *testing.T) {
 		same   bool
 	}{
 		"decided again": {func(c *HookCall) {
-			c.ID, c.At, c.Why, c.Told, c.Location, c.Progress = "b", time.Now(), "busy", time.Now(), "/", "1 %"
+			c.ID, c.At, c.Why, c.Called, c.Location, c.Progress = "b", time.Now(), "busy", time.Now(), "/", "1 %"
 		}, true},
 		"more members":  {func(c *HookCall) { c.To = 1 }, false},
 		"others":        {func(c *HookCall) { c.Members = []string{"w-3", "w-1"} }, false},

@@ -28,13 +28,13 @@ type FileStore interface {
 // HostFiles are the versions on a host.
 type HostFiles struct {
 	// Versions maps each version's digest to its damaged files, none if it is intact.
-	Versions map[string][]Amiss
+	Versions map[string][]FileFault
 	// Away means that the host is down, so that its versions are unknown.
 	Away bool
 }
 
-// Amiss is a missing or damaged file.
-type Amiss struct {
+// FileFault is a missing or damaged file.
+type FileFault struct {
 	Path string `json:"path"`
 	// Missing means that the file does not exist, rather than having other content.
 	Missing bool `json:"missing,omitempty"`

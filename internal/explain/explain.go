@@ -30,9 +30,9 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	if err != nil {
 		return err
 	}
-	var told strings.Builder
-	err = tell(ctx, name, e, options, &told)
-	_, failed := io.WriteString(out, printable.Text(told.String())) // it contains texts of others, even as JSON
+	var text strings.Builder
+	err = tell(ctx, name, e, options, &text)
+	_, failed := io.WriteString(out, printable.Text(text.String())) // it contains texts of others, even as JSON
 	return errors.Join(failed, err)
 }
 

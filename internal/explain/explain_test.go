@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// told is an engine that returns what is stored of a cluster, and nothing else.
-type told struct {
+// fake is an engine that returns what is stored of a cluster, and nothing else.
+type fake struct {
 	rest
 	storetest.Memory
 }
@@ -28,10 +28,10 @@ type rest struct{ engine.Engine }
 
 var errDown = errors.New("the engine is down")
 
-// newTold returns the engine of a cluster with the chunks of a history.
-func newTold(t *testing.T, chunks ...autoscale.Chunk) *told {
+// newFake returns the engine of a cluster with the chunks of a history.
+func newFake(t *testing.T, chunks ...autoscale.Chunk) *fake {
 	t.Helper()
-	e := &told{}
+	e := &fake{}
 	put(t, e, domain.ClusterDocument{Spec: domain.Cluster{Name: "lab"}})
 	for _, chunk := range chunks {
 		e.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: chunk.Name}, Revision: 1, Data: chunk.Data})
@@ -39,7 +39,7 @@ func newTold(t *testing.T, chunks ...autoscale.Chunk) *told {
 	return e
 }
 
-func put[T any, P domain.Document[T]](t *testing.T, e *told, document T) {
+func put[T any, P domain.Document[T]](t *testing.T, e *fake, document T) {
 	t.Helper()
 	if _, err := engine.Put[T, P](t.Context(), e, document); err != nil {
 		t.Fatal(err)
@@ -47,7 +47,7 @@ func put[T any, P domain.Document[T]](t *testing.T, e *told, document T) {
 }
 
 // lab returns a cluster with a policy for one of two roles, and a history of that and of another policy.
-func lab(t *testing.T) *told {
+func lab(t *testing.T) *fake {
 	t.Helper()
 	archive, err := autoscale.OpenArchive(nil, time.Now())
 	if err != nil {
@@ -62,7 +62,7 @@ func lab(t *testing.T) *told {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newTold(t, chunks...)
+	e := newFake(t, chunks...)
 	put(t, e, *policy())
 	put(t, e, domain.GroupDocument{Spec: domain.Group{Name: "job"}, Counts: map[string]int{"worker": 15, "ps": 1}})
 	return e
@@ -119,7 +119,7 @@ func TestRunIsPrintable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := newTold(t, chunks...)
+		e := newFake(t, chunks...)
 		for _, args := range []string{"job/worker", "--json"} {
 			out, err := run(t, e, args)
 			if err != nil || !strings.Contains(out, acctest.HostileMark) || out != printable.Text(out) {

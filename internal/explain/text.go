@@ -171,7 +171,7 @@ func (r reading) now(w io.Writer) {
 func (r reading) hook(call domain.HookCall) string {
 	said := strings.TrimPrefix(call.String(), "hook ")
 	if hook := r.policy.Spec.Hooks.At(call.Moment); hook != nil && call.AtWork() {
-		said += fmt.Sprintf("; since %s, until %s at the latest", r.clockOn(call.Told, r.at), r.clockOn(call.Told.Add(hook.Limit()), r.at))
+		said += fmt.Sprintf("; since %s, until %s at the latest", r.clockOn(call.Called, r.at), r.clockOn(call.Called.Add(hook.Limit()), r.at))
 	}
 	return said
 }

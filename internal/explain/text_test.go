@@ -115,7 +115,7 @@ func TestWriteNow(t *testing.T) {
 		"hooks": {func(r *reading) {
 			r.policy.Spec.Hooks = domain.ScalingHooks{BeforeRemoval: &domain.ScalingHook{Timeout: new(domain.Duration(2 * time.Hour))}}
 			r.hooks = []domain.HookCall{
-				{ID: "7k2", Moment: domain.BeforeRemoval, From: 6, To: 4, Told: now.Add(-20 * time.Second), Progress: "62 %\x1b"}, {ID: "8a3", Moment: domain.AfterAddition, From: 4, To: 6},
+				{ID: "7k2", Moment: domain.BeforeRemoval, From: 6, To: 4, Called: now.Add(-20 * time.Second), Progress: "62 %\x1b"}, {ID: "8a3", Moment: domain.AfterAddition, From: 4, To: 6},
 			}
 		}, []string{
 			"hook    before_removal is at work on change 7k2, 6 → 4: 62 %\uFFFD; since 00:00:10, until 02:00:10 at the latest\n",

@@ -52,7 +52,7 @@ func (f *follower) look(ctx context.Context) (ended bool, err error) {
 }
 
 // find reads the group.
-func (f *follower) find(ctx context.Context) (s scene, err error) {
+func (f *follower) find(ctx context.Context) (s foundGroup, err error) {
 	e := f.engine.Snapshot()
 	cluster, err := engine.Cluster(ctx, e)
 	if err != nil {
@@ -68,7 +68,7 @@ func (f *follower) find(ctx context.Context) (s scene, err error) {
 }
 
 // write writes what members have written since the last time.
-func (f *follower) write(ctx context.Context, s scene, rest bool) error {
+func (f *follower) write(ctx context.Context, s foundGroup, rest bool) error {
 	chosen, err := s.chosen(f.options)
 	if err != nil {
 		return err

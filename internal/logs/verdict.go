@@ -10,14 +10,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// scene is a group as found.
-type scene struct {
+// foundGroup is a group as found.
+type foundGroup struct {
 	reconcile.Decision
 	observed []domain.Observed
 }
 
 // isOf reports whether the group was applied with these triggers, or more.
-func (s scene) isOf(triggers map[string]string) bool {
+func (s foundGroup) isOf(triggers map[string]string) bool {
 	for name, value := range triggers {
 		if stored, found := s.Document.Spec.Triggers[name]; !found || stored != value {
 			return false
@@ -27,7 +27,7 @@ func (s scene) isOf(triggers map[string]string) bool {
 }
 
 // chosen returns the members whose logs are written: those asked for, those that the completion rule names, or all.
-func (s scene) chosen(o options) ([]string, error) {
+func (s foundGroup) chosen(o options) ([]string, error) {
 	var all []string
 	for _, m := range s.Members {
 		all = append(all, m.Name)
@@ -48,7 +48,7 @@ func (s scene) chosen(o options) ([]string, error) {
 }
 
 // verdict returns whether the group has ended, and the error; nil if it completed.
-func (s scene) verdict() (ended bool, err error) {
+func (s foundGroup) verdict() (ended bool, err error) {
 	name, progress := s.Document.Spec.Name, reconcile.Progress(s.Decision, s.observed)
 	switch progress.Phase {
 	case domain.PhaseCompleted:
@@ -61,7 +61,7 @@ func (s scene) verdict() (ended bool, err error) {
 }
 
 // exitCode returns the exit code of the first member that prevented completion; 0 if none has one.
-func (s scene) exitCode() int {
+func (s foundGroup) exitCode() int {
 	completing := s.Rule().Members
 	for _, o := range reconcile.Present(s.Decision, s.observed) {
 		if o.State == domain.StateFailed && o.ExitCode != nil && slices.Contains(completing, o.Name) {

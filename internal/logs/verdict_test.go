@@ -14,7 +14,7 @@ import (
 
 // found returns a group of a parameter server and two workers, the first of them the chief,
 // with these observed members.
-func found(t *testing.T, when domain.When, observed ...domain.Observed) scene {
+func found(t *testing.T, when domain.When, observed ...domain.Observed) foundGroup {
 	t.Helper()
 	one, two := 1, 2
 	doc := domain.GroupDocument{
@@ -26,7 +26,7 @@ func found(t *testing.T, when domain.When, observed ...domain.Observed) scene {
 		Counts: map[string]int{"ps": 1, "worker": 2}, MinRun: 4,
 		Assignments: map[string]domain.Assignment{"mnist-ps-0": {Host: "gpu1", Port: 8000}, "mnist-worker-0": {Host: "gpu1", Port: 9000}, "mnist-worker-1": {Host: "gpu1", Port: 9001}},
 	}
-	s := scene{Decision: reconcile.Current(engine.Traits{}, map[string]domain.Host{"gpu1": {Address: "10.0.0.1"}}, doc)}
+	s := foundGroup{Decision: reconcile.Current(engine.Traits{}, map[string]domain.Host{"gpu1": {Address: "10.0.0.1"}}, doc)}
 	for _, o := range observed {
 		for i, m := range s.Members {
 			if o.Hash == "" && m.Name == o.Name {

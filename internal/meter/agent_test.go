@@ -56,7 +56,7 @@ func TestAgents(t *testing.T) {
 	leaving.Groups["job"].Counts["worker"] = 1
 
 	for name, test := range map[string]struct {
-		scene       Scene
+		observation Observation
 		usage       engine.Usage
 		measure     domain.AgentMeasure
 		of          domain.AgentOf
@@ -126,8 +126,8 @@ func TestAgents(t *testing.T) {
 		"one that leaves":      {leaving, busy, domain.AgentCPUs, "", "", autoscale.Measurement{Value: 1, At: noon.Add(-second), Members: map[string]float64{"job-worker-0": 1}}},
 		"none that runs":       {jobOf(in(domain.StatePending, running("worker", 0))), busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: "no member of role worker runs"}},
 		"none at all":          {jobOf(), busy, domain.AgentCPUs, domain.AgentTotal, "", autoscale.Measurement{Why: "no member of role worker runs"}},
-		"no group":             {Scene{}, busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: `there is no group "job"`}},
-		"no role":              {Scene{Groups: map[string]domain.GroupDocument{"job": {}}}, busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: `group "job" has no role "worker"`}},
+		"no group":             {Observation{}, busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: `there is no group "job"`}},
+		"no role":              {Observation{Groups: map[string]domain.GroupDocument{"job": {}}}, busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: `group "job" has no role "worker"`}},
 		"an unknown measure":   {two, busy, "heat", "", "", autoscale.Measurement{Why: `it is not known of 2 of 2 members, such as job-worker-0: "heat" is nothing that agents measure`}},
 		"no request of memory": {withoutRequests(two), busy, domain.AgentMemoryPercent, "", "", autoscale.Measurement{Why: "it is not known of 2 of 2 members, such as job-worker-0: role worker requests no memory_mib, of which it would be a share: set resources.memory_mib"}},
 		"no request of processors": {withoutRequests(two), busy, domain.AgentCPUPercent, domain.AgentTotal, "", autoscale.Measurement{
@@ -135,7 +135,7 @@ func TestAgents(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := read(t, patient(tells(test.usage)), test.scene, Question{
+			got := read(t, patient(tells(test.usage)), test.observation, Question{
 				Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: test.measure, Of: test.of}}, Aggregation: test.aggregation,
 			})
 			if diff := cmp.Diff(test.want, got); diff != "" {
@@ -172,10 +172,10 @@ func TestReadyAfter(t *testing.T) {
 }
 
 // withoutRequests returns the scene with roles that request nothing.
-func withoutRequests(scene Scene) Scene {
-	document := scene.Groups["job"]
+func withoutRequests(observation Observation) Observation {
+	document := observation.Groups["job"]
 	document.Spec.Roles = nil
-	return Scene{Groups: map[string]domain.GroupDocument{"job": document}, Members: scene.Members}
+	return Observation{Groups: map[string]domain.GroupDocument{"job": document}, Members: observation.Members}
 }
 
 // autoscale handles a measurement as Kubernetes would: a starting member dampens scaling out, and
@@ -187,9 +187,9 @@ func TestTargetOfAgents(t *testing.T) {
 		"cpu": {Algorithm: domain.ScalingAlgorithm{Target: &domain.TargetAlgorithm{Value: 50}}},
 	}, ScaleIn: domain.ScalingBehaviour{Stabilisation: new(domain.Duration)}}
 	for name, test := range map[string]struct {
-		scene Scene
-		cpus  map[string]float64
-		want  int
+		observation Observation
+		cpus        map[string]float64
+		want        int
 	}{
 		"both at work":        {jobOf(running("worker", 0), running("worker", 1)), map[string]float64{"job-worker-0": 4, "job-worker-1": 4}, 4},
 		"one that starts":     {jobOf(running("worker", 0), young), map[string]float64{"job-worker-0": 4, "job-worker-1": 4}, 2},
@@ -205,7 +205,7 @@ func TestTargetOfAgents(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := read(t, patient(tells(usage)), test.scene, Question{Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}})
+			got := read(t, patient(tells(usage)), test.observation, Question{Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUPercent}}})
 			// Without an earlier decision, the present count would count as the first proposal.
 			state := autoscale.State{Since: noon.Add(-time.Hour)}
 			d := a.Decide(&state, autoscale.Seen{Now: noon, Count: 2, Ready: 2, Metrics: map[string]autoscale.Measurement{"cpu": got}})

@@ -11,7 +11,7 @@ import (
 
 // BenchmarkRead reads an agent metric for each of 1,000 policies: 100 groups of 10 roles with 10 members each.
 func BenchmarkRead(b *testing.B) {
-	scene := Scene{Groups: map[string]domain.GroupDocument{}, Members: map[string][]domain.Observed{}}
+	observation := Observation{Groups: map[string]domain.GroupDocument{}, Members: map[string][]domain.Observed{}}
 	usage := engine.Usage{Members: map[string]engine.MemberUsage{}}
 	var questions []Question
 	started := noon.Add(-time.Hour)
@@ -26,16 +26,16 @@ func BenchmarkRead(b *testing.B) {
 			})
 			for i := range 10 {
 				name := domain.MemberName(group, role, i)
-				scene.Members[group] = append(scene.Members[group], domain.Observed{Name: name, Group: group, Role: role, Index: i, State: domain.StateRunning, StartedAt: &started})
+				observation.Members[group] = append(observation.Members[group], domain.Observed{Name: name, Group: group, Role: role, Index: i, State: domain.StateRunning, StartedAt: &started})
 				usage.Members[name] = engine.MemberUsage{CPUs: domain.Instant(new(float64(i))), SampledAt: noon}
 			}
 		}
-		scene.Groups[group] = document
+		observation.Groups[group] = document
 	}
 	m := New(tells(usage))
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		for _, got := range m.Read(b.Context(), noon.Add(time.Duration(i)*5*time.Second), scene, questions) {
+		for _, got := range m.Read(b.Context(), noon.Add(time.Duration(i)*5*time.Second), observation, questions) {
 			if got.Value != 112.5 {
 				b.Fatalf("%+v", got)
 			}

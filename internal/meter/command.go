@@ -20,9 +20,9 @@ const (
 )
 
 // askCommand requests a run of a command.
-func (r *reading) askCommand(command []string) *errand[[]byte] {
+func (r *reading) askCommand(command []string) *sharedRequest[[]byte] {
 	type key struct{ command string }
-	return share(r, key{strings.Join(command, "\x00")}, r.lane("commands", commandsAtOnce), func(ctx context.Context) ([]byte, error) {
+	return share(r, key{strings.Join(command, "\x00")}, r.semaphore("commands", commandsAtOnce), func(ctx context.Context) ([]byte, error) {
 		return run(ctx, command, nil)
 	})
 }

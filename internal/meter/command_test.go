@@ -33,7 +33,7 @@ func TestCommandQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := patient(&fake{})
-			got := read(t, m, Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: test.command}}})
+			got := read(t, m, Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: test.command}}})
 			if test.why != "" {
 				missed(t, got, test.why)
 			} else if got.Value != test.want || got.Why != "" || !got.At.Equal(noon) {
@@ -52,7 +52,7 @@ func TestCommandsEnd(t *testing.T) {
 	given := make(chan autoscale.Measurement)
 	go func() {
 		command := []string{"sh", "-c", `sleep 1000 & echo $! > "$0.new"; mv "$0.new" "$0"; wait`, file}
-		given <- m.Read(ctx, noon, Scene{}, []Question{{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: command}}}})[0]
+		given <- m.Read(ctx, noon, Observation{}, []Question{{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: command}}}})[0]
 	}()
 	acctest.Eventually(t, "the command to start", func() bool {
 		_, err := os.Stat(file)
@@ -66,7 +66,7 @@ func TestCommandsEnd(t *testing.T) {
 	}
 	acctest.Eventually(t, "what the command has started to end", func() bool { return syscall.Kill(pid, 0) != nil || isZombie(t, pid) })
 
-	got := read(t, m, Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"sh", "-c", `sleep 1000 & echo $! > "$0"; echo 5`, file}}}})
+	got := read(t, m, Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"sh", "-c", `sleep 1000 & echo $! > "$0"; echo 5`, file}}}})
 	if pid, err = strconv.Atoi(strings.TrimSpace(readFile(t, file))); err != nil {
 		t.Fatal(err)
 	}

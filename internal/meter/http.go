@@ -30,7 +30,7 @@ func newClient(atOnce int) *http.Client {
 type pageKey struct{ url string }
 
 // askPage requests a page.
-func (r *reading) askPage(address string) *errand[[]byte] {
+func (r *reading) askPage(address string) *sharedRequest[[]byte] {
 	return share(r, pageKey{address}, nil, func(ctx context.Context) ([]byte, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {

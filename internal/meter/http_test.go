@@ -53,7 +53,7 @@ func TestHTTPQueue(t *testing.T) {
 			if name == "no end" {
 				m.Limit = 300 * time.Millisecond
 			}
-			got := read(t, m, Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL + "/queue?key=hunter2", Path: "length"}}}})
+			got := read(t, m, Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL + "/queue?key=hunter2", Path: "length"}}}})
 			if test.why != "" {
 				missed(t, got, test.why)
 			} else if got.Why != "" || got.Value != test.want || !got.At.Equal(noon) {
@@ -64,6 +64,6 @@ func TestHTTPQueue(t *testing.T) {
 			}
 		})
 	}
-	missed(t, read(t, patient(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "http://127.0.0.1:1/"}}}}), "http://127.0.0.1:1/: it can't be asked: dial tcp")
-	missed(t, read(t, patient(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "://"}}}}), "it is no address")
+	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "http://127.0.0.1:1/"}}}}), "http://127.0.0.1:1/: it can't be asked: dial tcp")
+	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "://"}}}}), "it is no address")
 }

@@ -49,8 +49,8 @@ func New(e Engine) *Meter {
 	return &Meter{Limit: DefaultLimit, engine: e, http: newClient(requestsAtOnce), usages: usages{engine: e}, windows: map[string]*window{}}
 }
 
-// Scene is what is known of a cluster at one moment.
-type Scene struct {
+// Observation is what is known of a cluster at one moment.
+type Observation struct {
 	// Groups are the groups' documents, and Members are their observed members, by group.
 	Groups  map[string]domain.GroupDocument
 	Members map[string][]domain.Observed
@@ -75,9 +75,9 @@ type Question struct {
 
 // Read returns the measurements for the questions, in their order. A value that can't be read has a reason instead,
 // and does not affect others.
-func (m *Meter) Read(ctx context.Context, now time.Time, scene Scene, questions []Question) []autoscale.Measurement {
+func (m *Meter) Read(ctx context.Context, now time.Time, observation Observation, questions []Question) []autoscale.Measurement {
 	measurements := make([]autoscale.Measurement, len(questions))
-	for i, answer := range m.Ask(ctx, now, scene, questions) {
+	for i, answer := range m.Ask(ctx, now, observation, questions) {
 		measurements[i] = answer()
 	}
 	return measurements
@@ -88,22 +88,22 @@ func (m *Meter) Read(ctx context.Context, now time.Time, scene Scene, questions 
 type Answer func() autoscale.Measurement
 
 // Ask starts reading metrics as [Meter.Read] does, without waiting for them.
-func (m *Meter) Ask(ctx context.Context, now time.Time, scene Scene, questions []Question) []Answer {
+func (m *Meter) Ask(ctx context.Context, now time.Time, observation Observation, questions []Question) []Answer {
 	slow := fmt.Errorf("there was no answer within %s", m.Limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, m.Limit, slow)
 	patience, giveUp := context.WithTimeoutCause(context.WithoutCancel(ctx), m.Limit+settling, slow)
 	m.forget(now)
-	r := &reading{meter: m, now: now, scene: scene, patience: patience}
+	r := &reading{meter: m, now: now, observation: observation, patience: patience}
 	answers := make([]Answer, len(questions))
 	for i, question := range questions {
 		answers[i] = r.ask(question)
 	}
-	var errands sync.WaitGroup
-	for _, run := range r.errands {
-		errands.Go(func() { run(ctx) })
+	var requests sync.WaitGroup
+	for _, run := range r.requests {
+		requests.Go(func() { run(ctx) })
 	}
 	go func() {
-		errands.Wait()
+		requests.Wait()
 		cancel()
 		giveUp()
 	}()
@@ -113,15 +113,15 @@ func (m *Meter) Ask(ctx context.Context, now time.Time, scene Scene, questions [
 // reading is the state of one Ask. Questions first register the requests that they need; then all requests run, and the
 // answers are made from their results.
 type reading struct {
-	meter    *Meter
-	now      time.Time
-	scene    Scene
-	patience context.Context //nolint:containedctx // of this one call
+	meter       *Meter
+	now         time.Time
+	observation Observation
+	patience    context.Context //nolint:containedctx // of this one call
 
-	errands []func(context.Context)
-	shared  map[any]any
-	lanes   map[string]lane
-	servers map[string]*redisServer
+	requests   []func(context.Context)
+	shared     map[any]any
+	semaphores map[string]semaphore
+	servers    map[string]*redisServer
 	// logs is an engine snapshot for reading logs, so that lists are read once.
 	logs       engine.Telemetry
 	memberLogs map[logKey]*memberLog

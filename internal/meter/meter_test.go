@@ -99,7 +99,7 @@ func running(role string, index int) domain.Observed {
 }
 
 // jobOf returns a scene with the group "job" of these members.
-func jobOf(members ...domain.Observed) Scene {
+func jobOf(members ...domain.Observed) Observation {
 	document := domain.GroupDocument{
 		Spec:   domain.Group{Roles: map[string]domain.Role{"worker": {Resources: domain.ResourceRequirements{CPUs: 4, MemoryMiB: 1024}}, "ps": {}}},
 		MinRun: 2, Counts: map[string]int{"worker": 0, "ps": 0}, Assignments: map[string]domain.Assignment{},
@@ -107,14 +107,14 @@ func jobOf(members ...domain.Observed) Scene {
 	for _, o := range members {
 		document.Counts[o.Role]++
 	}
-	return Scene{Groups: map[string]domain.GroupDocument{"job": document}, Members: map[string][]domain.Observed{"job": members}}
+	return Observation{Groups: map[string]domain.GroupDocument{"job": document}, Members: map[string][]domain.Observed{"job": members}}
 }
 
 // read reads one metric of the workers.
-func read(t *testing.T, m *Meter, scene Scene, q Question) autoscale.Measurement {
+func read(t *testing.T, m *Meter, observation Observation, q Question) autoscale.Measurement {
 	t.Helper()
 	q.Group, q.Role = "job", "worker"
-	return m.Read(acctest.Bounded(t), noon, scene, []Question{q})[0]
+	return m.Read(acctest.Bounded(t), noon, observation, []Question{q})[0]
 }
 
 // missed fails unless a measurement is missing for this reason.
@@ -256,11 +256,11 @@ func TestReadsAtTheSameTime(t *testing.T) {
 		{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}},
 		{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: server.URL}}}, Window: new(domain.Duration(time.Hour)), Aggregation: domain.AggregateMax},
 	}
-	scene := jobOf(running("worker", 0))
+	observation := jobOf(running("worker", 0))
 	var all sync.WaitGroup
 	for i := range 50 {
 		all.Go(func() {
-			got := m.Read(acctest.Bounded(t), noon.Add(time.Duration(i)*time.Second), scene, questions)
+			got := m.Read(acctest.Bounded(t), noon.Add(time.Duration(i)*time.Second), observation, questions)
 			if got[0].Value != 1 || got[1].Value < 1 {
 				t.Errorf("read %d: %+v", i, got)
 			}

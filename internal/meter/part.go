@@ -32,13 +32,13 @@ func (r *reading) part(group, role string) *part {
 	if r.parts == nil {
 		r.parts = map[partKey]*part{}
 	}
-	p := newPart(r.scene, group, role)
+	p := newPart(r.observation, group, role)
 	r.parts[key] = p
 	return p
 }
 
-func newPart(scene Scene, group, role string) *part {
-	document, found := scene.Groups[group]
+func newPart(observation Observation, group, role string) *part {
+	document, found := observation.Groups[group]
 	if !found {
 		return &part{unknown: fmt.Sprintf("there is no group %q", group)}
 	}
@@ -48,7 +48,7 @@ func newPart(scene Scene, group, role string) *part {
 	}
 	p := &part{document: document, role: role}
 	observed := make(map[int]*domain.Observed, count)
-	members := scene.Members[group]
+	members := observation.Members[group]
 	for i := range members {
 		if members[i].Role == role {
 			observed[members[i].Index] = &members[i]

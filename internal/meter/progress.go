@@ -32,7 +32,7 @@ type logKey struct {
 // memberLog is a log to read, with the patterns to search it for, so that no lines have to be kept.
 type memberLog struct {
 	patterns map[string]*regexp.Regexp
-	rates    *errand[map[string]rate]
+	rates    *sharedRequest[map[string]rate]
 }
 
 // rate is a number of steps per second, or why it is unknown.
@@ -54,7 +54,7 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 		role = s.Role
 	}
 	p := r.part(q.Group, role)
-	logs := make([]*errand[map[string]rate], len(p.running))
+	logs := make([]*sharedRequest[map[string]rate], len(p.running))
 	for i, o := range p.running {
 		since := r.now.Add(-over)
 		if o.StartedAt != nil && o.StartedAt.After(since) {
@@ -101,7 +101,7 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 }
 
 // askLog requests a member's log since a time, to be searched for a pattern.
-func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Regexp) *errand[map[string]rate] {
+func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Regexp) *sharedRequest[map[string]rate] {
 	if r.logs == nil {
 		r.logs, r.memberLogs = r.meter.engine.Snapshot(), map[logKey]*memberLog{}
 	}
@@ -111,12 +111,12 @@ func (r *reading) askLog(o *domain.Observed, since time.Time, pattern *regexp.Re
 		log = &memberLog{patterns: map[string]*regexp.Regexp{}}
 		r.memberLogs[key] = log
 		elapsed := max(r.now.Sub(since), engine.ShortestWindow) // logs have no finer timestamps
-		all := r.lane("logs", allLogsAtOnce)
-		log.rates = share(r, key, r.lane("logs of "+o.Host, logsAtOnce), func(ctx context.Context) (map[string]rate, error) {
-			if err := all.enter(ctx); err != nil {
+		all := r.semaphore("logs", allLogsAtOnce)
+		log.rates = share(r, key, r.semaphore("logs of "+o.Host, logsAtOnce), func(ctx context.Context) (map[string]rate, error) {
+			if err := all.acquire(ctx); err != nil {
 				return nil, err
 			}
-			defer all.leave()
+			defer all.release()
 			return log.read(ctx, r.logs, o.Name, since, elapsed)
 		})
 	}

@@ -70,10 +70,10 @@ func TestProgress(t *testing.T) {
 	both := map[string][]string{"job-worker-0": slices.Repeat([]string{"done"}, 30), "job-worker-1": slices.Repeat([]string{"done"}, 60), "job-ps-0": slices.Repeat([]string{"done"}, 90)}
 	one := map[string][]string{"job-worker-0": both["job-worker-0"], "job-worker-1": {"waiting"}}
 	for name, test := range map[string]struct {
-		scene  Scene
-		lines  map[string][]string
-		source domain.ProgressSource
-		want   autoscale.Measurement
+		observation Observation
+		lines       map[string][]string
+		source      domain.ProgressSource
+		want        autoscale.Measurement
 	}{
 		"of all": {two, both, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{
 			Value: 3, At: noon, Members: map[string]float64{"job-worker-0": 1, "job-worker-1": 2},
@@ -89,11 +89,11 @@ func TestProgress(t *testing.T) {
 		"of nobody who writes":              {two, one, domain.ProgressSource{Pattern: "gone", Combine: domain.CombineMax}, autoscale.Measurement{Why: "it is not known of 2 of 2 members, such as job-worker-0: no line"}},
 		"of one whose log can't be read":    {two, nil, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{Why: `such as job-worker-0: member "job-worker-0": not found`}},
 		"of nobody":                         {jobOf(), both, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{Why: "no member of role worker runs"}},
-		"of no group":                       {Scene{}, both, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{Why: "there is no group"}},
+		"of no group":                       {Observation{}, both, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{Why: "there is no group"}},
 		"by what is no pattern, whyever so": {two, both, domain.ProgressSource{Pattern: "("}, autoscale.Measurement{Why: "can't be used"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := read(t, patient(writes(test.lines)), test.scene, Question{Source: domain.ScalingSource{Progress: &test.source}})
+			got := read(t, patient(writes(test.lines)), test.observation, Question{Source: domain.ScalingSource{Progress: &test.source}})
 			if test.want.Why != "" {
 				missed(t, got, test.want.Why)
 				return

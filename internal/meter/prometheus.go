@@ -20,7 +20,7 @@ type query struct {
 
 // askPrometheus requests the value of a query.
 func (r *reading) askPrometheus(q query) func() (value, error) {
-	return share(r, q, r.lane("Prometheus "+q.URL, queriesAtOnce), func(ctx context.Context) (v value, err error) {
+	return share(r, q, r.semaphore("Prometheus "+q.URL, queriesAtOnce), func(ctx context.Context) (v value, err error) {
 		v.value, v.at, err = prometheus.Settings{URL: q.URL, Timeout: r.meter.Limit}.Value(ctx, q.Query, q.oldest)
 		return v, err
 	}).wait

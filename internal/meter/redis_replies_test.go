@@ -72,12 +72,12 @@ func TestHostileRedis(t *testing.T) {
 	}
 	kind := answering(t, func() io.Reader { return strings.NewReader("+OK\r\n:7\r\n") })
 	m := patient(&fake{})
-	read(t, m, Scene{}, listAt(kind)) // allocations of the first read are no growth
+	read(t, m, Observation{}, listAt(kind)) // allocations of the first read are no growth
 	for name, server := range servers {
 		t.Run(name, func(t *testing.T) {
 			questions := []Question{listAt(answering(t, server.answer)), listAt(kind)}
 			taken := acctest.Allocated(func() {
-				got := m.Read(acctest.Bounded(t), noon, Scene{}, questions)
+				got := m.Read(acctest.Bounded(t), noon, Observation{}, questions)
 				missed(t, got[0], server.why)
 				if got[1].Why != "" || got[1].Value != 7 {
 					t.Errorf("the list of another Redis is %+v", got[1])

@@ -61,7 +61,7 @@ func TestRedisQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := m.Read(acctest.Bounded(t), noon, Scene{}, questions)
+	got := m.Read(acctest.Bounded(t), noon, Observation{}, questions)
 	if after := connections(); after != strconv.Itoa(before+1) {
 		t.Errorf("there were %d connections, and are %s", before, after)
 	}
@@ -82,7 +82,7 @@ func TestRedisQueue(t *testing.T) {
 	}
 
 	do("CONFIG", "SET", "requirepass", "hunter2")
-	missed(t, m.Read(acctest.Bounded(t), noon, Scene{}, questions)[0], `list "jobs": NOAUTH Authentication required`)
+	missed(t, m.Read(acctest.Bounded(t), noon, Observation{}, questions)[0], `list "jobs": NOAUTH Authentication required`)
 }
 
 // A server that is no Redis has no lists, whatever it replies.
@@ -113,8 +113,8 @@ func TestNoRedis(t *testing.T) {
 				_, _ = connection.Read(make([]byte, 4096))
 				_, _ = io.WriteString(connection, test.answer)
 			}()
-			missed(t, read(t, patient(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: listener.Addr().String(), Key: "jobs"}}}}), test.why)
+			missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: listener.Addr().String(), Key: "jobs"}}}}), test.why)
 		})
 	}
-	missed(t, read(t, patient(&fake{}), Scene{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: "127.0.0.1:1", Key: "jobs"}}}}), "the Redis at 127.0.0.1:1: it can't be asked: dial tcp")
+	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: "127.0.0.1:1", Key: "jobs"}}}}), "the Redis at 127.0.0.1:1: it can't be asked: dial tcp")
 }

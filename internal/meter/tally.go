@@ -43,23 +43,23 @@ func (m *Meter) Tallies(ctx context.Context, source domain.ProgressSource, logs 
 	defer cancel()
 	r := &reading{meter: m, now: time.Now(), patience: ctx}
 	e := m.engine.Snapshot() // each list is read once for all logs
-	errands := make([]*errand[Tally], len(logs))
+	requests := make([]*sharedRequest[Tally], len(logs))
 	for i, log := range logs {
-		all := r.lane("logs", allLogsAtOnce)
-		errands[i] = share(r, log, r.lane("logs of "+log.Host, logsAtOnce), func(ctx context.Context) (Tally, error) {
-			if err := all.enter(ctx); err != nil {
+		all := r.semaphore("logs", allLogsAtOnce)
+		requests[i] = share(r, log, r.semaphore("logs of "+log.Host, logsAtOnce), func(ctx context.Context) (Tally, error) {
+			if err := all.acquire(ctx); err != nil {
 				return Tally{}, err
 			}
-			defer all.leave()
+			defer all.release()
 			return tallyOf(ctx, e, log, pattern)
 		})
 	}
 	var running sync.WaitGroup
-	for _, run := range r.errands {
+	for _, run := range r.requests {
 		running.Go(func() { run(ctx) })
 	}
 	for i, log := range logs {
-		tally, err := errands[i].wait()
+		tally, err := requests[i].wait()
 		tally.Err = err
 		tallies[log] = tally
 	}

@@ -24,13 +24,13 @@ func TestAgentsThatHang(t *testing.T) {
 		err := <-answers
 		return engine.Usage{Members: map[string]engine.MemberUsage{"job-worker-0": uses(1, 1, 1, 0)}}, err
 	}}
-	m, scene := New(e), jobOf(running("worker", 0))
+	m, observation := New(e), jobOf(running("worker", 0))
 	m.Limit = 300 * time.Millisecond
 	questions := []Question{{Group: "job", Role: "worker", Source: domain.ScalingSource{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}}}}
 	at := func(after time.Duration) autoscale.Measurement {
 		for tries := 1; ; tries++ {
 			begun := time.Now()
-			got := m.Read(acctest.Bounded(t), noon.Add(after), scene, questions)[0]
+			got := m.Read(acctest.Bounded(t), noon.Add(after), observation, questions)[0]
 			// On a busy machine it may end when even what is known is waited for no longer.
 			if time.Since(begun) < m.Limit+settling || tries == 20 {
 				return got

@@ -56,7 +56,7 @@ func TestWindows(t *testing.T) {
 		length.Store(step.length)
 		now := noon.Add(step.after)
 		var got []string
-		for _, measured := range m.Read(acctest.Bounded(t), now, Scene{}, questions) {
+		for _, measured := range m.Read(acctest.Bounded(t), now, Observation{}, questions) {
 			if measured.Why != "" {
 				missed(t, measured, "it answers 503 Service Unavailable")
 				got = append(got, "?")
@@ -86,11 +86,11 @@ func TestWindowsAreBounded(t *testing.T) {
 			t.Errorf("%d values are remembered of five minutes", got)
 		}
 	}
-	m.Read(acctest.Bounded(t), now.Add(4*time.Minute), Scene{}, nil)
+	m.Read(acctest.Bounded(t), now.Add(4*time.Minute), Observation{}, nil)
 	if len(m.windows) != 1 {
 		t.Error("a window is forgotten within its time")
 	}
-	m.Read(acctest.Bounded(t), now.Add(6*time.Minute), Scene{}, nil)
+	m.Read(acctest.Bounded(t), now.Add(6*time.Minute), Observation{}, nil)
 	if len(m.windows) != 0 {
 		t.Error("a window is remembered that nobody asks for")
 	}

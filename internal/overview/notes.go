@@ -35,8 +35,8 @@ func (r Reading) Notes() []string {
 		}
 		note(o.Name, o.HostTrouble)
 	}
-	for key, untold := range r.Untold {
-		for _, g := range untold.Guards {
+	for key, silent := range r.Silent {
+		for _, g := range silent.Guards {
 			note(fmt.Sprintf("guard %s of %s", g.Name, key), g.String())
 		}
 	}

@@ -17,8 +17,8 @@ type Reading struct {
 	Policies map[string]domain.AutoscalingPolicyDocument
 	// Hooks are the policies' hook calls that are in progress.
 	Hooks map[string]domain.HookCallsDocument
-	// Untold are the guards of policies that have never had a value.
-	Untold   map[string]domain.UntoldGuardsDocument
+	// Silent are the guards of policies that have never had a value.
+	Silent   map[string]domain.SilentGuardsDocument
 	Observed []domain.Observed
 	Usage    engine.Usage
 	// Residents are the states of the controller and the agents.
@@ -62,7 +62,7 @@ func (s *Source) Read(ctx context.Context) (r Reading, err error) {
 	if r.Hooks, err = engine.List[domain.HookCallsDocument](ctx, snapshot); err != nil {
 		return r, err
 	}
-	if r.Untold, err = engine.List[domain.UntoldGuardsDocument](ctx, snapshot); err != nil {
+	if r.Silent, err = engine.List[domain.SilentGuardsDocument](ctx, snapshot); err != nil {
 		return r, err
 	}
 	if r.Usage, err = snapshot.Usage(ctx, s.Window); err != nil {

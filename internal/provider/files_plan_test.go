@@ -20,7 +20,7 @@ import (
 type filesEngine struct {
 	*providertest.Stub
 	// found are the versions on hosts, and away are the hosts that are down.
-	found   map[string]map[string][]engine.Amiss
+	found   map[string]map[string][]engine.FileFault
 	away    map[string]bool
 	failure error
 }
@@ -42,7 +42,7 @@ func (e *filesEngine) FindFiles(context.Context) (map[string]engine.HostFiles, e
 func (e *filesEngine) ProvideFiles(_ context.Context, spec engine.FilesSpec) error {
 	for host := range e.Hosts() {
 		if e.found[host] == nil {
-			e.found[host] = map[string][]engine.Amiss{}
+			e.found[host] = map[string][]engine.FileFault{}
 		}
 		if e.found[host][spec.Tree.Digest()] = nil; e.failure != nil {
 			return e.failure
@@ -53,7 +53,7 @@ func (e *filesEngine) ProvideFiles(_ context.Context, spec engine.FilesSpec) err
 
 func (e *filesEngine) RemoveFiles(_ context.Context, digests []string) error {
 	for _, has := range e.found {
-		maps.DeleteFunc(has, func(digest string, _ []engine.Amiss) bool { return slices.Contains(digests, digest) })
+		maps.DeleteFunc(has, func(digest string, _ []engine.FileFault) bool { return slices.Contains(digests, digest) })
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ type filesLab struct {
 
 func newFilesLab(t *testing.T, hosts ...string) filesLab {
 	t.Helper()
-	e := &filesEngine{Stub: providertest.Set(&providertest.Stub{}, providertest.LabOf(hosts...)), found: map[string]map[string][]engine.Amiss{}}
+	e := &filesEngine{Stub: providertest.Set(&providertest.Stub{}, providertest.LabOf(hosts...)), found: map[string]map[string][]engine.FileFault{}}
 	source := t.TempDir()
 	writeFile(t, filepath.Join(source, "train.py"), "pass\n")
 	return filesLab{terraformOn(t, engine.Registry{"process": providertest.Driver(e), "swarm": providertest.Driver(e.Stub)}), e, source}
@@ -158,7 +158,7 @@ func TestPlanOfFiles(t *testing.T) {
 		want   map[string]string
 	}{
 		"altered": {func() {
-			l.engine.found["gpu1"][digest] = []engine.Amiss{{Path: "train.py"}, {Path: "a", Missing: true}}
+			l.engine.found["gpu1"][digest] = []engine.FileFault{{Path: "train.py"}, {Path: "a", Missing: true}}
 		}, map[string]string{"gpu1": "altered: train.py; missing: a", "gpu2": digest}},
 		"missing": {func() { delete(l.engine.found["gpu2"], digest) }, map[string]string{"gpu1": digest}},
 	} {

@@ -224,7 +224,7 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 
 // A plan warns of guards that have never had a value, but not of those that the policy no longer has,
 // or that the plan changes.
-func TestPlanWarnsOfUntoldGuards(t *testing.T) {
+func TestPlanWarnsOfSilentGuards(t *testing.T) {
 	asking := func(path string) func(*policy.Model) {
 		return func(m *policy.Model) {
 			http := &policy.HTTPQueueModel{URL: "http://spark:8080/json/", Path: &path}
@@ -234,10 +234,10 @@ func TestPlanWarnsOfUntoldGuards(t *testing.T) {
 	stub := scaledStub(t, 2)
 	tf := newTerraform(t, stub)
 	config := tf.policy(asking("activeapps.#"))
-	untold := domain.UntoldGuardsDocument{Policy: "g/worker", Guards: []domain.UntoldGuard{
+	silent := domain.SilentGuardsDocument{Policy: "g/worker", Guards: []domain.SilentGuard{
 		{Name: domain.GuardBusyHTTP, What: "activeapps.# of http://spark:8080/json/", Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "it answers 404"},
 	}}
-	providertest.Set(stub, untold) // of an earlier policy
+	providertest.Set(stub, silent) // of an earlier policy
 	state := tf.applyPolicy(config)
 	for name, test := range map[string]struct {
 		config map[string]tftypes.Value

@@ -122,7 +122,7 @@ func (r Reconciler) allocateNow(ctx context.Context, spec domain.Group, back *do
 	return decision, observed, err
 }
 
-// allocateBy is allocateNow with the GPUs that the hosts reported. It returns [errUntold] if
+// allocateBy is allocateNow with the GPUs that the hosts reported. It returns [errUnreportedGPUs] if
 // they have to be asked first.
 func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+spec.Name)

@@ -52,7 +52,7 @@ func Diff(d Decision, observed []domain.Observed) []Change {
 			change.Action, change.Reason, change.Run = ActionStart, "missing", pool.run
 		} else if reason := cmp.Or(d.stale(i, o), pool.stale); reason != "" {
 			change.Action, change.Reason = ActionRestart, reason
-		} else if reason := d.amiss(i, o); reason != "" {
+		} else if reason := d.deviation(i, o); reason != "" {
 			change.Action, change.Reason, change.Run = ActionMend, reason, o.Run
 		} else {
 			continue
@@ -117,8 +117,8 @@ func (d Decision) stale(i int, o *domain.Observed) string {
 	return ""
 }
 
-// amiss returns the reason why member i, observed as o, deviates from what was applied, or "".
-func (d Decision) amiss(i int, o *domain.Observed) string {
+// deviation returns the reason why member i, observed as o, deviates from what was applied, or "".
+func (d Decision) deviation(i int, o *domain.Observed) string {
 	switch {
 	case drifted(o):
 		return d.describeDrift(i, o)

@@ -99,7 +99,7 @@ type Found struct {
 // Found returns the group as found on the engine.
 func (g Group) Found() Found {
 	d, observed := g.atRest(), byName(g.Observed)
-	canvas := newCanvas(d.Document.Spec, d.counts(g.Observed))
+	liveSpec := newLiveSpec(d.Document.Spec, d.counts(g.Observed))
 	members, hidden := slices.Clone(d.Members), map[string]bool{}
 	for _, change := range Diff(d, g.Observed) {
 		if change.Action == ActionRemove {
@@ -111,13 +111,13 @@ func (g Group) Found() Found {
 		}
 		m, o := &members[change.Index], observed[change.Member]
 		host := movedTo(*m, o)
-		shown := canvas.lay(m.Role, d.driftOf(change.Index, o))
-		if shown || host != "" || o.Replicas != nil && canvas.showsReplicas(m.Role) {
+		shown := liveSpec.lay(m.Role, d.driftOf(change.Index, o))
+		if shown || host != "" || o.Replicas != nil && liveSpec.showsReplicas(m.Role) {
 			m.Host = cmp.Or(host, m.Host)
 			delete(hidden, change.Member)
 		}
 	}
-	return Found{canvas.spec(), slices.DeleteFunc(members, func(m domain.Member) bool { return hidden[m.Name] })}
+	return Found{liveSpec.spec(), slices.DeleteFunc(members, func(m domain.Member) bool { return hidden[m.Name] })}
 }
 
 // counts returns the number of instances by role.
@@ -140,8 +140,8 @@ func movedTo(m domain.Member, o *domain.Observed) string {
 	return o.Live.Host
 }
 
-// canvas is a group's specification with live values written over the declared ones.
-type canvas struct {
+// liveSpec is a group's specification with live values written over the declared ones.
+type liveSpec struct {
 	declared domain.Group
 	roles    map[string]*domain.Role
 	// common is what the group declares for all roles, as a role.
@@ -150,8 +150,8 @@ type canvas struct {
 	shown map[string]bool
 }
 
-func newCanvas(declared domain.Group, counts map[string]int) *canvas {
-	c := &canvas{
+func newLiveSpec(declared domain.Group, counts map[string]int) *liveSpec {
+	c := &liveSpec{
 		declared: declared, roles: make(map[string]*domain.Role, len(declared.Roles)),
 		common: domain.Role{Template: declared.Template}, shown: map[string]bool{},
 	}
@@ -165,14 +165,14 @@ func newCanvas(declared domain.Group, counts map[string]int) *canvas {
 }
 
 // showsReplicas reports whether a role declares another number of replicas than was found.
-func (c *canvas) showsReplicas(role string) bool {
+func (c *liveSpec) showsReplicas(role string) bool {
 	declared := c.declared.Roles[role].Replicas
 	return declared != nil && *declared != *c.roles[role].Replicas
 }
 
 // lay writes the live values of drifted attributes where they are declared, the role or the group, and reports
 // whether any of them is visible.
-func (c *canvas) lay(role string, d drift) (visible bool) {
+func (c *liveSpec) lay(role string, d drift) (visible bool) {
 	for _, a := range d.attributes {
 		key := role + " " + a.path.String()
 		if !c.shown[key] {
@@ -187,7 +187,7 @@ func (c *canvas) lay(role string, d drift) (visible bool) {
 	return visible
 }
 
-func (c *canvas) spec() domain.Group {
+func (c *liveSpec) spec() domain.Group {
 	spec := c.declared
 	spec.Template = c.common.Template
 	spec.Roles = make(map[string]domain.Role, len(c.roles))

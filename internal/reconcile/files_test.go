@@ -19,14 +19,14 @@ import (
 // keeper is an engine whose one host keeps files.
 type keeper struct {
 	*fake
-	versions map[string][]engine.Amiss
+	versions map[string][]engine.FileFault
 	failure  error
 }
 
 func newKeeper() *keeper {
 	f := newFake()
 	f.setHosts(map[string]domain.Host{"a": {}})
-	return &keeper{fake: f, versions: map[string][]engine.Amiss{}}
+	return &keeper{fake: f, versions: map[string][]engine.FileFault{}}
 }
 
 func (k *keeper) FilesPath(digest string) string {

@@ -111,26 +111,26 @@ type told struct {
 	groups map[string]domain.GroupDocument
 }
 
-// errUntold means that devices have to be chosen, and that some hosts have not reported theirs.
-var errUntold = errors.New("hosts joined the cluster again and again while GPUs were chosen; apply again")
+// errUnreportedGPUs means that devices have to be chosen, and that some hosts have not reported theirs.
+var errUnreportedGPUs = errors.New("hosts joined the cluster again and again while GPUs were chosen; apply again")
 
 // asks is how often the hosts are asked if new hosts keep joining.
 const asks = 3
 
 // asking runs do, which decides about a group under the allocation lock. Asking the hosts about their GPUs may be
 // slow, so it happens without that lock: beforehand for a group that can't hold any devices yet, and otherwise once
-// do returns [errUntold], whereupon do runs again. Foreign use of a device may thus be some seconds old; do reads
+// do returns [errUnreportedGPUs], whereupon do runs again. Foreign use of a device may thus be some seconds old; do reads
 // itself who holds which device.
 func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *told) error) error {
 	var missing error
 	if usesGPUs(group) {
 		_, missing = engine.Get[domain.GroupDocument](ctx, r.Engine, group.Name)
 	}
-	err := errUntold
+	err := errUnreportedGPUs
 	if !errors.Is(missing, engine.ErrNotFound) { // do reports other errors
 		err = do(nil)
 	}
-	for i := 0; i < asks && errors.Is(err, errUntold); i++ {
+	for i := 0; i < asks && errors.Is(err, errUnreportedGPUs); i++ {
 		now := r.Engine.Snapshot()
 		var by told
 		if by.groups, err = engine.List[domain.GroupDocument](ctx, now); err != nil {
@@ -167,7 +167,7 @@ func (t *told) of(hosts map[string]domain.Host) *told {
 // place is no longer available.
 func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (Decision, domain.Problems, error) {
 	decision, problems, err := r.decide(view, spec, nil)
-	if !errors.Is(err, errUntold) {
+	if !errors.Is(err, errUnreportedGPUs) {
 		return decision, problems, err
 	}
 	found, err := r.Engine.GPUs(ctx)
@@ -177,7 +177,7 @@ func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (D
 	return r.decide(view, spec, &told{hosts: found, groups: view.Stored})
 }
 
-// decide is [Reconciler.Decide] with what the hosts reported, or [errUntold] if they have to be asked first.
+// decide is [Reconciler.Decide] with what the hosts reported, or [errUnreportedGPUs] if they have to be asked first.
 func (r Reconciler) decide(view View, spec domain.Group, by *told) (decision Decision, problems domain.Problems, err error) {
 	stored := view.Groups[spec.Name]
 	if len(r.Planned) > 0 {
@@ -191,7 +191,7 @@ func (r Reconciler) decide(view View, spec domain.Group, by *told) (decision Dec
 		return decision, problems, nil
 	}
 	if by == nil {
-		return Decision{}, nil, errUntold
+		return Decision{}, nil, errUnreportedGPUs
 	}
 	view.Devices = DeviceStates(view.Pools, by.hosts, view.occupants(), view.Stored, by.groups)
 	decision, problems = Decide(view, spec)

@@ -115,7 +115,7 @@ func (r Reconciler) move(ctx context.Context, group Group, members []string, los
 	return d, err
 }
 
-// moveBy is move with the GPUs that the hosts reported. It returns [errUntold] if they have to be asked first.
+// moveBy is move with the GPUs that the hosts reported. It returns [errUnreportedGPUs] if they have to be asked first.
 func (r Reconciler) moveBy(ctx context.Context, by *told, group Group, members []string, lost map[string]string) (d Decision, err error) {
 	previous := group.Document
 	name := previous.Spec.Name

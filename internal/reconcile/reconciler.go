@@ -64,7 +64,7 @@ const settledLooks = 10
 // members. It reads again until the two agree, or the difference is not due to scaling.
 func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, err error) {
 	for range settledLooks {
-		if group, err = r.Read(ctx, name); err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
+		if group, err = r.Read(ctx, name); err != nil || !topology.AnyScalable(group.Document.Spec) || !group.NeedsApply() {
 			return group, err
 		}
 		doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name)
@@ -75,8 +75,8 @@ func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, 
 	return group, nil
 }
 
-// Amiss reports whether an apply would change anything about the group as read. A scaling in progress does not count.
-func (g Group) Amiss() bool {
+// NeedsApply reports whether an apply would change anything about the group as read. A scaling in progress does not count.
+func (g Group) NeedsApply() bool {
 	return g.Document.Applying || !g.Document.Scaling && len(Diff(g.atRest(), g.Observed)) > 0
 }
 

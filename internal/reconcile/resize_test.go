@@ -47,7 +47,7 @@ func expectNothingToDo(t *testing.T, f *fake, when string) {
 	t.Helper()
 	g, err := reconcile.Reconciler{Engine: f}.Read(within(t), "mnist")
 	must(t, err)
-	if g.Amiss() || !g.Found().Spec.Equal(g.Document.Spec) {
+	if g.NeedsApply() || !g.Found().Spec.Equal(g.Document.Spec) {
 		t.Errorf("%s: there is something to do: %+v", when, reconcile.Diff(g.Decision, g.Observed))
 	}
 }

@@ -121,13 +121,13 @@ func (r Reconciler) Yielders(ctx context.Context) (Yielders, error) {
 	if err != nil || len(policies) == 0 {
 		return y, err
 	}
-	scene, err := r.Scene(ctx)
-	if err != nil && scene.Groups == nil {
+	observation, err := r.Observation(ctx)
+	if err != nil && observation.Groups == nil {
 		return y, err
 	}
 	for key, doc := range policies {
-		standing := scene.Standing(doc.Spec.Group, doc.Spec.Role)
-		if standing.Held != "" && !scene.Groups[doc.Spec.Group].Scaling {
+		standing := observation.Standing(doc.Spec.Group, doc.Spec.Role)
+		if standing.Held != "" && !observation.Groups[doc.Spec.Group].Scaling {
 			y.Stays[key] = Stay{standing.Count, standing.Held}
 		}
 	}

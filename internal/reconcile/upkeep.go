@@ -143,10 +143,10 @@ type Due struct {
 // Pending returns the groups of the cluster that need something now or later. It takes a constant number of engine
 // calls. Groups that can't be observed are left out, and reported in the error.
 func (r Reconciler) Pending(ctx context.Context, now time.Time) ([]Due, error) {
-	scene, unread := r.Scene(ctx)
+	observation, unread := r.Observation(ctx)
 	var pending []Due
-	for _, name := range slices.Sorted(maps.Keys(scene.Members)) {
-		keep := Keep(Current(scene.traits, scene.hosts, scene.Groups[name]), scene.Members[name], scene.lost, now)
+	for _, name := range slices.Sorted(maps.Keys(observation.Members)) {
+		keep := Keep(Current(observation.traits, observation.hosts, observation.Groups[name]), observation.Members[name], observation.lost, now)
 		switch {
 		case keep.Restart || keep.Resume || len(keep.Stop) > 0 || len(keep.Move) > 0:
 			pending = append(pending, Due{name, now})

@@ -14,8 +14,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/placement"
 )
 
-// scene is a decision's input, and the expected result.
-type scene struct {
+// testCase is a decision's input, and the expected result.
+type testCase struct {
 	cluster Cluster
 	queues  []Queue
 	starts  []string
@@ -25,7 +25,7 @@ type scene struct {
 	measured bool
 }
 
-func (s scene) check(t *testing.T) {
+func (s testCase) check(t *testing.T) {
 	t.Helper()
 	got := Admit(s.cluster, s.queues, noon)
 	if diff := cmp.Diff(s.starts, told(got.Starts), cmpopts.EquateEmpty()); diff != "" {
@@ -54,8 +54,8 @@ func (s scene) check(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, scenes map[string]scene) {
-	for name, s := range scenes {
+func run(t *testing.T, testCases map[string]testCase) {
+	for name, s := range testCases {
 		t.Run(name, s.check)
 	}
 }
@@ -87,7 +87,7 @@ func atMost(n int, s domain.Sweep) domain.Sweep {
 func TestAdmitInOrder(t *testing.T) {
 	small := Cluster{Hosts: hostsOf(2, "a")}
 	free := domain.ResourceRequirements{}
-	run(t, map[string]scene{
+	run(t, map[string]testCase{
 		"nothing": {cluster: small},
 		"by key": {
 			cluster: Cluster{Hosts: hostsOf(12, "a")}, queues: []Queue{queueOf(sweepOf("lr", 11))},
@@ -308,7 +308,7 @@ func TestAdmitLater(t *testing.T) {
 	delayed := sweepOf("a", 3)
 	delayed.Retry.Delay = seconds(3600)
 	cluster := Cluster{Hosts: hostsOf(2, "a")}
-	run(t, map[string]scene{
+	run(t, map[string]testCase{
 		"not due": {
 			cluster: cluster, queues: []Queue{queueOf(sweepOf("a", 2)).with(map[string]domain.Run{"r0": waits(9), "r1": waits(7)})},
 			waits: map[string][]string{"a": {`run "r0" is due at 2026-11-24 12:00:09 UTC`}}, next: at(7),
@@ -384,7 +384,7 @@ func TestAdmitKeepsOthers(t *testing.T) {
 	hosts := hostsOf(4, "gpu1", "gpu2", "gpu3")
 	const before = `sweep "a" is before it`
 	full := holder(0, "gpu1 GPU-a", "gpu2 GPU-b")
-	run(t, map[string]scene{
+	run(t, map[string]testCase{
 		"of the same pool": {
 			cluster: Cluster{Hosts: hosts, Pools: pools, Groups: holder(0, "gpu1 GPU-a")},
 			queues:  []Queue{queueOf(func() domain.Sweep { s := gpus("a", "p", 1); s.Runs["r1"] = nil; return s }()), queueOf(gpus("b", "p", 1))},

@@ -34,7 +34,7 @@ func TestAdmitByFreeGPUMemory(t *testing.T) {
 		return s
 	}
 	on := func(s domain.Sweep, runs map[string]domain.Run) []Queue { return []Queue{queueOf(s).with(runs)} }
-	run(t, map[string]scene{
+	run(t, map[string]testCase{
 		"one a card": {
 			cluster: cardsFree(plenty), queues: []Queue{queueOf(measuring("a", 5))}, starts: []string{"a/r0 on gpu1 GPU-a", "a/r1 on gpu1 GPU-b"},
 			waits: map[string][]string{"a": {"it has just been given to another run"}}, next: at(20), measured: true,
@@ -186,7 +186,7 @@ func TestAdmitAfterOutOfMemory(t *testing.T) {
 		return run
 	}
 	three := []string{"a/r3 on gpu1 GPU-a", "a/r4 on gpu1 GPU-a", "a/r5 on gpu1 GPU-a"}
-	run(t, map[string]scene{
+	run(t, map[string]testCase{
 		"full":                       {cluster: one, queues: runs(nil), waits: map[string][]string{"a": {limit}}},
 		"none is left":               {cluster: one, queues: runs(map[string]domain.Run{"r1": {}, "r2": {}, "r3": inPlace("gpu1 GPU-a", -30)}), starts: []string{"a/r0 on gpu1 GPU-a"}, waits: map[string][]string{"a": {"just been given"}}},
 		"another one has ended":      {cluster: one, queues: runs(map[string]domain.Run{"r1": inPlace("gpu1 GPU-a", -4)}), starts: append([]string{"a/r0 on gpu1 GPU-a"}, three...)},
@@ -250,7 +250,7 @@ func TestAdmitSeveralDevices(t *testing.T) {
 		return s
 	}
 	plenty := map[string]int64{"GPU-a": 40_000, "GPU-b": 40_000}
-	run(t, map[string]scene{
+	run(t, map[string]testCase{
 		"both are free": {
 			cluster: cardsFree(plenty), queues: []Queue{queueOf(pair("a"))}, starts: []string{"a/r0 on gpu1 GPU-a,GPU-b"},
 			waits: map[string][]string{"a": {"just been given"}}, next: at(20), measured: true,
@@ -282,7 +282,7 @@ func TestAdmitByFreeMemory(t *testing.T) {
 	}
 	grown := running("h1", at(-5))
 	grown.Needs = &domain.RunNeeds{Resources: domain.ResourceRequirements{MemoryMiB: 500}}
-	run(t, map[string]scene{
+	run(t, map[string]testCase{
 		"as many as it is for": {
 			cluster: cluster(map[string]int64{"h1": 5999}, "h1"), queues: []Queue{queueOf(sized("a", 5))}, starts: []string{"a/r0 on h1", "a/r1 on h1"},
 			waits: map[string][]string{"a": {"Not enough memory"}}, measured: true,
@@ -327,7 +327,7 @@ func TestAdmitByFreeMemory(t *testing.T) {
 
 // TestAdmitChangesNothing checks that the input is not changed, as it is the controller's.
 func TestAdmitChangesNothing(t *testing.T) {
-	scene := func() (Cluster, []Queue) {
+	testCase := func() (Cluster, []Queue) {
 		c := cardsFree(map[string]int64{"GPU-a": 40_000, "GPU-b": 40_000})
 		c.Devices, c.Closed, c.FreeMiB = map[string]placement.DeviceState{"GPU-b": {Busy: "python"}}, map[string]string{}, map[string]int64{"gpu1": 9000}
 		c.Groups = map[string]domain.GroupDocument{"g": {Spec: domain.Group{Name: "g"}, Assignments: map[string]domain.Assignment{}}}
@@ -337,11 +337,11 @@ func TestAdmitChangesNothing(t *testing.T) {
 		q.Leaving = map[string]domain.Assignment{"r2": {Host: "gpu1", GPUs: "GPU-b"}}
 		return c, []Queue{queueOf(b), q}
 	}
-	cluster, queues := scene()
+	cluster, queues := testCase()
 	if got := Admit(cluster, queues, noon); len(got.Starts) == 0 {
 		t.Fatalf("nothing starts: %v", got.Waits)
 	}
-	sameCluster, sameQueues := scene()
+	sameCluster, sameQueues := testCase()
 	if diff := cmp.Diff(sameCluster, cluster) + cmp.Diff(sameQueues, queues); diff != "" {
 		t.Errorf("it has changed (-want +got):\n%s", diff)
 	}

@@ -57,7 +57,7 @@ func telling(r overview.Reading, policy domain.AutoscalingPolicy) line {
 // asking shows which guards of a policy have never had a value. The notes say why.
 func asking(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	var l line
-	for _, g := range r.Untold[policy.Key()].Guards {
+	for _, g := range r.Silent[policy.Key()].Guards {
 		l = append(l, span{", no value of " + g.Name, warning})
 	}
 	return l

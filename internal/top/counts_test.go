@@ -50,9 +50,9 @@ func TestHooksAtWork(t *testing.T) {
 	s, at := autoscaled(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	s.reading.Hooks = map[string]domain.HookCallsDocument{
 		"job/worker": {Calls: []domain.HookCall{
-			{Moment: domain.BeforeRemoval, Told: at, Progress: "62 %"}, {Moment: domain.AfterAddition, Told: at, Progress: "3 of 7 partitions are at \x1b[2Jtheir place"}, {Moment: domain.AfterAddition},
+			{Moment: domain.BeforeRemoval, Called: at, Progress: "62 %"}, {Moment: domain.AfterAddition, Called: at, Progress: "3 of 7 partitions are at \x1b[2Jtheir place"}, {Moment: domain.AfterAddition},
 		}},
-		"job/ps": {Calls: []domain.HookCall{{Moment: domain.AfterAddition, Told: at}}},
+		"job/ps": {Calls: []domain.HookCall{{Moment: domain.AfterAddition, Called: at}}},
 	}
 	got := shown(s.frame(byName, 0))
 	for _, want := range []string{"  worker 4/2–8     autoscaled, before_removal: 62 %, after_addition: 3 of 7 partitions are a…", "  ps 1/2–4         paused, dry run, after_addition\n"} {
@@ -62,10 +62,10 @@ func TestHooksAtWork(t *testing.T) {
 	}
 }
 
-// TestUntoldGuards checks that guards that have never had a value are shown, and that the notes say why.
-func TestUntoldGuards(t *testing.T) {
+// TestSilentGuards checks that guards that have never had a value are shown, and that the notes say why.
+func TestSilentGuards(t *testing.T) {
 	s := autoscaled()
-	s.reading.Untold = map[string]domain.UntoldGuardsDocument{"job/worker": {Guards: []domain.UntoldGuard{
+	s.reading.Silent = map[string]domain.SilentGuardsDocument{"job/worker": {Guards: []domain.SilentGuard{
 		{Name: domain.GuardBusyHTTP, Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "http://spark/json/: it answers 404"},
 	}}}
 	got := shown(s.frame(byName, 0))

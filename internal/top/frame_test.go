@@ -75,8 +75,8 @@ func TestFrameIsPrintable(t *testing.T) {
 		s.cluster, s.engine = s.cluster+text, s.engine+text
 		s.reading.Cluster, s.reading.Groups = within(s.reading.Cluster, text), within(s.reading.Groups, text)
 		s.reading.Policies = map[string]domain.AutoscalingPolicyDocument{"job/w": {Spec: domain.AutoscalingPolicy{Group: "job" + text, Role: "w" + text}}}
-		s.reading.Hooks = map[string]domain.HookCallsDocument{"job" + text + "/w" + text: {Calls: []domain.HookCall{{Told: time.Now(), Progress: text}}}}
-		s.reading.Untold = map[string]domain.UntoldGuardsDocument{"job" + text + "/w" + text: {Guards: []domain.UntoldGuard{{Name: text, Why: text}}}}
+		s.reading.Hooks = map[string]domain.HookCallsDocument{"job" + text + "/w" + text: {Calls: []domain.HookCall{{Called: time.Now(), Progress: text}}}}
+		s.reading.Silent = map[string]domain.SilentGuardsDocument{"job" + text + "/w" + text: {Guards: []domain.SilentGuard{{Name: text, Why: text}}}}
 		s.reading.Observed, s.reading.Usage, s.reading.Devices = within(s.reading.Observed, text), within(s.reading.Usage, text), within(s.reading.Devices, text)
 		s.reading.Residents = domain.Residents{Controller: domain.Resident{State: domain.ResidentAbsent, Host: text, Error: text, Advice: text}}
 		if rapid.Bool().Draw(r, "fails") {

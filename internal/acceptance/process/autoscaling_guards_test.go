@@ -59,9 +59,9 @@ func TestAccScalingGuards(t *testing.T) {
 	l.awaitWorkers(3)
 	wanted.value.Store(1)
 	acctest.Eventually(t, "the guard to be asked in vain for a while", func() bool {
-		untold, err := engine.List[domain.UntoldGuardsDocument](t.Context(), l.engine())
+		silent, err := engine.List[domain.SilentGuardsDocument](t.Context(), l.engine())
 		l.must(err)
-		return len(untold["job/worker"].Guards) == 1
+		return len(silent["job/worker"].Guards) == 1
 	})
 	program := func(arguments ...string) string {
 		output, err := exec.CommandContext(t.Context(), l.program().File, append(arguments, "--endpoint", l.workspace.StateDir)...).CombinedOutput()

@@ -49,25 +49,25 @@ func stampIn(info fs.FileInfo) stamp {
 
 // Check returns the files of an existing version that are missing or altered. It only reads those touched since they
 // were last verified.
-func (s Store) Check(ctx context.Context, digest string) ([]engine.Amiss, error) {
+func (s Store) Check(ctx context.Context, digest string) ([]engine.FileFault, error) {
 	version := s.version(digest)
 	known, err := readManifest(version, digest)
 	if err != nil {
 		return nil, err
 	}
 	if known == nil {
-		return []engine.Amiss{{Path: manifestFile, Missing: true}}, nil
+		return []engine.FileFault{{Path: manifestFile, Missing: true}}, nil
 	}
 	before := slices.Clone(known.Stamps)
-	amiss, err := check(ctx, version, known)
+	faults, err := check(ctx, version, known)
 	if err == nil && !slices.Equal(before, known.Stamps) {
 		_ = writeManifest(version, known) // if this fails, the next check reads them again
 	}
-	return amiss, err
+	return faults, err
 }
 
 // check compares the files of a version with its manifest, and updates the stamps of correct ones.
-func check(ctx context.Context, version string, known *manifest) (amiss []engine.Amiss, err error) {
+func check(ctx context.Context, version string, known *manifest) (faults []engine.FileFault, err error) {
 	files := filepath.Join(version, filesFolder)
 	absent := map[string]bool{}
 	for _, folder := range foldersOf(known.Files) {
@@ -82,20 +82,20 @@ func check(ctx context.Context, version string, known *manifest) (amiss []engine
 			return nil, err
 		}
 		if absent[path.Dir(file.Path)] {
-			amiss = append(amiss, engine.Amiss{Path: file.Path, Missing: true})
+			faults = append(faults, engine.FileFault{Path: file.Path, Missing: true})
 			continue
 		}
 		right, err := known.right(files, i)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			amiss = append(amiss, engine.Amiss{Path: file.Path, Missing: true})
+			faults = append(faults, engine.FileFault{Path: file.Path, Missing: true})
 		case err != nil:
 			return nil, err
 		case !right:
-			amiss = append(amiss, engine.Amiss{Path: file.Path})
+			faults = append(faults, engine.FileFault{Path: file.Path})
 		}
 	}
-	return amiss, nil
+	return faults, nil
 }
 
 // right reports whether a file matches the manifest.

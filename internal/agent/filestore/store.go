@@ -88,18 +88,18 @@ func (s Store) mend(ctx context.Context, version string, tree domain.FileTree, c
 		known = &manifest{Files: tree, Stamps: make([]stamp, len(tree))}
 	}
 	before := slices.Clone(known.Stamps)
-	amiss, err := check(ctx, version, known)
+	faults, err := check(ctx, version, known)
 	if err != nil {
 		return err
 	}
-	if len(amiss) == 0 {
+	if len(faults) == 0 {
 		if slices.Equal(before, known.Stamps) {
 			return nil
 		}
 		return s.seal(version, known)
 	}
 	names := map[string]bool{}
-	for _, found := range amiss {
+	for _, found := range faults {
 		names[found.Path] = true
 	}
 	var wanted domain.FileTree

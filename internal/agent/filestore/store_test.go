@@ -71,10 +71,10 @@ func (l lab) provide() {
 // expect fails the test unless exactly these files of the version are wrong, such as "train.py altered".
 func (l lab) expect(when string, want ...string) {
 	l.Helper()
-	amiss, err := l.Check(l.Context(), l.digest())
+	faults, err := l.Check(l.Context(), l.digest())
 	must(l, err)
 	var got []string
-	for _, file := range amiss {
+	for _, file := range faults {
 		how := " altered"
 		if file.Missing {
 			how = " missing"
@@ -82,7 +82,7 @@ func (l lab) expect(when string, want ...string) {
 		got = append(got, file.Path+how)
 	}
 	if !slices.Equal(got, want) {
-		l.Errorf("%s: %q are amiss, want %q", when, got, want)
+		l.Errorf("%s: %q are damaged, want %q", when, got, want)
 	}
 }
 
@@ -305,8 +305,8 @@ func TestAtOnce(t *testing.T) {
 				t.Error(err)
 			}
 			for _, digest := range digests {
-				if amiss, err := l.Check(t.Context(), digest); err != nil || len(amiss) > 0 {
-					t.Errorf("%v are amiss (%v)", amiss, err)
+				if faults, err := l.Check(t.Context(), digest); err != nil || len(faults) > 0 {
+					t.Errorf("%v are damaged (%v)", faults, err)
 				}
 			}
 		})
@@ -339,8 +339,8 @@ func TestStamps(t *testing.T) {
 	if cmp.Equal(before, known.Stamps) {
 		t.Error("it is not noted that a file was read again, and is right")
 	}
-	amiss, err := check(t.Context(), version, known)
-	if err != nil || !slices.Equal(amiss, []engine.Amiss(nil)) {
-		t.Errorf("%v are amiss (%v)", amiss, err)
+	faults, err := check(t.Context(), version, known)
+	if err != nil || !slices.Equal(faults, []engine.FileFault(nil)) {
+		t.Errorf("%v are damaged (%v)", faults, err)
 	}
 }

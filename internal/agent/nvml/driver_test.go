@@ -215,7 +215,7 @@ func testAnswers(t *testing.T, settings Settings) {
 		}
 	}
 	for _, s := range r.slots {
-		if call := s.lane.current.Load(); call != nil {
+		if call := s.callQueue.current.Load(); call != nil {
 			t.Errorf("%s of GPU %d is still on its way", call.function, s.index)
 		}
 	}

@@ -33,7 +33,7 @@ func TestHang(t *testing.T) {
 			want := idle(devices)
 			eventually(t, "the call to hang", func() bool {
 				_, _ = r.Read(t.Context())
-				current := r.slots[2].lane.current.Load()
+				current := r.slots[2].callQueue.current.Load()
 				return current != nil && current.function == function
 			})
 			var gpus []domain.GPU
@@ -50,13 +50,13 @@ func TestHang(t *testing.T) {
 			}
 
 			// One call waits, and no other follows it, whichever read makes it.
-			stuck := r.slots[2].lane.current.Load()
+			stuck := r.slots[2].callQueue.current.Load()
 			for range 20 {
 				if gpus, err := r.Read(t.Context()); err == nil && gpus[2].Trouble != "the driver does not answer" {
 					t.Fatalf("the device that hangs reads as %+v", gpus[2])
 				}
 			}
-			if r.slots[2].lane.current.Load() != stuck {
+			if r.slots[2].callQueue.current.Load() != stuck {
 				t.Error("the device was asked again before it answered")
 			}
 			refusesToClose(t, r, function)
@@ -89,13 +89,13 @@ func TestHangOfLibrary(t *testing.T) {
 				err := ask()
 				return err != nil && strings.Contains(err.Error(), "NVML did not answer within 200ms ("+function+")")
 			})
-			stuck := libraryLane.current.Load()
+			stuck := libraryQueue.current.Load()
 			for range 20 {
 				if err := ask(); err == nil {
 					t.Fatal("it answered")
 				}
 			}
-			if libraryLane.current.Load() != stuck {
+			if libraryQueue.current.Load() != stuck {
 				t.Error("the library was asked again before it answered")
 			}
 		})
@@ -131,7 +131,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 	ended := errors.New("ended")
 	go func() {
 		eventually(t, "the call", func() bool {
-			current := r.slots[1].lane.current.Load()
+			current := r.slots[1].callQueue.current.Load()
 			return current != nil && current.function == "nvmlDeviceGetPowerUsage"
 		})
 		cancel(ended)

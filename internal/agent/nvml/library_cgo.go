@@ -30,7 +30,7 @@ var versions = map[string][]string{
 	"nvmlEventSetWait":                      {"_v2"},
 }
 
-// loaded is the library of this process, used only inside libraryLane. The dynamic linker binds each function of NVML
+// loaded is the library of this process, used only inside libraryQueue. The dynamic linker binds each function of NVML
 // for good to the first library that has it, so there can't be a second.
 var loaded *goNVML
 

@@ -53,7 +53,7 @@ func (l *look) attach() device {
 	if l.known.handle == nil {
 		limit = l.reader.settings.Start
 	}
-	handle, err := through(l.ctx, &l.slot.lane, "nvmlDeviceGetHandleByIndex", limit, func() (device, error) {
+	handle, err := through(l.ctx, &l.slot.callQueue, "nvmlDeviceGetHandleByIndex", limit, func() (device, error) {
 		return l.reader.library.deviceGetHandleByIndex(l.slot.index)
 	})
 	if errors.Is(err, unknownError) {
@@ -148,7 +148,7 @@ func try[T any](l *look, function string, f func() (T, error)) (T, error) {
 	case !l.reader.library.has(function):
 		return none, errLacking
 	}
-	value, err := through(l.ctx, &l.slot.lane, function, l.reader.settings.Answer, f)
+	value, err := through(l.ctx, &l.slot.callQueue, function, l.reader.settings.Answer, f)
 	if err != nil {
 		if isFinal(err) {
 			l.end(err)

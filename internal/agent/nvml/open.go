@@ -47,15 +47,15 @@ var (
 	ErrNoDriver = errors.New("NVIDIA's driver is not loaded: load it (modprobe nvidia; nvidia-smi tells more), and give a container its devices")
 )
 
-// libraryLane is for calls to the library itself, rather than to a device. There is one per process, as there is one
+// libraryQueue is for calls to the library itself, rather than to a device. There is one per process, as there is one
 // library.
-var libraryLane lane
+var libraryQueue callQueue
 
 // Open loads and starts NVML. Its errors, such as [ErrNoLibrary] and [ErrNoDriver], say what to do.
 func Open(ctx context.Context, settings Settings) (*Reader, error) {
 	settings = settings.withDefaults()
 	// NVML counts its starts, and a GPU that is held open can't be reset.
-	library, err := throughOr(ctx, &libraryLane, "nvmlInit", settings.Start, func() (library, error) {
+	library, err := throughOr(ctx, &libraryQueue, "nvmlInit", settings.Start, func() (library, error) {
 		return load(settings.Library)
 	}, func(started library) { _ = started.shutdown() })
 	if err != nil {

@@ -96,7 +96,7 @@ func TestOpenGivenUp(t *testing.T) {
 				case !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), "did not answer"):
 					t.Fatal(err)
 				}
-				if current := libraryLane.current.Load(); current != nil {
+				if current := libraryQueue.current.Load(); current != nil {
 					<-current.done // otherwise the next start would be abandoned behind it
 				}
 			}
@@ -108,7 +108,7 @@ func TestOpenGivenUp(t *testing.T) {
 // isShutDown expects that the library was shut down as often as it was started.
 func isShutDown(t *testing.T, library library) {
 	t.Helper()
-	_, err := through(t.Context(), &libraryLane, "nvmlDeviceGetCount", time.Minute, library.deviceGetCount)
+	_, err := through(t.Context(), &libraryQueue, "nvmlDeviceGetCount", time.Minute, library.deviceGetCount)
 	if want := result(1); !errors.Is(err, want) {
 		t.Errorf("after its last end, the library says %v, want %v", err, want)
 	}

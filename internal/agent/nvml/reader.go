@@ -27,7 +27,7 @@ type Reader struct {
 	settings Settings
 	library  library
 	// events is for creating, waiting for and freeing event sets.
-	events   lane
+	events   callQueue
 	watching sync.Mutex
 	// pause is how long Watch waits before it tries a device or driver again that refused a request.
 	pause time.Duration
@@ -64,21 +64,21 @@ func (r *Reader) Close() error {
 	if r.closed {
 		return nil
 	}
-	lanes := []*lane{&r.events}
+	queues := []*callQueue{&r.events}
 	for _, s := range r.slots {
-		lanes = append(lanes, &s.lane)
+		queues = append(queues, &s.callQueue)
 	}
 	const stuck = "NVML can't be closed: %s does not come back; end this process instead"
 	ctx, cancel := context.WithTimeout(context.Background(), r.settings.Answer)
 	defer cancel()
-	for _, l := range lanes {
+	for _, l := range queues {
 		if current := l.current.Load(); current != nil && current.wait(ctx) != nil {
 			return fmt.Errorf(stuck, current.function)
 		}
 	}
 	// NVML is not shut down behind a call that does not return, so this Reader stays open, and can be closed later.
 	var settled atomic.Bool // by what comes first: the shutdown's turn, or giving up
-	_, err := through(context.Background(), &libraryLane, "nvmlShutdown", r.settings.Start, func() (struct{}, error) {
+	_, err := through(context.Background(), &libraryQueue, "nvmlShutdown", r.settings.Start, func() (struct{}, error) {
 		if settled.Swap(true) {
 			return struct{}{}, nil
 		}
@@ -99,7 +99,7 @@ func (r *Reader) stuck() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.ContainsFunc(r.slots, func(s *slot) bool {
-		current := s.lane.current.Load()
+		current := s.callQueue.current.Load()
 		return current != nil && time.Now().After(current.deadline)
 	})
 }
@@ -160,7 +160,7 @@ func (e *unknownGPUsError) Unwrap() []error { return e.why }
 
 // found returns the slots of NVML's current devices.
 func (r *Reader) found(ctx context.Context) ([]*slot, error) {
-	count, err := through(ctx, &libraryLane, "nvmlDeviceGetCount", r.settings.Answer, r.library.deviceGetCount)
+	count, err := through(ctx, &libraryQueue, "nvmlDeviceGetCount", r.settings.Answer, r.library.deviceGetCount)
 	if err != nil {
 		return nil, fmt.Errorf("counting the GPUs of this host: %w; see nvidia-smi and dmesg there", err)
 	}

@@ -8,8 +8,8 @@ import (
 
 // slot keeps what is known of the device with an index between readings.
 type slot struct {
-	index int
-	lane  lane
+	index     int
+	callQueue callQueue
 
 	mu    sync.Mutex
 	known identity

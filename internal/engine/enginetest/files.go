@@ -60,9 +60,9 @@ func wholeVersions(t *testing.T, e engine.Engine, store engine.FileStore) []stri
 	}
 	hosts := map[string]int{}
 	for host, has := range found {
-		for digest, amiss := range has.Versions {
-			if hosts[digest]++; len(amiss) > 0 {
-				t.Errorf("host %s: %s has %v amiss", host, digest, amiss)
+		for digest, faults := range has.Versions {
+			if hosts[digest]++; len(faults) > 0 {
+				t.Errorf("host %s: %s has damaged files %v", host, digest, faults)
 			}
 		}
 	}

@@ -74,7 +74,7 @@ func testMeasures(t *testing.T, h Harness) {
 	m.driver = h.GPUs.Driver(t, m.engine)
 	m.devices = fakenvml.V100s(h.lab, allDevices)
 	for i, d := range m.devices {
-		m.want = append(m.want, asTold(d, i))
+		m.want = append(m.want, asReported(d, i))
 		for _, peer := range []int{i &^ 3, i&^3 + 1, i&^3 + 2, i&^3 + 3} {
 			if peer != i {
 				m.want[i].Links = append(m.want[i].Links, m.devices[peer].UUID)
@@ -100,9 +100,9 @@ func testMeasures(t *testing.T, h Harness) {
 	}
 }
 
-// asTold returns the expected report, except for links, of a device of [fakenvml.V100s] by an agent whose library lacks
+// asReported returns the expected report, except for links, of a device of [fakenvml.V100s] by an agent whose library lacks
 // [Lacking].
-func asTold(d fakenvml.Device, index int) domain.GPU {
+func asReported(d fakenvml.Device, index int) domain.GPU {
 	return domain.GPU{
 		Device: domain.Device{UUID: d.UUID, Model: d.Name, MemoryMiB: d.MemoryMiB, NUMANode: d.NUMANode},
 		Index:  index, PCIBusID: d.PCIBusID,

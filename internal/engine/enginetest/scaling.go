@@ -102,7 +102,7 @@ func (h Harness) scaled(t *testing.T, e engine.Engine, workers int) (group recon
 		var err error
 		group, err = reconcile.Reconciler{Engine: e}.Read(t.Context(), h.group)
 		must(t, err)
-		return !group.Document.Scaling && !group.Amiss() && group.Progress.Phase == domain.PhaseRunning
+		return !group.Document.Scaling && !group.NeedsApply() && group.Progress.Phase == domain.PhaseRunning
 	})
 	found := slices.DeleteFunc(slices.Clone(group.Observed), func(o domain.Observed) bool { return o.Role != "worker" })
 	if group.Document.Counts["worker"] != workers || len(found) != workers || len(group.Observed) != len(group.Members) {

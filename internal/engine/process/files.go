@@ -38,7 +38,7 @@ func (e *Engine) findFiles(ctx context.Context) (map[string]engine.HostFiles, er
 	if err != nil {
 		return nil, err
 	}
-	versions := map[string][]engine.Amiss{}
+	versions := map[string][]engine.FileFault{}
 	for _, digest := range digests {
 		if versions[digest], err = e.content().Check(ctx, digest); err != nil {
 			return nil, err

@@ -104,8 +104,8 @@ func (e *Engine) ProvideFiles(ctx context.Context, spec engine.FilesSpec) error 
 	}
 	lacking := map[string]relay.None{}
 	for name, has := range found {
-		amiss, there := has.Versions[spec.Tree.Digest()]
-		if !has.Away && (!there || len(amiss) > 0) {
+		faults, there := has.Versions[spec.Tree.Digest()]
+		if !has.Away && (!there || len(faults) > 0) {
 			lacking[name] = none
 		}
 	}

@@ -109,13 +109,13 @@ func (s *stagedHosts) add(host string, specs []domain.MemberSpec) {
 func (s *stagedHosts) besidesLost(start relay.Starting, failed map[string]error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	amiss := map[string]error{}
+	failures := map[string]error{}
 	for name := range s.hosts[start] {
 		if err := failed[name]; errors.Is(err, engine.ErrUnreachable) {
-			amiss[name] = err
+			failures[name] = err
 		}
 	}
-	return errors.Join(joined(amiss), besidesLost(failed))
+	return errors.Join(joined(failures), besidesLost(failed))
 }
 
 // done removes a completed start.

@@ -74,25 +74,25 @@ func flatten(found reconcile.Files, prior Model) Model {
 func hostsOf(found reconcile.Files, prior Model) types.Map {
 	hosts, before := map[string]string{}, resourcekit.TextsIn(prior.Hosts)
 	for host, has := range found.Hosts {
-		amiss, there := has.Versions[found.Document.Digest]
+		faults, there := has.Versions[found.Document.Digest]
 		had, known := before[host]
 		switch {
 		case has.Away && known:
 			hosts[host] = had
 		case has.Away, !there:
-		case len(amiss) == 0:
+		case len(faults) == 0:
 			hosts[host] = found.Document.Digest
 		default:
-			hosts[host] = describe(amiss)
+			hosts[host] = describe(faults)
 		}
 	}
 	return resourcekit.StringMap(hosts)
 }
 
 // describe says what is wrong with a version, such as "altered: train.py; missing: lib/data.py".
-func describe(amiss []engine.Amiss) string {
+func describe(faults []engine.FileFault) string {
 	var altered, missing, parts []string
-	for _, file := range amiss {
+	for _, file := range faults {
 		if file.Missing {
 			missing = append(missing, file.Path)
 		} else {

@@ -19,8 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
 
-// undecisive are the attributes that checking and laying out a group does not need.
-var undecisive = []string{"id", "triggers", "members", "placements", "cluster_spec", "timeouts"}
+// notChecked are the attributes that checking and laying out a group does not need.
+var notChecked = []string{"id", "triggers", "members", "placements", "cluster_spec", "timeouts"}
 
 // ValidateConfig checks a group as far as possible without its cluster and with unknown values.
 func (r *groupResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
@@ -44,7 +44,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		r.Session.Plans.PutLeaving(before.Cluster, before.Name)
 		return
 	}
-	if !resourcekit.SettledAttributes(req.Plan.Raw, undecisive...) {
+	if !resourcekit.SettledAttributes(req.Plan.Raw, notChecked...) {
 		if resourcekit.KnownAttribute(req.Plan.Raw, "cluster") && resourcekit.KnownAttribute(req.Plan.Raw, "name") {
 			planned := resourcekit.AddressOf(ctx, req.Plan, &resp.Diagnostics)
 			r.Session.Plans.PutSpec(planned, resourcekit.PlannedSpec{Anew: before != planned})
@@ -76,7 +76,7 @@ func (r *groupResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 	}
 	r.warnWithoutController(ctx, plan.Cluster.Key(), decision, &resp.Diagnostics)
 	if topology.AnyScalable(spec) || found.scalable {
-		resp.Diagnostics.Append(leaveOpen(ctx, plan, found.amiss || len(found.leaving) > 0 || known.moves, &resp.Plan)...)
+		resp.Diagnostics.Append(leaveOpen(ctx, plan, found.needsApply || len(found.leaving) > 0 || known.moves, &resp.Plan)...)
 		return
 	}
 	list := listed(decision.Members)
@@ -101,8 +101,8 @@ type refreshed struct {
 	present, places types.Map
 	// leaving are the members that should leave unusable GPUs.
 	leaving []string
-	// amiss is set if an apply would change something, and scalable if a role's count could change without one.
-	amiss, scalable bool
+	// needsApply is set if an apply would change something, and scalable if a role's count could change without one.
+	needsApply, scalable bool
 }
 
 func refreshedGroup(ctx context.Context, plan Model, req resource.ModifyPlanRequest, diags *diag.Diagnostics) refreshed {
@@ -121,7 +121,7 @@ func refreshedGroup(ctx context.Context, plan Model, req resource.ModifyPlanRequ
 	}
 	var err error
 	if found.leaving, err = recallLeaving(ctx, req.Private); err == nil {
-		found.amiss, err = recallAmiss(ctx, req.Private)
+		found.needsApply, err = recallNeedsApply(ctx, req.Private)
 	}
 	if err != nil {
 		resourcekit.AddError(diags, "Unable to plan the group", err)

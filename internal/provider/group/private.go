@@ -14,8 +14,8 @@ const (
 	// leavingKey is the key in a group's private state for the members that should leave unusable
 	// GPUs, as of the last read.
 	leavingKey = "leaving"
-	// amissKey is the key for whether an apply would change something.
-	amissKey = "amiss"
+	// needsApplyKey is the key for whether an apply would change something.
+	needsApplyKey = "amiss"
 )
 
 // remember stores what a plan has to know of a group as read, besides the state.
@@ -25,16 +25,16 @@ func remember(ctx context.Context, private resourcekit.PrivateState, group recon
 	if leaving := group.Leaving(); len(leaving) > 0 {
 		encoded, err = json.Marshal(leaving)
 	}
-	var amiss []byte
-	if group.Amiss() {
-		amiss = []byte("true")
+	var needsApply []byte
+	if group.NeedsApply() {
+		needsApply = []byte("true")
 	}
-	return errors.Join(err, resourcekit.PrivateError(private.SetKey(ctx, leavingKey, encoded)), resourcekit.PrivateError(private.SetKey(ctx, amissKey, amiss)), resourcekit.Remember(ctx, private, group.ClusterID))
+	return errors.Join(err, resourcekit.PrivateError(private.SetKey(ctx, leavingKey, encoded)), resourcekit.PrivateError(private.SetKey(ctx, needsApplyKey, needsApply)), resourcekit.Remember(ctx, private, group.ClusterID))
 }
 
-// recallAmiss returns whether an apply would change something about a group.
-func recallAmiss(ctx context.Context, private resourcekit.PrivateState) (bool, error) {
-	stored, diags := private.GetKey(ctx, amissKey)
+// recallNeedsApply returns whether an apply would change something about a group.
+func recallNeedsApply(ctx context.Context, private resourcekit.PrivateState) (bool, error) {
+	stored, diags := private.GetKey(ctx, needsApplyKey)
 	return len(stored) > 0, resourcekit.PrivateError(diags)
 }
 

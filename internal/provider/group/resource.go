@@ -217,7 +217,7 @@ func (r *groupResource) Read(ctx context.Context, req resource.ReadRequest, resp
 // policy may just have scaled it, it is read again.
 func (r *groupResource) refresh(ctx context.Context, prior Model, reconciler reconcile.Reconciler) (reconcile.Group, error) {
 	group, err := reconciler.Refresh(ctx, prior.Name.ValueString())
-	if err != nil || !topology.AnyScalable(group.Document.Spec) || !group.Amiss() {
+	if err != nil || !topology.AnyScalable(group.Document.Spec) || !group.NeedsApply() {
 		return group, err
 	}
 	if reconciler, err = r.Session.Open(prior.Cluster.Key()); err != nil {

@@ -23,7 +23,7 @@ func (r *groupResource) planUnknown(ctx context.Context, plan tfsdk.Plan, create
 	}
 	unknown = slices.DeleteFunc(unknown, func(at domain.Path) bool {
 		name, ok := at[0].(string)
-		return ok && slices.Contains(undecisive, name)
+		return ok && slices.Contains(notChecked, name)
 	})
 	if diags.HasError() || slices.ContainsFunc(unknown, decidesPlaces) {
 		return

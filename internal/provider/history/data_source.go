@@ -59,13 +59,13 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A part of the history of scaling is left out",
 			fmt.Sprintf("cluster: what can't be read of the history of cluster %q is left out:\n\n%v", key.Name, unread))
 	}
-	untold, err := engine.List[domain.UntoldGuardsDocument](ctx, reconciler.Engine)
+	silent, err := engine.List[domain.SilentGuardsDocument](ctx, reconciler.Engine)
 	if err != nil {
 		resourcekit.AddError(&resp.Diagnostics, summary, err)
 		return
 	}
-	for _, policy := range slices.Sorted(maps.Keys(untold)) {
-		for _, g := range untold[policy].Guards {
+	for _, policy := range slices.Sorted(maps.Keys(silent)) {
+		for _, g := range silent[policy].Guards {
 			if selection.Covers(policy) {
 				resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A guard has never had a value", fmt.Sprintf("cluster: guard %s of the autoscaling policy %s: %s", g.Name, policy, g))
 			}

@@ -87,13 +87,13 @@ func TestScalingHistory(t *testing.T) {
 	lab := remembering(t, start,
 		step("job/ps", 0, 1, 2), step("job/worker", 10, 3, 4), step("job/worker", 20, 4, 4), step("job/worker", 21, 4, 4), step("other/worker", 30, 1, 1), full)
 	for _, policy := range []string{"job/worker", "job/ps"} {
-		providertest.Set(lab, domain.UntoldGuardsDocument{Policy: policy, Guards: []domain.UntoldGuard{{Name: "at_least", Since: start, Why: "it answers 404"}}})
+		providertest.Set(lab, domain.SilentGuardsDocument{Policy: policy, Guards: []domain.SilentGuard{{Name: "at_least", Since: start, Why: "it answers 404"}}})
 	}
 	_, diags := readHistory(t, lab, map[string]tftypes.Value{"role": providertest.Text("worker"), "group": providertest.Text("job")})
 	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "guard at_least of the autoscaling policy job/worker: asked since "+start.Format(time.RFC3339)+", it has never had a value, and no member is removed meanwhile: it answers 404") {
 		t.Errorf("it warns of %v", diags)
 	}
-	providertest.Drop[domain.UntoldGuardsDocument](lab)
+	providertest.Drop[domain.SilentGuardsDocument](lab)
 	all, diags := readHistory(t, lab, nil)
 	if len(diags) > 0 {
 		t.Fatal(diags)

@@ -19,8 +19,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-// undecisive are the attributes that checking a sweep does not need.
-var undecisive = []string{"id", "triggers", "timeouts"}
+// notChecked are the attributes that checking a sweep does not need.
+var notChecked = []string{"id", "triggers", "timeouts"}
 
 // ValidateConfig checks a sweep as far as possible without its cluster and with unknown values.
 func (r *sweepResource) ValidateConfig(ctx context.Context, req resource.ValidateConfigRequest, resp *resource.ValidateConfigResponse) {
@@ -57,7 +57,7 @@ func (r *sweepResource) ModifyPlan(ctx context.Context, req resource.ModifyPlanR
 		plans.PutSweep(before, resourcekit.PlannedSweep{Leaving: true})
 	}
 	plans.PutSweep(planned, resourcekit.PlannedSweep{Anew: created})
-	if !resourcekit.SettledAttributes(req.Plan.Raw, undecisive...) {
+	if !resourcekit.SettledAttributes(req.Plan.Raw, notChecked...) {
 		return
 	}
 	if !created && req.Plan.Raw.Equal(req.State.Raw) {

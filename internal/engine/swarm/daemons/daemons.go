@@ -63,7 +63,7 @@ func New(in dockerapi.Swarm, program Program, images images.Images, members memb
 // StartController runs this program as two services on the cluster's network: the controller on one of the managers,
 // and an agent on every host that has its image. Services that already match are left alone.
 func (e Daemons) StartController(ctx context.Context) error {
-	now, err := e.scene(ctx)
+	now, err := e.swarmState(ctx)
 	if err != nil {
 		return err
 	}
@@ -117,8 +117,8 @@ func (e Daemons) StartController(ctx context.Context) error {
 	return from.ensure(ctx)
 }
 
-// scene is the state of a Swarm, read once to start a cluster's residents.
-type scene struct {
+// swarmState is the state of a Swarm, read once to start a cluster's residents.
+type swarmState struct {
 	manager dockerapi.Manager
 	// cluster is the stored one; zero if none is stored.
 	cluster domain.Cluster
@@ -128,8 +128,8 @@ type scene struct {
 	engines  map[string]client.APIClient
 }
 
-// scene reads the Swarm.
-func (e Daemons) scene(ctx context.Context) (now scene, err error) {
+// swarmState reads the Swarm.
+func (e Daemons) swarmState(ctx context.Context) (now swarmState, err error) {
 	if now.manager, err = e.Connection.Manager(ctx); err != nil {
 		return now, err
 	}
@@ -209,7 +209,7 @@ func mountedSocket(controller swarm.Service) string {
 }
 
 // withAgents adds the service of the agents, which run from their own image if one is configured.
-func (e Daemons) withAgents(ctx context.Context, now scene, services []residentService, from residentImage, on network.Summary) ([]residentService, error) {
+func (e Daemons) withAgents(ctx context.Context, now swarmState, services []residentService, from residentImage, on network.Summary) ([]residentService, error) {
 	if image := now.cluster.Agent.Image; image != "" {
 		given, err := e.pulledImage(ctx, now, spec.KindAgent, image, "agent.image")
 		if err != nil {

@@ -44,7 +44,7 @@ func (i residentImage) ensure(ctx context.Context) error {
 
 // residentImage returns the configured image, which the hosts pull, or else that of this program, which it loads onto
 // the reachable hosts without any registry.
-func (e Daemons) residentImage(ctx context.Context, now scene) (residentImage, error) {
+func (e Daemons) residentImage(ctx context.Context, now swarmState) (residentImage, error) {
 	if given := e.Connection.Settings.Docker.ControllerImage; given != "" {
 		return e.pulledImage(ctx, now, spec.KindController, given, "controller_image")
 	}
@@ -68,7 +68,7 @@ func (e Daemons) residentImage(ctx context.Context, now scene) (residentImage, e
 // pulledImage returns an image that all hosts pull, configured by the attribute, for a kind of resident. A tag is
 // pinned to a digest, so that all hosts run the same image until the next apply. If neither the manager nor the
 // registry has the image, that is an error: otherwise it would only show as a resident that never starts.
-func (e Daemons) pulledImage(ctx context.Context, now scene, kind, name, attribute string) (residentImage, error) {
+func (e Daemons) pulledImage(ctx context.Context, now swarmState, kind, name, attribute string) (residentImage, error) {
 	auth, err := e.images.Auth(name)
 	if err != nil {
 		return residentImage{}, err
@@ -98,7 +98,7 @@ func (e Daemons) pulledImage(ctx context.Context, now scene, kind, name, attribu
 }
 
 // loadProgram loads the image under its name onto the reachable hosts that lack it, and returns the nodes without it.
-func loadProgram(ctx context.Context, now scene, img v1.Image, name string) (without []string, err error) {
+func loadProgram(ctx context.Context, now swarmState, img v1.Image, name string) (without []string, err error) {
 	archive := sync.OnceValues(func() ([]byte, error) {
 		var archive bytes.Buffer
 		err := image.Write(&archive, name, img)
@@ -146,7 +146,7 @@ func runsProgram(node swarm.Node, architecture string) bool {
 
 // dropFormer removes the tag of the image that the cluster's residents ran from before, unless it is the current one or
 // a service uses it. Any other image may have just been loaded for a cluster that has no services yet.
-func (e Daemons) dropFormer(ctx context.Context, now scene, present string) {
+func (e Daemons) dropFormer(ctx context.Context, now swarmState, present string) {
 	former := map[string]bool{}
 	for _, kind := range []string{spec.KindController, spec.KindAgent} {
 		before := now.services[spec.ResidentName(e.Cluster, kind)].PreviousSpec

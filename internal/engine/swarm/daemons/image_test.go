@@ -79,7 +79,7 @@ func TestResidentImageIsPinned(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			in := dockerapi.Swarm{Cluster: "lab", Connection: &dockerapi.Connection{}}
 			e := New(in, Program{}, images.New(in, images.NewTags()), members.Members{})
-			found := scene{manager: &test.manager, services: map[string]swarm.Service{}}
+			found := swarmState{manager: &test.manager, services: map[string]swarm.Service{}}
 			if test.live != "" {
 				service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{ContainerSpec: &swarm.ContainerSpec{Image: test.live}}}}
 				found.services[spec.ResidentName("lab", spec.KindAgent)] = service

@@ -52,7 +52,7 @@ func foundSocket(ctx context.Context, address, found string, reached client.APIC
 
 // controllerSocket returns the host path of the Docker socket that the controller mounts, and the managers that have it
 // elsewhere. Managers without the image or with an unknown socket don't count; if none counts, the path stays as it is.
-func (e Daemons) controllerSocket(ctx context.Context, now scene, without []string) (
+func (e Daemons) controllerSocket(ctx context.Context, now swarmState, without []string) (
 	socket string, elsewhere []string, err error,
 ) {
 	byNode := map[string]domain.Host{}

@@ -210,7 +210,7 @@ func (v view) observeMember(o *domain.Observed, service swarm.Service, member in
 	if len(runs) > 0 {
 		await(o, runs[len(runs)-1])
 	}
-	v.stopIfTold(o, service, runs)
+	v.markStopped(o, service, runs)
 	if o.State != domain.StateCompleted && o.State != domain.StateStopped {
 		o.HostTrouble = v.nodes.Trouble(r.Host, spec.PinnedNode(service.Spec))
 	}
@@ -246,7 +246,7 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 		newest = runs[len(runs)-1]
 		await(o, newest)
 	}
-	v.stopIfTold(o, service, runs)
+	v.markStopped(o, service, runs)
 	o.Host = v.nodes.Host(newest.NodeID)
 	if o.State.Ended() && len(ran) > 0 {
 		o.Host = v.nodes.Host(ran[len(ran)-1].NodeID) // later tasks were never on a host
@@ -256,9 +256,9 @@ func (v view) observeSlot(o *domain.Observed, service swarm.Service, member inst
 	}
 }
 
-// stopIfTold marks a member that does not run as stopped if its service was stopped. One whose task is on a host may
+// markStopped marks a member that does not run as stopped if its service was stopped. One whose task is on a host may
 // still start for a moment.
-func (v view) stopIfTold(o *domain.Observed, service swarm.Service, runs []swarm.Task) {
+func (v view) markStopped(o *domain.Observed, service swarm.Service, runs []swarm.Task) {
 	stop := service.Spec.Labels[spec.LabelStop]
 	mayStart := func(t swarm.Task) bool { return t.NodeID != "" && !dockerapi.Ended(t) && v.nodes.Awaited(t.NodeID) }
 	if stop == "" || slices.ContainsFunc(runs, mayStart) {

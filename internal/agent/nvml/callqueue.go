@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// lane is a queue that lets one call of NVML through at a time. A hanging driver holds a thread for good: no call is
-// made behind one that does not return, so there is never more than one such thread per lane.
-type lane struct {
+// callQueue is a queue that lets one call of NVML through at a time. A hanging driver holds a thread for good: no call is
+// made behind one that does not return, so there is never more than one such thread per queue.
+type callQueue struct {
 	current atomic.Pointer[call]
 }
 
@@ -35,14 +35,14 @@ func (e *noAnswerError) Error() string {
 
 // through makes a call when it is its turn, and returns its result, or a *[noAnswerError] if it takes longer than the
 // limit; right away if the call before it has already taken longer.
-func through[T any](ctx context.Context, l *lane, function string, limit time.Duration, f func() (T, error)) (T, error) {
+func through[T any](ctx context.Context, l *callQueue, function string, limit time.Duration, f func() (T, error)) (T, error) {
 	return throughOr(ctx, l, function, limit, f, func(T) {})
 }
 
 // throughOr is through for a call whose result must not be lost: if it arrives after its caller gave up, it is undone
 // before another call is made.
 func throughOr[T any](
-	ctx context.Context, l *lane, function string, limit time.Duration, f func() (T, error), undo func(T),
+	ctx context.Context, l *callQueue, function string, limit time.Duration, f func() (T, error), undo func(T),
 ) (T, error) {
 	var none, result T
 	var err error

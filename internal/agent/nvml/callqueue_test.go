@@ -24,7 +24,7 @@ func TestWaitForWhatHasCome(t *testing.T) {
 
 func TestThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l lane
+		var l callQueue
 		taking := func(d time.Duration) func() (int, error) {
 			return func() (int, error) {
 				time.Sleep(d) //nolint:forbidigo // time is the test's
@@ -84,7 +84,7 @@ func TestThrough(t *testing.T) {
 // TestThroughOr: a result either reaches its caller, or is undone before the next call.
 func TestThroughOr(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var l lane
+		var l callQueue
 		undone := 0
 		call := func(d time.Duration, err error) (int, error) {
 			return throughOr(t.Context(), &l, "f", 2*time.Second, func() (int, error) {

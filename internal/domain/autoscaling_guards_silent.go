@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// UntoldGuard is a guard whose source has never returned a value.
-type UntoldGuard struct {
+// SilentGuard is a guard whose source has never returned a value.
+type SilentGuard struct {
 	// Name is as in [GuardQuestion]. What describes in words what it asks.
 	Name string `json:"name"`
 	What string `json:"what"`
@@ -17,7 +17,7 @@ type UntoldGuard struct {
 }
 
 // String describes the guard and what to do about it.
-func (g UntoldGuard) String() string {
+func (g SilentGuard) String() string {
 	check, known := map[string]string{GuardBusyPrometheus: "its query", GuardBusyHTTP: "its address and path"}[g.Name]
 	if !known {
 		check = "its query, or its address and path"
@@ -25,27 +25,27 @@ func (g UntoldGuard) String() string {
 	return fmt.Sprintf("asked since %s, it has never had a value, and no member is removed meanwhile: %s. Check %s", g.Since.Format(time.RFC3339), g.Why, check)
 }
 
-// UntoldGuardsDocument is what is stored with the cluster about guards of a policy that have never had a value. The
+// SilentGuardsDocument is what is stored with the cluster about guards of a policy that have never had a value. The
 // controller writes it only after asking for a while, so that a source that is still starting causes no warning.
-type UntoldGuardsDocument struct {
+type SilentGuardsDocument struct {
 	Header
 	// Policy is the policy's key.
 	Policy string        `json:"policy"`
-	Guards []UntoldGuard `json:"guards,omitempty"`
+	Guards []SilentGuard `json:"guards,omitempty"`
 }
 
-// UntoldGuardsKind is the kind of [UntoldGuardsDocument]. Plans warn about these guards.
-var UntoldGuardsKind = Kind{Name: "untold-guards", Noun: "guards without a value of autoscaling policy", Planned: true}
+// SilentGuardsKind is the kind of [SilentGuardsDocument]. Plans warn about these guards.
+var SilentGuardsKind = Kind{Name: "untold-guards", Noun: "guards without a value of autoscaling policy", Planned: true}
 
-// Kind returns [UntoldGuardsKind].
-func (*UntoldGuardsDocument) Kind() Kind { return UntoldGuardsKind }
+// Kind returns [SilentGuardsKind].
+func (*SilentGuardsDocument) Kind() Kind { return SilentGuardsKind }
 
 // Key returns the policy's key.
-func (d *UntoldGuardsDocument) Key() string { return d.Policy }
+func (d *SilentGuardsDocument) Key() string { return d.Policy }
 
 // Warnings returns warnings for the guards that the policy still has. A guard that now asks something else is a
 // different guard.
-func (d *UntoldGuardsDocument) Warnings(policy AutoscalingPolicy) (warnings Problems) {
+func (d *SilentGuardsDocument) Warnings(policy AutoscalingPolicy) (warnings Problems) {
 	for _, asked := range policy.Guards.Questions() {
 		for _, g := range d.Guards {
 			if g.Name != asked.Name || g.What != asked.What {

@@ -12,25 +12,25 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// untoldAsks is after how many intervals without a value users are warned of a guard: what it
+// silentAsks is after how many intervals without a value users are warned of a guard: what it
 // asks may be about to start.
-const untoldAsks = 12
+const silentAsks = 12
 
-// untold are the guards of a policy that have never had a value, as stored with the cluster.
-type untold struct {
-	stored domain.UntoldGuardsDocument
+// silent are the guards of a policy that have never had a value, as stored with the cluster.
+type silent struct {
+	stored domain.SilentGuardsDocument
 	kept   time.Time
 }
 
-// recallUntold reads which guards have never had a value, as the former controller stored it. It skips
+// recallSilent reads which guards have never had a value, as the former controller stored it. It skips
 // documents that can't be read.
-func (s *scaler) recallUntold(ctx context.Context) error {
-	found, err := s.reconciler.Engine.List(ctx, domain.UntoldGuardsKind)
+func (s *scaler) recallSilent(ctx context.Context) error {
+	found, err := s.reconciler.Engine.List(ctx, domain.SilentGuardsKind)
 	if err != nil {
 		return fmt.Errorf("which guards have never had a value can't be read: %w", err)
 	}
 	for _, item := range found {
-		var stored domain.UntoldGuardsDocument
+		var stored domain.SilentGuardsDocument
 		if err := json.Unmarshal(item.Data, &stored); err != nil {
 			s.log.Error("which guards have never had a value can't be read in part; it goes on without", "error", fmt.Errorf("%s: %w", item.Key, err))
 			stored.Guards = nil
@@ -39,26 +39,26 @@ func (s *scaler) recallUntold(ctx context.Context) error {
 		if s.followed[item.Name] == nil {
 			s.followed[item.Name] = &followed{restored: true, calls: newHookCalls(s.reconciler.Engine, item.Name)}
 		}
-		s.followed[item.Name].untold.stored = stored
+		s.followed[item.Name].silent.stored = stored
 	}
 	return nil
 }
 
-// noteUntold stores which guards of a policy have not had a value for a while, if that differs from what is stored.
-func (s *scaler) noteUntold(ctx context.Context, f *followed, guards []autoscale.Guarded, now time.Time) error {
-	policy, u := f.document.Spec, &f.untold
-	var found []domain.UntoldGuard
+// noteSilent stores which guards of a policy have not had a value for a while, if that differs from what is stored.
+func (s *scaler) noteSilent(ctx context.Context, f *followed, guards []autoscale.Guarded, now time.Time) error {
+	policy, u := f.document.Spec, &f.silent
+	var found []domain.SilentGuard
 	for _, g := range guards {
-		if !g.NeverSince.IsZero() && now.Sub(g.NeverSince) >= untoldAsks*policy.Every() {
-			found = append(found, domain.UntoldGuard{Name: g.Name, What: g.What, Since: g.NeverSince.UTC().Round(0), Why: g.Why})
+		if !g.NeverSince.IsZero() && now.Sub(g.NeverSince) >= silentAsks*policy.Every() {
+			found = append(found, domain.SilentGuard{Name: g.Name, What: g.What, Since: g.NeverSince.UTC().Round(0), Why: g.Why})
 		}
 	}
-	same := func(a, b domain.UntoldGuard) bool {
+	same := func(a, b domain.SilentGuard) bool {
 		return a.Name == b.Name && a.What == b.What && a.Since.Equal(b.Since)
 	}
 	switch {
 	case len(found) == 0:
-		return s.forgetUntold(ctx, f)
+		return s.forgetSilent(ctx, f)
 	case slices.Equal(u.stored.Guards, found), slices.EqualFunc(u.stored.Guards, found, same) && now.Sub(u.kept) < keepEvery:
 		return nil // only the reason has changed, which it may do all the time
 	}
@@ -72,15 +72,15 @@ func (s *scaler) noteUntold(ctx context.Context, f *followed, guards []autoscale
 	return nil
 }
 
-// forgetUntold deletes the stored guards without a value.
-func (s *scaler) forgetUntold(ctx context.Context, f *followed) error {
-	stored := &f.untold.stored
+// forgetSilent deletes the stored guards without a value.
+func (s *scaler) forgetSilent(ctx context.Context, f *followed) error {
+	stored := &f.silent.stored
 	if stored.Revision == 0 {
 		return nil
 	}
-	if err := engine.Delete[domain.UntoldGuardsDocument](ctx, s.reconciler.Engine, stored.Policy); err != nil {
+	if err := engine.Delete[domain.SilentGuardsDocument](ctx, s.reconciler.Engine, stored.Policy); err != nil {
 		return fmt.Errorf("that guards have never had a value can't be forgotten: %w", err)
 	}
-	*stored = domain.UntoldGuardsDocument{}
+	*stored = domain.SilentGuardsDocument{}
 	return nil
 }

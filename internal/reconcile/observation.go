@@ -13,8 +13,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Scene is what is known of a cluster's groups at one moment.
-type Scene struct {
+// Observation is what is known of a cluster's groups at one moment.
+type Observation struct {
 	Groups map[string]domain.GroupDocument
 	// Members are the observed members by group. A group that could not be observed is missing.
 	Members map[string][]domain.Observed
@@ -22,42 +22,42 @@ type Scene struct {
 	traits engine.Traits
 	hosts  map[string]domain.Host
 	lost   map[string]string
-	// stances are the states of the groups, computed on first use.
-	stances map[string]func() stance
+	// groupStates are the states of the groups, computed on first use.
+	groupStates map[string]func() groupState
 }
 
-// Scene reads the state of the groups, in a constant number of engine calls. Groups that could not be read are left
+// Observation reads the state of the groups, in a constant number of engine calls. Groups that could not be read are left
 // out, and reported in the error.
-func (r Reconciler) Scene(ctx context.Context) (Scene, error) {
-	scene := Scene{traits: r.Engine.Traits()}
+func (r Reconciler) Observation(ctx context.Context) (Observation, error) {
+	observation := Observation{traits: r.Engine.Traits()}
 	var err error
-	if scene.Groups, err = engine.List[domain.GroupDocument](ctx, r.Engine); err != nil || len(scene.Groups) == 0 {
-		return scene, err
+	if observation.Groups, err = engine.List[domain.GroupDocument](ctx, r.Engine); err != nil || len(observation.Groups) == 0 {
+		return observation, err
 	}
 	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
-		return Scene{}, err
+		return Observation{}, err
 	}
-	scene.hosts = cluster.Spec.Hosts
+	observation.hosts = cluster.Spec.Hosts
 	var unread error
-	scene.Members, unread = r.observeAll(ctx, scene.Groups)
-	scene.lost, err = r.lostHosts(ctx, cluster.Spec, slices.Concat(slices.Collect(maps.Values(scene.Members))...))
-	scene.stances = make(map[string]func() stance, len(scene.Members))
-	for name := range scene.Members {
-		scene.stances[name] = sync.OnceValue(func() stance { return scene.stance(name) })
+	observation.Members, unread = r.observeAll(ctx, observation.Groups)
+	observation.lost, err = r.lostHosts(ctx, cluster.Spec, slices.Concat(slices.Collect(maps.Values(observation.Members))...))
+	observation.groupStates = make(map[string]func() groupState, len(observation.Members))
+	for name := range observation.Members {
+		observation.groupStates[name] = sync.OnceValue(func() groupState { return observation.groupState(name) })
 	}
-	return scene, errors.Join(unread, err)
+	return observation, errors.Join(unread, err)
 }
 
-// stance is the state that all roles of a group share; it is computed once for all policies.
-type stance struct {
+// groupState is the state that all roles of a group share; it is computed once for all policies.
+type groupState struct {
 	// ready is the number of running members by role; held is why no count can be changed, or nil.
 	ready map[string]int
 	held  error
 }
 
-// stance returns the state of an observed group.
-func (s Scene) stance(name string) stance {
+// groupState returns the state of an observed group.
+func (s Observation) groupState(name string) groupState {
 	doc, observed := s.Groups[name], s.Members[name]
 	ready := make(map[string]int, len(doc.Counts))
 	for i := range observed {
@@ -68,7 +68,7 @@ func (s Scene) stance(name string) stance {
 	group := Group{Decision: Current(s.traits, s.hosts, doc), Observed: observed}
 	// Whether members run the present specification does not matter here, and would take the hashes of all.
 	group.Progress = group.Rule().Progress(group.names(), doc.MinRun, observed)
-	return stance{ready, group.heldBack(s.hosts, s.lost)}
+	return groupState{ready, group.heldBack(s.hosts, s.lost)}
 }
 
 // Standing is the state of a role that a policy scales.
@@ -80,16 +80,16 @@ type Standing struct {
 }
 
 // Standing returns the state of a role of a group.
-func (s Scene) Standing(name, role string) Standing {
+func (s Observation) Standing(name, role string) Standing {
 	doc, found := s.Groups[name]
-	stands, seen := s.stances[name]
+	groupState, seen := s.groupStates[name]
 	switch {
 	case !found:
 		return Standing{Held: fmt.Sprintf("there is no group %q", name)}
 	case !seen:
 		return Standing{Count: doc.Counts[role], Held: fmt.Sprintf("the members of group %q can't be observed", name)}
 	}
-	group := stands()
+	group := groupState()
 	standing := Standing{Count: doc.Counts[role], Ready: min(group.ready[role], doc.Counts[role])}
 	if doc.Scaling {
 		standing.Held = "the last change of a count is still being carried out"
