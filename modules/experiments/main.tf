@@ -17,7 +17,7 @@ locals {
   mounts = concat(
     coalesce(var.mounts, []),
     local.brought && var.cluster.engine == "systemd" && var.image != null ? [{
-      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
   )
 

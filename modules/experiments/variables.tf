@@ -163,6 +163,7 @@ variable "mounts" {
     source    = optional(string)
     read_only = optional(bool)
     size_mib  = optional(number)
+    driver    = optional(object({ name = string, options = optional(map(string)) }))
   }))
   default = null
 

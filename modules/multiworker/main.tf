@@ -26,7 +26,7 @@ locals {
     coalesce(var.mounts, []),
     coalesce(var.worker.mounts, []),
     local.brought && local.containers ? [{
-      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
   )
 

@@ -130,6 +130,7 @@ variable "mounts" {
     source    = optional(string)
     read_only = optional(bool)
     size_mib  = optional(number)
+    driver    = optional(object({ name = string, options = optional(map(string)) }))
   }))
   default = null
 
@@ -172,6 +173,7 @@ variable "worker" {
       source    = optional(string)
       read_only = optional(bool)
       size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
     })))
   })
   default  = {}

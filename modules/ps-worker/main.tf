@@ -25,7 +25,7 @@ locals {
   mounts = concat(
     coalesce(var.mounts, []),
     local.brought && var.cluster.engine == "systemd" && length(local.images) > 0 ? [{
-      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
   )
 

@@ -118,6 +118,7 @@ variable "mounts" {
     source    = optional(string)
     read_only = optional(bool)
     size_mib  = optional(number)
+    driver    = optional(object({ name = string, options = optional(map(string)) }))
   }))
   default = null
 
@@ -156,6 +157,7 @@ variable "ps" {
       source    = optional(string)
       read_only = optional(bool)
       size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
     })))
   })
   default  = {}
@@ -206,6 +208,7 @@ variable "worker" {
       source    = optional(string)
       read_only = optional(bool)
       size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
     })))
   })
   default  = {}
@@ -260,6 +263,7 @@ variable "chief" {
       source    = optional(string)
       read_only = optional(bool)
       size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
     })))
   })
   default  = {}

@@ -19,7 +19,7 @@ locals {
   worker_mounts = concat(
     local.mounts, coalesce(var.worker.mounts, []),
     local.brought && var.cluster.engine == "systemd" && length(local.images) > 0 ? [{
-      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
   )
 

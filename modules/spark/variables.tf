@@ -79,6 +79,7 @@ variable "mounts" {
     source    = optional(string)
     read_only = optional(bool)
     size_mib  = optional(number)
+    driver    = optional(object({ name = string, options = optional(map(string)) }))
   }))
   default = null
 
@@ -132,6 +133,7 @@ variable "master" {
       source    = optional(string)
       read_only = optional(bool)
       size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
     })))
   })
   default  = {}
@@ -230,6 +232,7 @@ variable "worker" {
       source    = optional(string)
       read_only = optional(bool)
       size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
     })))
   })
   default  = {}

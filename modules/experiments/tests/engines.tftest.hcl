@@ -14,7 +14,7 @@ run "swarm" {
   variables {
     cluster     = { name = "lab", engine = "swarm" }
     image       = "rl:1"
-    mounts      = [{ type = "volume", source = "results", target = "/srv/results" }]
+    mounts      = [{ type = "volume", source = "results", target = "/srv/results", driver = { name = "local", options = { type = "nfs" } } }]
     results     = { path = "/srv/results" }
     gpus        = { pool = "a40" }
     admission   = { settle = "5s" }
@@ -47,7 +47,7 @@ run "swarm" {
   }
 
   assert {
-    condition     = trainyard_sweep.this.results.path == "/srv/results" && trainyard_sweep.this.mounts[0].source == "results" && trainyard_sweep.this.on_finish.url == "https://hooks.example.com" && trainyard_sweep.this.env.STARTED_BY == "ada"
+    condition     = trainyard_sweep.this.results.path == "/srv/results" && trainyard_sweep.this.mounts[0].source == "results" && trainyard_sweep.this.mounts[0].driver.options.type == "nfs" && trainyard_sweep.this.on_finish.url == "https://hooks.example.com" && trainyard_sweep.this.env.STARTED_BY == "ada"
     error_message = "Results, hook and who started it have to be as asked for."
   }
 

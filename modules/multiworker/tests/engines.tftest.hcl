@@ -16,7 +16,7 @@ variables {
 run "swarm" {
   variables {
     cluster     = { name = "lab", engine = "swarm" }
-    worker      = { gpus = { pool = "v100" }, env = { NCCL_DEBUG = "INFO" }, mounts = [{ type = "tmpfs", target = "/scratch" }] }
+    worker      = { gpus = { pool = "v100" }, env = { NCCL_DEBUG = "INFO" }, mounts = [{ type = "tmpfs", target = "/scratch" }, { type = "volume", source = "mnist", target = "/data", driver = { name = "local", options = { type = "nfs" } } }] }
     tensorboard = { published_port = 16006, placement = { hosts = ["gpu1"] } }
   }
 
@@ -38,7 +38,7 @@ run "swarm" {
 
   assert {
     condition = (
-      trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs", "/scratch"]) && trainyard_group.this.roles.worker.gpus.pool == "v100"
+      trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs", "/scratch", "/data"]) && trainyard_group.this.roles.worker.mounts[2].driver.options.type == "nfs" && trainyard_group.this.roles.worker.gpus.pool == "v100"
       && trainyard_group.this.roles.worker.env.NCCL_DEBUG == "INFO"
     )
     error_message = "Workers have the module's mounts and their own, and GPUs."

@@ -11,7 +11,7 @@ run "swarm" {
     cluster     = { name = "lab", engine = "swarm" }
     image       = "tensorflow/tensorflow:2.21.0"
     log_dir     = "/logs"
-    mounts      = [{ type = "volume", source = "mnist", target = "/logs" }]
+    mounts      = [{ type = "volume", source = "mnist", target = "/logs", driver = { name = "local", options = { type = "nfs" } } }]
     ps          = { mounts = [{ type = "tmpfs", target = "/scratch" }] }
     worker      = { gpus = { pool = "v100" }, env = { NCCL_DEBUG = "INFO" } }
     tensorboard = { published_port = 16006, placement = { hosts = ["gpu1"] } }
@@ -35,7 +35,7 @@ run "swarm" {
 
   assert {
     condition = (
-      trainyard_group.this.roles.ps.mounts[*].target == tolist(["/logs", "/scratch"]) && trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs"])
+      trainyard_group.this.roles.worker.mounts[0].driver.options.type == "nfs" && trainyard_group.this.roles.ps.mounts[*].target == tolist(["/logs", "/scratch"]) && trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs"])
       && trainyard_group.this.roles.worker.gpus.pool == "v100" && trainyard_group.this.roles.ps.gpus == null
       && trainyard_group.this.roles.worker.env.NCCL_DEBUG == "INFO" && trainyard_group.this.env.LOG_DIR == "/logs"
     )

@@ -21,7 +21,7 @@ locals {
   mounts = concat(
     coalesce(local.runtime.mounts, []), coalesce(var.driver.mounts, []),
     local.brought && local.cluster.engine == "systemd" && local.runtime.image != null ? [{
-      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null
+      type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
   )
 

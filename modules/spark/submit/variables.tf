@@ -25,6 +25,7 @@ variable "spark" {
         source    = optional(string)
         read_only = optional(bool)
         size_mib  = optional(number)
+        driver    = optional(object({ name = string, options = optional(map(string)) }))
       })))
     }), {})
   })
@@ -181,6 +182,7 @@ variable "driver" {
       source    = optional(string)
       read_only = optional(bool)
       size_mib  = optional(number)
+      driver    = optional(object({ name = string, options = optional(map(string)) }))
     })))
   })
   default  = {}

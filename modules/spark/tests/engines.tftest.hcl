@@ -11,7 +11,7 @@ run "swarm" {
     cluster = { name = "lab", engine = "swarm" }
     image   = "spark:4"
     bin     = "/opt/spark/bin"
-    mounts  = [{ type = "volume", source = "spark", target = "/srv/spark-data" }]
+    mounts  = [{ type = "volume", source = "spark", target = "/srv/spark-data", driver = { name = "local", options = { type = "nfs" } } }]
     master  = { published_port = 18080, placement = { hosts = ["cpu1"] }, mounts = [{ type = "tmpfs", target = "/scratch" }] }
     worker  = { gpus = { pool = "v100", count = 2, per_task = 0.5 }, cores = 8, memory_mib = 8192 }
     history = { dir = "/srv/spark-data/events", published_port = 18081 }
@@ -54,7 +54,7 @@ run "swarm" {
 
   assert {
     condition = (
-      trainyard_group.this.roles.master.mounts[*].target == tolist(["/srv/spark-data", "/scratch"]) && trainyard_group.this.roles.worker.mounts[*].target == tolist(["/srv/spark-data"])
+      trainyard_group.this.roles.worker.mounts[0].driver.options.type == "nfs" && trainyard_group.this.roles.master.mounts[*].target == tolist(["/srv/spark-data", "/scratch"]) && trainyard_group.this.roles.worker.mounts[*].target == tolist(["/srv/spark-data"])
       && trainyard_group.history[0].roles.web.mounts[0].source == "spark" && trainyard_group.history[0].image == "spark:4"
       && trainyard_group.history[0].roles.web.container.ports.web.published == 18081
       && trainyard_group.this.roles.master.container.ports.web.published == 18080

@@ -79,7 +79,7 @@ run "swarm" {
       runtime = { image = "spark:4", mounts = [{ source = "/mnt/nas", target = "/srv/nas" }] }
     }
     program = "regression.py"
-    driver  = { mounts = [{ type = "tmpfs", target = "/scratch" }] }
+    driver  = { mounts = [{ type = "tmpfs", target = "/scratch" }, { type = "volume", source = "nas", target = "/data", driver = { name = "local", options = { type = "nfs" } } }] }
   }
 
   assert {
@@ -94,7 +94,7 @@ run "swarm" {
   }
 
   assert {
-    condition     = trainyard_group.this.roles.driver.mounts[*].target == tolist(["/srv/nas", "/scratch"]) && trainyard_group.this.image == "spark:4"
+    condition     = trainyard_group.this.roles.driver.mounts[*].target == tolist(["/srv/nas", "/scratch", "/data"]) && trainyard_group.this.roles.driver.mounts[2].driver.options.type == "nfs" && trainyard_group.this.image == "spark:4"
     error_message = "The driver sees what the members do."
   }
 }
