@@ -255,10 +255,30 @@ func (w *work) initialise(ctx context.Context, s step) error {
 		Availability: swarm.NodeAvailability(s.spec.Availability),
 		Spec:         swarm.Spec{Annotations: swarm.Annotations{Labels: labels}},
 	})
-	if err != nil {
+	if err == nil {
+		return w.arrived(ctx, s, at)
+	}
+	// The Engine gives a new Swarm 5 s to take its label, and keeps the Swarm if that was too short. It says of itself
+	// that it is unavailable if it was in a Swarm before.
+	if cerrdefs.IsUnavailable(err) || !w.entering(ctx, at) {
 		return explainAdvertise(s, fmt.Errorf("the Swarm could not be made: %w", err))
 	}
-	return w.arrived(ctx, s, at)
+	if err := w.arrived(ctx, s, at); err != nil {
+		return err
+	}
+	return w.hosts.writeJoined(ctx, w.joined)
+}
+
+// entering reports whether an Engine that failed to enter the Swarm does so all the same: it stops waiting before it
+// stops trying.
+func (w *work) entering(ctx context.Context, at client.APIClient) bool {
+	info, err := at.Info(ctx)
+	if err != nil || info.Swarm.LocalNodeState != swarm.LocalNodeStateActive {
+		return err == nil && info.Swarm.LocalNodeState == swarm.LocalNodeStatePending
+	}
+	nodes, err := w.hosts.Reads.Nodes(ctx)
+	_, found := (&facts{nodes: nodes}).node(info.Swarm.NodeID)
+	return err == nil && found
 }
 
 // explainAdvertise adds advice to the error of an Engine that could not determine its own address.
@@ -293,12 +313,8 @@ func (w *work) join(ctx context.Context, s step) error {
 		Availability: swarm.NodeAvailability(s.spec.Availability),
 		RemoteAddrs:  join.Managers, JoinToken: string(join.Token),
 	})
-	if err != nil {
-		// The Engine stops waiting before it stops joining.
-		info, infoErr := at.Info(ctx)
-		if infoErr != nil || info.Swarm.LocalNodeState != swarm.LocalNodeStatePending {
-			return explainAdvertise(s, fmt.Errorf("it could not join the Swarm at %v: %w", join.Managers, err))
-		}
+	if err != nil && !w.entering(ctx, at) {
+		return explainAdvertise(s, fmt.Errorf("it could not join the Swarm at %v: %w", join.Managers, err))
 	}
 	return w.arrived(ctx, s, at)
 }
