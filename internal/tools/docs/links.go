@@ -1,5 +1,3 @@
-// Command links checks the relative links in this repository's Markdown, and those to the repository's own address:
-// that the file exists, and has the heading that an anchor names. It makes no requests.
 package main
 
 import (
@@ -8,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"os/exec"
 	"path"
 	"slices"
 	"strings"
@@ -25,28 +22,14 @@ var own = []string{
 	"https://github.com/trainyard/terraform-provider-trainyard/blob/main/",
 }
 
-func main() {
-	wrong, err := check("../..")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "links:", err)
-		os.Exit(2)
-	}
-	for _, line := range wrong {
-		fmt.Fprintln(os.Stderr, line)
-	}
-	if len(wrong) > 0 {
-		os.Exit(1)
-	}
-}
-
-// check returns what is wrong with the links of a working tree, one line each.
-func check(root string) (wrong []string, err error) {
-	files, err := exec.Command("git", "-C", root, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md").Output()
+// deadLinks reports relative links, and those to the repository's own address, to a file or heading that does not exist.
+func deadLinks(root string) (wrong []string, err error) {
+	files, err := tracked(root, "*.md")
 	if err != nil {
 		return nil, err
 	}
 	pages := pages{root: root, known: map[string]page{}}
-	for file := range strings.SplitSeq(strings.TrimRight(string(files), "\x00"), "\x00") {
+	for _, file := range files {
 		if strings.HasPrefix(file, "templates/") {
 			continue // checked as part of docs/, which is generated from them
 		}
