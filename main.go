@@ -77,7 +77,7 @@ var commands = []struct {
 	name, summary string
 	run           func(ctx context.Context, args []string, engines engine.Registry) error
 }{
-	{"autoscale", "show why an autoscaling policy did what it did, or train its model", func(ctx context.Context, args []string, engines engine.Registry) error {
+	{"autoscale", "explain the decisions of an autoscaling policy, or train its model", func(ctx context.Context, args []string, engines engine.Registry) error {
 		if len(args) > 0 && args[0] == "train" {
 			return trainctl.Run(ctx, args[1:], os.Stdout)
 		}
@@ -89,13 +89,13 @@ var commands = []struct {
 	{"forget", "remove a bare host that is gone for good from its cluster", func(ctx context.Context, args []string, engines engine.Registry) error {
 		return forget.Run(ctx, args, engines, os.Stdout)
 	}},
-	{"logs", "print what the members of a group write, and exit as the group does", func(ctx context.Context, args []string, engines engine.Registry) error {
+	{"logs", "print the logs of a group's members, and exit with the group's exit code", func(ctx context.Context, args []string, engines engine.Registry) error {
 		return logs.Run(ctx, args, engines, os.Stdin, os.Stdout)
 	}},
 	{"promote", "move a cluster's store to another bare host", func(ctx context.Context, args []string, engines engine.Registry) error {
 		return promote.Run(ctx, args, engines, os.Stdout)
 	}},
-	{"report", "write a cluster to an HTML file", func(ctx context.Context, args []string, engines engine.Registry) error {
+	{"report", "write a report on a cluster to an HTML file", func(ctx context.Context, args []string, engines engine.Registry) error {
 		return report.Run(ctx, args, engines, os.Stdout)
 	}},
 	{"results", "download a folder of a member", func(ctx context.Context, args []string, engines engine.Registry) error {

@@ -133,7 +133,7 @@ func (o options) stay(ctx context.Context, log *slog.Logger) error {
 	for _, d := range doors {
 		listener, err := d.listen()
 		if err != nil {
-			return fmt.Errorf("the agent can't be reached (%s): %w", d.what, err)
+			return fmt.Errorf("the agent can't listen for requests (%s): %w", d.what, err)
 		}
 		all.Go(func() error { return bounded.Serve(ctx, listener, d.answer) })
 	}

@@ -14,7 +14,7 @@ import (
 func Archive(file string, out io.Writer, write func(to io.Writer) error) error {
 	if file == "-" {
 		if to, is := out.(*os.File); is && term.IsTerminal(int(to.Fd())) {
-			return errors.New("an archive is not for a terminal: write it to a file by --output FILE, or into a pipe")
+			return errors.New("an archive is not written to a terminal: use --output FILE or a pipe")
 		}
 		return write(out)
 	}

@@ -33,7 +33,7 @@ func (c Cluster) Find(ctx context.Context, engines engine.Registry) (string, eng
 		if err != nil {
 			return "", nil, explained(err)
 		}
-		return "", nil, fmt.Errorf("there is no cluster %q: choose one of %q by --cluster", name, names)
+		return "", nil, fmt.Errorf("no cluster %q: choose one of %q with --cluster", name, names)
 	case err != nil && !errors.Is(err, engine.ErrUnreachable):
 		return "", nil, err
 	}
@@ -45,11 +45,11 @@ func (c Cluster) onlyOne(ctx context.Context, driver engine.Driver) (string, err
 	names, err := driver.Clusters(ctx, c.Endpoint, engine.Settings{})
 	switch {
 	case errors.Is(err, engine.ErrUnreachable):
-		return "", fmt.Errorf("%w; to wait for it, name the cluster by --cluster", err)
+		return "", fmt.Errorf("%w; to wait for it, name the cluster with --cluster", err)
 	case err != nil:
 		return "", explained(err)
 	case len(names) > 1:
-		return "", fmt.Errorf("there are several clusters: choose one of %q by --cluster", names)
+		return "", fmt.Errorf("there are several clusters: choose one of %q with --cluster", names)
 	}
 	return names[0], nil
 }
@@ -59,5 +59,5 @@ func explained(err error) error {
 	if !errors.Is(err, engine.ErrNotFound) {
 		return err
 	}
-	return fmt.Errorf("%w; say by --engine and --endpoint which engine runs the cluster, and where", err)
+	return fmt.Errorf("%w; use --engine and --endpoint to say which engine runs the cluster, and where", err)
 }

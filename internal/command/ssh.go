@@ -18,8 +18,8 @@ func (s *SSH) AddFlags(flags *flag.FlagSet) {
 			return nil
 		}
 	}
-	flags.StringVar(&s.User, "user", "", "`name` that logs in where an address has none; that of this process where this is left out, too")
-	flags.Func("identity-file", "`file` with a private key; may be repeated; the agent's keys and the default files where this is left out", appendTo(&s.IdentityFiles))
-	flags.Func("known-hosts-file", "`file` with the keys of hosts; may be repeated; those of OpenSSH where this is left out", appendTo(&s.KnownHosts))
-	flags.StringVar(&s.JumpHost, "jump-host", "", "`host` by way of which all others are reached, as [user@]host[:port]")
+	flags.StringVar(&s.User, "user", "", "`name` of the user to log in as if an address has none; defaults to the user of this process")
+	flags.Func("identity-file", "`file` with a private key; may be repeated; defaults to the SSH agent's keys and the default files", appendTo(&s.IdentityFiles))
+	flags.Func("known-hosts-file", "`file` with the keys of hosts; may be repeated; defaults to those of OpenSSH", appendTo(&s.KnownHosts))
+	flags.StringVar(&s.JumpHost, "jump-host", "", "`host` through which all others are reached, as [user@]host[:port]")
 }

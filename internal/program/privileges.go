@@ -29,5 +29,5 @@ func renouncePrivileges() error {
 	if err == nil {
 		err = syscall.Exec(supervisor.Executable(), os.Args, os.Environ()) //nolint:gosec // this very program
 	}
-	return fmt.Errorf("privileges can't be renounced: %w", err)
+	return fmt.Errorf("dropping privileges: %w", err)
 }

@@ -16,7 +16,7 @@ func trustRoots() error {
 	for root := range bundle.Roots() {
 		certificate, err := x509.ParseCertificate(root.Certificate)
 		if err != nil {
-			return fmt.Errorf("a certification authority of Mozilla's: %w", err)
+			return fmt.Errorf("parsing a Mozilla root certificate: %w", err)
 		}
 		if root.Constraint == nil {
 			roots.AddCert(certificate)

@@ -66,7 +66,7 @@ func Run(ctx context.Context, version string, args []string) error {
 		}
 		return agent.Run(ctx, args, os.Stdout, log)
 	}
-	return fmt.Errorf("unknown command %q: supervise, relay, controller and agent are run on hosts, and the provider as top, autoscale and sweep, too", command)
+	return fmt.Errorf("unknown command %q: terraform-provider-trainyard help lists the commands; supervise, relay, controller and agent are run by Trainyard on hosts", command)
 }
 
 // localNode connects to this host's own node of the engine "systemd", within this process.

@@ -328,7 +328,7 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 	spec := domain.GPUPool{Cluster: "lab", Name: "p", Select: &domain.DeviceSelector{}}
 	both := map[string][]string{"a": {"GPU-a0"}, "b": {"GPU-b0"}}
 	starting := dgx()
-	starting["b"] = domain.HostGPUs{Unknown: "they are being looked at for the first time"}
+	starting["b"] = domain.HostGPUs{Unknown: "they are being read for the first time"}
 	for name, test := range map[string]struct {
 		selector domain.DeviceSelector
 		stored   map[string][]domain.Device
@@ -342,7 +342,7 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 		"until they tell, as planned": {selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, dgx()}, shown: both, want: both, waits: true},
 		"and no longer than that": {
 			selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}}, waits: true,
-			warned: "select: GPUs not known: it can't be told which GPUs some hosts have, and those are not in the pool: host b: they are being looked at for the first time. An apply waits 30s",
+			warned: "select: GPUs not known: it can't be told which GPUs some hosts have, and those are not in the pool: host b: they are being read for the first time. An apply waits 30s",
 		},
 		"a host of which it has some": {
 			selector: domain.DeviceSelector{Model: "*A40"}, stored: map[string][]domain.Device{"b": {{UUID: "GPU-b1", Model: "NVIDIA A40"}}},

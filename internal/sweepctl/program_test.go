@@ -103,7 +103,7 @@ func TestRefused(t *testing.T) {
 		"results lr/z":                       `sweep "lr" has no run "z"`,
 		"results lr":                         `sweep "lr" keeps no results: declare results, such as { path = "results" }`,
 		"ls lr --output x.tar":               "--output is for results",
-		"pause lr/c --cluster other --force": `there is no cluster "other"`,
+		"pause lr/c --cluster other --force": `no cluster "other"`,
 	} {
 		out, complaint, err := run(t, append(strings.Fields(args), "--endpoint", dir)...)
 		if err == nil || !strings.Contains(complaint, want) {

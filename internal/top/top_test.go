@@ -145,7 +145,7 @@ func TestSwarm(t *testing.T) {
 
 	store("attic")
 	_, complaint, err = once(t, "--engine", "swarm", "--endpoint", proxy.Host())
-	if err == nil || !strings.Contains(complaint, `there are several clusters: choose one of ["attic" "lab"] by --cluster`) {
+	if err == nil || !strings.Contains(complaint, `there are several clusters: choose one of ["attic" "lab"] with --cluster`) {
 		t.Errorf("with two clusters: %v: %s", err, complaint)
 	}
 }
@@ -176,7 +176,7 @@ func TestOnce(t *testing.T) {
 		t.Errorf("commands for a terminal are in %q", out)
 	}
 	_, complaint, err = once(t, "--endpoint", stateDir, "--cluster", "other")
-	if err == nil || !strings.Contains(complaint, `there is no cluster "other": choose one of ["lab"] by --cluster`) {
+	if err == nil || !strings.Contains(complaint, `no cluster "other": choose one of ["lab"] with --cluster`) {
 		t.Errorf("another cluster: %v: %s", err, complaint)
 	}
 }
@@ -196,13 +196,13 @@ func TestNotFound(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no such directory":     {[]string{"--endpoint", "/nowhere"}, "a cluster was not found in the state directory /nowhere; say by --engine and --endpoint which engine runs the cluster, and where"},
+		"no such directory":     {[]string{"--endpoint", "/nowhere"}, "a cluster was not found in the state directory /nowhere; use --engine and --endpoint to say which engine runs the cluster, and where"},
 		"a relative directory":  {[]string{"--endpoint", "state"}, "a cluster was not found in the state directory " + here + "/state;"},
 		"no such engine":        {[]string{"--engine", "docker"}, `--engine: "docker" is not an engine; known are ["process" "swarm" "systemd"]`},
 		"no directory at all":   {nil, ".local/state/trainyard; say by --engine and --endpoint"},
 		"no such cluster there": {[]string{"--endpoint", "/nowhere", "--cluster", "lab"}, "a cluster was not found in the state directory /nowhere"},
-		"several":               {[]string{"--endpoint", stateDir}, `there are several clusters: choose one of ["a" "b"] by --cluster`},
-		"not the one":           {[]string{"--endpoint", stateDir, "--cluster", "c"}, `there is no cluster "c": choose one of ["a" "b"] by --cluster`},
+		"several":               {[]string{"--endpoint", stateDir}, `there are several clusters: choose one of ["a" "b"] with --cluster`},
+		"not the one":           {[]string{"--endpoint", stateDir, "--cluster", "c"}, `no cluster "c": choose one of ["a" "b"] with --cluster`},
 		"not a name":            {[]string{"--endpoint", stateDir, "--cluster", "../a"}, "name"},
 		"no Engine":             {[]string{"--engine", "swarm", "--endpoint", "unix:///nowhere.sock"}, "can't be reached"},
 		"no Engine, but a name": {[]string{"--engine", "swarm", "--endpoint", "unix:///nowhere.sock", "--cluster", "lab"}, "can't be reached"},

@@ -36,7 +36,7 @@ func TestAccGPUsOfWhatLeaves(t *testing.T) {
 // TestAccGPUsUnreadable unloads the driver under a member: once the agent has reported that for a while, it is drift,
 // until the driver is back.
 func TestAccGPUsUnreadable(t *testing.T) {
-	const why = "NVIDIA's driver is not loaded: load it (modprobe nvidia; nvidia-smi tells more), and give a container its devices"
+	const why = "NVIDIA's driver is not loaded: load it (modprobe nvidia; nvidia-smi shows more), and pass its devices to containers"
 	w := newWard(t, fakenvml.V100s("dgx", 1)...)
 	w.apply(acceptance.Pool("p", w.named(0)), trainees(1))
 	w.check(w.changes("+job-worker-0"))

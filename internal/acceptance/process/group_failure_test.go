@@ -100,7 +100,7 @@ func TestAccGroupMemberDoesNotStart(t *testing.T) {
 	l.test(
 		resource.TestStep{
 			Config:      config,
-			ExpectError: acceptance.Says(`Member failed`, `member job-worker-1 on host local: it can't be started:`, `worker-1" is no executable file`, `The group was left as it is`),
+			ExpectError: acceptance.Says(`Member failed`, `member job-worker-1 on host local: it can't be started:`, `worker-1" is not an executable file`, `The group was left as it is`),
 		},
 		resource.TestStep{
 			PreConfig: func() {

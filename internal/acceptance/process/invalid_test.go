@@ -140,8 +140,8 @@ func TestAccImpossible(t *testing.T) {
 			`roles["worker"].placement.strategy: role "worker" has 3 members, at most one a host, and cluster "lab" has 2 hosts (a; b)`),
 		role(`placement = { labels = { disk = "ssd" } }`, `roles["worker"].placement.labels: role "worker" asks for hosts labelled`, `disk`, `ssd`, `cluster "lab" has none`),
 		role(`placement = { spread_by = "rack" }`, `roles["worker"].placement.spread_by: no host of cluster "lab" has a label "rack" to spread members by; the labels of its hosts are: none`),
-		role(`command = ["no-such-program"]`, `roles["worker"].command:`, `"no-such-program" is not found in the PATH`),
-		role(`command = ["/no/such/program"]`, `roles["worker"].command:`, `"/no/such/program" is no executable file`),
+		role(`command = ["no-such-program"]`, `roles["worker"].command:`, `"no-such-program" not found in PATH`),
+		role(`command = ["/no/such/program"]`, `roles["worker"].command:`, `"/no/such/program" is not an executable`),
 		role(`working_dir = "/no/such/folder"`, `roles["worker"].working_dir: "/no/such/folder" is no folder on host`),
 		role(`mounts = [{ source = "/tmp", target = "/data" }]`, `roles["worker"].mounts[0]: the engine "process" can't show "/tmp" as "/data"`),
 		{group("a-b", waiting("")) + `

@@ -136,7 +136,7 @@ func TestAccContainers(t *testing.T) {
 		},
 		resource.TestStep{
 			Config:      config("trainer:2", with("")),
-			ExpectError: acceptance.Says(`roles["worker"].image`, `host "`+one.Name+`" can't run role "worker"`, `there is no image "trainer:2"`, `host "`+two.Name+`" can't run role "worker"`, "docker load"),
+			ExpectError: acceptance.Says(`roles["worker"].image`, `host "`+one.Name+`" can't run role "worker"`, `image "trainer:2" not found`, `host "`+two.Name+`" can't run role "worker"`, "docker load"),
 		},
 		resource.TestStep{Config: config(trainer, with(`shm_size_mib = 128`)), ConfigPlanChecks: acceptance.Planned(plancheck.ExpectEmptyPlan()), Check: changed()},
 	)

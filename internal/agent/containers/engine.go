@@ -24,7 +24,7 @@ var (
 	// ErrAway means that no Engine answers on this host; the outcome of a request in flight is unknown.
 	ErrAway = errors.New("the Docker Engine of this host doesn't answer")
 	// ErrGone is returned for a container that does not exist.
-	ErrGone = errors.New("there is no such container")
+	ErrGone = errors.New("no such container")
 )
 
 // RefusedError is the Engine's refusal of a request.
@@ -112,7 +112,7 @@ func (e *Engine) explain(err error) error {
 // doesn't support, the Engine passes on the kernel's error.
 func reason(said string) string {
 	if strings.Contains(said, "failed to mount local volume: ") && strings.HasSuffix(said, ": no such device") {
-		said += `; the kernel of this host has no file system of the "type" in the options of the volume's driver. For NFS: sudo modprobe nfs`
+		said += `; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`
 	}
 	return said
 }

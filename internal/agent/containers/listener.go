@@ -29,7 +29,7 @@ func (e *Engine) Listener(ctx context.Context) (pid int, err error) {
 		peer, refused = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) //nolint:gosec // a descriptor
 	})
 	if err = errors.Join(err, refused); err != nil {
-		return 0, fmt.Errorf("who listens at %s: %w", e.socket, err)
+		return 0, fmt.Errorf("finding the process that listens on %s: %w", e.socket, err)
 	}
 	return int(peer.Pid), nil
 }

@@ -46,7 +46,7 @@ func readMessages(stream io.Reader, write func(at time.Time, text []byte) error)
 		}
 		size := binary.BigEndian.Uint32(head[4:])
 		if size > maxMessage {
-			return fmt.Errorf("a message of %d bytes", size)
+			return fmt.Errorf("message too long: %d bytes", size)
 		}
 		message := make([]byte, size)
 		if _, err := io.ReadFull(stream, message); err != nil {
@@ -55,7 +55,7 @@ func readMessages(stream io.Reader, write func(at time.Time, text []byte) error)
 		moment, text, _ := bytes.Cut(message, []byte(" "))
 		at, err := time.Parse(time.RFC3339Nano, string(moment))
 		if err != nil {
-			return fmt.Errorf("a message without its time: %w", err)
+			return fmt.Errorf("message without a valid time: %w", err)
 		}
 		if err := write(at, text); err != nil {
 			return err

@@ -31,7 +31,7 @@ func (e *Engine) Pulls(ctx context.Context, name string, policy domain.PullPolic
 		return err
 	})
 	if pulls && policy == domain.PullNever {
-		return false, &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("there is no image %q on this host, and its pull policy is %q", name, policy)}
+		return false, &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("image %q not found on this host, and its pull policy is %q", name, policy)}
 	}
 	return pulls, err
 }
@@ -50,7 +50,7 @@ func (e *Engine) Pull(ctx context.Context, name, brought string) error {
 		if err != nil || reason == "" {
 			return err
 		}
-		reasons = append(reasons, fmt.Sprintf("with the credentials that Terraform brought: %s; if these are wrong, give the provider others for %q in docker.registries, and apply again", reason, host))
+		reasons = append(reasons, fmt.Sprintf("with the credentials that Terraform brought: %s; if these are wrong, give the provider others for %q in docker.registries and apply again", reason, host))
 	}
 	own, err := dockerlogin.Registries(nil).Auth(name)
 	switch {
@@ -95,7 +95,7 @@ func (e *Engine) pull(ctx context.Context, name, auth string) (reason string, er
 		case errors.Is(err, io.EOF):
 			return "", nil
 		case err != nil:
-			return "", fmt.Errorf("%w to the end of the pull of image %q: %w", ErrAway, name, err)
+			return "", fmt.Errorf("pulling image %q: %w: %w", name, ErrAway, err)
 		case message.Error != "":
 			return message.Error, nil
 		}

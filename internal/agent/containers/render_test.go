@@ -87,7 +87,7 @@ func TestMounts(t *testing.T) {
 func TestReason(t *testing.T) {
 	const mounting = "error while mounting volume '/v/_data': failed to mount local volume: mount :/export/data:/v/_data, data: addr=10.0.0.9: "
 	for said, want := range map[string]string{
-		mounting + "no such device":     `mounting + no such device; the kernel of this host has no file system of the "type" in the options of the volume's driver. For NFS: sudo modprobe nfs`,
+		mounting + "no such device":     `mounting + no such device; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`,
 		mounting + "connection refused": "mounting + connection refused",
 		"stat /dev/x: no such device":   "stat /dev/x: no such device",
 	} {

@@ -25,7 +25,7 @@ func (e *Engine) Create(ctx context.Context, spec domain.MemberSpec, at Place) e
 	config, host := render(spec, at)
 	_, err := e.client.ContainerCreate(ctx, config, host, nil, nil, Name(spec.Cluster, spec.Name, at.Instance))
 	if cerrdefs.IsNotFound(err) {
-		return &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("there is no image %q on this host", spec.Image)}
+		return &RefusedError{Code: refusedCode, Reason: fmt.Sprintf("image %q not found on this host", spec.Image)}
 	}
 	return e.explain(err)
 }

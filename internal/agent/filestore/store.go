@@ -78,7 +78,7 @@ func (s Store) Provide(ctx context.Context, tree domain.FileTree, content func()
 // mend rewrites the files of a version that are missing or altered.
 func (s Store) mend(ctx context.Context, version string, tree domain.FileTree, content func() (io.ReadCloser, error)) error {
 	if info, err := os.Lstat(version); err != nil || !info.IsDir() {
-		return errors.Join(err, fmt.Errorf("%s is in the way: it is no folder", version))
+		return errors.Join(err, fmt.Errorf("%s is in the way: it is not a folder", version))
 	}
 	known, err := readManifest(version, tree.Digest())
 	if err != nil {
@@ -235,12 +235,12 @@ func unpack(ctx context.Context, root *os.Root, missing map[string]domain.TreeFi
 		for name := range missing {
 			names = append(names, name)
 		}
-		return fmt.Errorf("files did not arrive as they were announced: %s", domain.Enumerate(names))
+		return fmt.Errorf("files did not arrive as announced: %s", domain.Enumerate(names))
 	}
 	return nil
 }
 
-var errOther = errors.New("another content")
+var errOther = errors.New("different content")
 
 func writeFile(root *os.Root, at string, file domain.TreeFile, content io.Reader) (err error) {
 	to, err := root.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

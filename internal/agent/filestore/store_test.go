@@ -223,7 +223,7 @@ func TestProvideFails(t *testing.T) {
 	}{
 		"no content":      {func(lab) func() (io.ReadCloser, error) { return func() (io.ReadCloser, error) { return nil, broken } }, "connection lost"},
 		"cut off":         {func(l lab) func() (io.ReadCloser, error) { return cutOff(l.version, 1000) }, "unexpected EOF"},
-		"another content": {func(lab) func() (io.ReadCloser, error) { return other.Tar }, "files did not arrive as they were announced: train.py"},
+		"another content": {func(lab) func() (io.ReadCloser, error) { return other.Tar }, "files did not arrive as announced: train.py"},
 		"nothing": {func(lab) func() (io.ReadCloser, error) {
 			return func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("")), nil }
 		}, "lib/data.py"},

@@ -26,7 +26,7 @@ const prefix = "GLIBC_"
 var since = map[string]string{"GLIBC_ABI_DT_RELR": "2.36", "GLIBC_ABI_GNU_TLS": "2.42", "GLIBC_ABI_GNU2_TLS": "2.42"}
 
 // ErrNoProgram is returned for a file that is no Linux executable, such as a script, whose requirements are unknown.
-var ErrNoProgram = errors.New("is no program for Linux")
+var ErrNoProgram = errors.New("is not a Linux program")
 
 // Of returns the requirements of a Linux program, from its ELF header and sections.
 func Of(file string) (Need, error) {
@@ -37,7 +37,7 @@ func Of(file string) (Need, error) {
 	defer program.Close()
 	need, err := of(program)
 	if err != nil {
-		return need, fmt.Errorf("what %s needs of a machine can't be read: %w", file, err)
+		return need, fmt.Errorf("reading the requirements of %s: %w", file, err)
 	}
 	return need, nil
 }
@@ -70,7 +70,7 @@ func of(program *elf.File) (need Need, err error) {
 				number = known
 			}
 			if _, err := parts(number); err != nil {
-				return need, fmt.Errorf("it asks for %s, which is no version of glibc that is known", version.Dep)
+				return need, fmt.Errorf("it requires %s, which is not a known version of glibc", version.Dep)
 			}
 			if Older(need.Glibc, number) {
 				need.Glibc = number

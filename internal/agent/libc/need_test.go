@@ -51,7 +51,7 @@ func TestOfStatic(t *testing.T) {
 	if got, err := Of(program); err != nil || got != (Need{}) {
 		t.Errorf("a static program needs %+v, %v", got, err)
 	}
-	if _, err := Of(source); err == nil || !strings.Contains(err.Error(), source+" is no program for Linux") {
+	if _, err := Of(source); err == nil || !strings.Contains(err.Error(), source+" is not a Linux program") {
 		t.Errorf("a text is a program: %v", err)
 	}
 }

@@ -64,7 +64,7 @@ func hierarchiesIn(mounts []*procfs.MountInfo, own []procfs.Cgroup) ([]hierarchy
 			i = slices.IndexFunc(mounts, func(m *procfs.MountInfo) bool { return m.FSType == "cgroup2" })
 		}
 		if i < 0 {
-			return nil, fmt.Errorf("%w: there is no hierarchy for %s", errNotMounted, controller)
+			return nil, fmt.Errorf("%w: no hierarchy for %s", errNotMounted, controller)
 		}
 		same := slices.IndexFunc(found, func(h hierarchy) bool { return h.mount == mounts[i].MountPoint })
 		if same >= 0 {
@@ -118,7 +118,7 @@ func (h hierarchy) parent() (string, error) {
 		}
 	}
 	if denied(problem) {
-		return "", fmt.Errorf("this user may not create control groups below %s (own group: %s): run as root, or in a group that is delegated to the user, such as that of `systemd-run --user --scope`", h.mount, filepath.Join("/", h.own))
+		return "", fmt.Errorf("this user is not allowed to create control groups below %s (own group: %s): run as root, or in a control group delegated to the user, such as with `systemd-run --user --scope`", h.mount, filepath.Join("/", h.own))
 	}
 	if errors.Is(problem, unix.EROFS) {
 		return "", fmt.Errorf("the control groups at %s are mounted read-only: in a container, mount them writable", h.mount)
@@ -168,7 +168,7 @@ func (h hierarchy) enable(dir string) error {
 		case slices.Contains(offered, controller):
 			wanted = append(wanted, "+"+controller)
 		default:
-			return fmt.Errorf("the control group %s is not given the %s controller (but %s): an administrator can add Delegate=cpu memory to the unit that it belongs to", dir, controller, strings.Join(offered, ", "))
+			return fmt.Errorf("the control group %s does not have the %s controller (only %s): an administrator can add Delegate=cpu memory to its unit", dir, controller, strings.Join(offered, ", "))
 		}
 	}
 	if len(wanted) == 0 {
@@ -176,7 +176,7 @@ func (h hierarchy) enable(dir string) error {
 	}
 	err = write(filepath.Join(dir, "cgroup.subtree_control"), strings.Join(wanted, " "))
 	if errors.Is(err, unix.EBUSY) {
-		return fmt.Errorf("the control group %s holds processes itself, so that it can't be divided: move them to a group in it, or run as root in the host's own namespace", dir)
+		return fmt.Errorf("the control group %s contains processes, so it can't delegate controllers: move them to a child group, or run as root in the host's own namespace", dir)
 	}
 	if err != nil {
 		return fmt.Errorf("enabling controllers of the control group %s: %w", dir, err)

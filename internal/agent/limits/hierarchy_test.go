@@ -136,8 +136,8 @@ func TestEnable(t *testing.T) {
 		"nothing enabled":        {offered: "cpuset cpu io memory pids", written: "+cpu +memory"},
 		"one enabled":            {offered: "cpu memory pids", enabled: "memory pids", written: "+cpu"},
 		"all enabled":            {offered: "cpu memory", enabled: "cpu memory", written: "cpu memory"},
-		"one not delegated":      {offered: "memory pids", enabled: "memory pids", written: "memory pids", problem: "is not given the cpu controller (but memory, pids)"},
-		"controllers elsewhere ": {offered: "hugetlb", problem: "is not given the cpu controller (but hugetlb)"},
+		"one not delegated":      {offered: "memory pids", enabled: "memory pids", written: "memory pids", problem: "does not have the cpu controller (only memory, pids)"},
+		"controllers elsewhere ": {offered: "hugetlb", problem: "does not have the cpu controller (only hugetlb)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()

@@ -179,7 +179,7 @@ func (g *Group) OOMKills() (int, error) {
 		}
 		return readCount(file, "oom_kill")
 	}
-	return 0, fmt.Errorf("the control group %s has no memory controller: it was deleted in part", g.name)
+	return 0, fmt.Errorf("the control group %s has no memory controller: it was partially deleted", g.name)
 }
 
 // Delete removes the group and any groups that its processes created in it; it is no error if the group is gone. The
@@ -208,7 +208,7 @@ func (g *Group) delete(within time.Duration) error {
 		select {
 		case <-retry.C:
 		case <-deadline.C:
-			return fmt.Errorf("deleting the control group %s: it still holds processes %s; end them first",
+			return fmt.Errorf("deleting the control group %s: it still contains processes %s; end them first",
 				g.name, strings.Join(members(busy[0]), ", "))
 		}
 	}
@@ -234,7 +234,7 @@ func validate(name string, cpus float64, memoryMiB int64) error {
 	enforceable := cpus >= minCPUs && cpus <= maxCPUs
 	switch {
 	case !validName.MatchString(name):
-		return fmt.Errorf("%q is no name for a control group: use 1 to 128 letters, digits and hyphens", name)
+		return fmt.Errorf("invalid control group name %q: use 1 to 128 letters, digits and hyphens", name)
 	case cpus != 0 && !enforceable:
 		return fmt.Errorf("a limit of %v CPUs can't be enforced: use %v to %v, or 0 for none", cpus, minCPUs, maxCPUs)
 	case memoryMiB < 0 || memoryMiB > math.MaxInt64>>20:
@@ -293,7 +293,7 @@ func readCount(file, key string) (int, error) {
 			return int(count), nil
 		}
 	}
-	return 0, fmt.Errorf("%s holds no %s: this needs Linux 4.13", file, key)
+	return 0, fmt.Errorf("%s has no %s: Linux 4.13 or later is required", file, key)
 }
 
 // write writes a setting to one of the kernel's files.

@@ -25,7 +25,7 @@ func Serve(ctx context.Context, address string, answer http.Handler, log *slog.L
 		}
 		if err != nil && err.Error() != told {
 			told = err.Error()
-			log.Error("Prometheus is not answered; trying again", "address", address, "error", err)
+			log.Error("can't serve Prometheus metrics; retrying", "address", address, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -85,7 +85,7 @@ func refusesToClose(t testing.TB, r *Reader, function string) {
 		if err == nil {
 			t.Fatalf("closed while %s hangs", function)
 		}
-		return strings.Contains(err.Error(), function+" does not come back")
+		return strings.Contains(err.Error(), function+" does not return")
 	})
 }
 

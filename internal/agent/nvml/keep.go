@@ -92,13 +92,13 @@ func (k *keeper) listen() {
 		complaint := ""
 		for {
 			err := reader.Watch(watching, func(uuid string, xid int, _ time.Time) {
-				k.log.Warn("the driver reports an error of a GPU", "gpu", uuid, "xid", xid, "means", domain.XIDText(xid))
+				k.log.Warn("the driver reported a GPU error", "gpu", uuid, "xid", xid, "means", domain.XIDText(xid))
 			})
 			if err == nil {
 				return
 			}
 			if said := err.Error(); said != complaint {
-				k.log.Error("errors of GPUs are not heard of", "error", err)
+				k.log.Error("can't watch for GPU errors", "error", err)
 				complaint = said
 			}
 			if !isAnswer(err) {
@@ -115,7 +115,7 @@ func (k *keeper) close(why error) {
 	k.watch()
 	k.ended.Wait()
 	if err := k.reader.Close(); err != nil {
-		k.log.Error("the driver can't be closed", "error", err)
+		k.log.Error("can't close NVML", "error", err)
 	}
 	if !k.reader.closed {
 		k.listen()

@@ -54,7 +54,7 @@ func load(file string) (library, error) {
 		loaded = opened
 	}
 	if loaded.name != name {
-		return nil, fmt.Errorf("this process has loaded %s, and can't load %s beside it: start another one for that", loaded.name, name)
+		return nil, fmt.Errorf("this process has already loaded %s and can't load %s as well: use another process for that", loaded.name, name)
 	}
 	if err := check(loaded.Init()); err != nil {
 		return nil, err
@@ -71,13 +71,13 @@ func openLibrary(name string) (*goNVML, error) {
 		if strings.Contains(err.Error(), "No such file or directory") { // glibc and musl have no other indication
 			return nil, fmt.Errorf("%w: %w", ErrNoLibrary, err)
 		}
-		return nil, fmt.Errorf("NVIDIA's library can't be loaded: %w", err)
+		return nil, fmt.Errorf("loading NVIDIA's library: %w", err)
 	}
 	l := &goNVML{Interface: nvml.New(nvml.WithLibraryPath(name)), name: name, file: file}
 	for _, function := range required {
 		if !l.has(function) {
 			_ = file.Close()
-			return nil, fmt.Errorf("the library %s lacks %s: it is none of NVIDIA's, or of a driver before 2013; install the driver anew", name, function)
+			return nil, fmt.Errorf("the library %s lacks %s: it isn't NVIDIA's, or is from a driver before 2013; reinstall the driver", name, function)
 		}
 	}
 	return l, nil

@@ -219,7 +219,7 @@ const (
 var actionTexts = map[recovery]string{
 	resetGPU: needsReset, drainAndReset: needsReset, resetBus: needsReset,
 	rebootNode: needsReboot, rebootMachine: needsReboot,
-	drainP2P: "it needs all traffic between GPUs to end",
+	drainP2P: "its peer-to-peer traffic has to end",
 }
 
 // trouble returns why a device can't be used: what ended its reading, the XID that makes it unusable (0 if there is

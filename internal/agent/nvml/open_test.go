@@ -34,10 +34,10 @@ func TestOpenWithoutDriver(t *testing.T) {
 		text string
 	}{
 		"no driver":         {fakenvml.DriverNotLoaded, "modprobe nvidia"},
-		"driver updated":    {fakenvml.VersionsMismatch, "the driver was updated, and the one that runs is of another version than its library: restart the host"},
+		"driver updated":    {fakenvml.VersionsMismatch, "the driver was updated, and its library no longer matches the loaded version: restart the host"},
 		"no permission":     {fakenvml.NoPermission, "no permission; run this program as a user who may open /dev/nvidiactl"},
 		"devices withdrawn": {fakenvml.Unknown, "a container may have lost the devices"},
-		"something else":    {20, "out of memory; nvidia-smi tells more"},
+		"something else":    {20, "out of memory; nvidia-smi shows more"},
 		"something new":     {77, "NVML error 77"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -144,11 +144,11 @@ func TestOpenWithoutLibrary(t *testing.T) {
 	if err := fails(t, Settings{Library: "/nowhere/libnvidia-ml.so.1"}, "/nowhere/libnvidia-ml.so.1"); !errors.Is(err, ErrNoLibrary) {
 		t.Errorf("%v is not ErrNoLibrary", err)
 	}
-	if err := fails(t, Settings{Library: text}, "NVIDIA's library can't be loaded: "+text); errors.Is(err, ErrNoLibrary) {
+	if err := fails(t, Settings{Library: text}, "loading NVIDIA's library: "+text); errors.Is(err, ErrNoLibrary) {
 		t.Errorf("%v is ErrNoLibrary", err)
 	}
 	for _, function := range []string{"nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID"} {
-		_ = fails(t, patient(t, function), " lacks "+strings.TrimSuffix(function, "_v2")+": it is none of NVIDIA's")
+		_ = fails(t, patient(t, function), " lacks "+strings.TrimSuffix(function, "_v2")+": it isn't NVIDIA's")
 	}
 	// None of them was bound to this process.
 	devices := fakenvml.V100s("host", 1)

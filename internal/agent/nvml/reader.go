@@ -44,7 +44,7 @@ type Reader struct {
 }
 
 // errClosed means that a Reader is used after Close.
-var errClosed = errors.New("this reader of GPUs is closed: open another one")
+var errClosed = errors.New("this GPU reader is closed: open another one")
 
 // enter begins a use of NVML; if it succeeds, r.use.RUnlock ends it.
 func (r *Reader) enter() error {
@@ -68,7 +68,7 @@ func (r *Reader) Close() error {
 	for _, s := range r.slots {
 		queues = append(queues, &s.callQueue)
 	}
-	const stuck = "NVML can't be closed: %s does not come back; end this process instead"
+	const stuck = "NVML can't be closed: %s does not return; end this process instead"
 	ctx, cancel := context.WithTimeout(context.Background(), r.settings.Answer)
 	defer cancel()
 	for _, l := range queues {
@@ -153,7 +153,7 @@ type unknownGPUsError struct {
 }
 
 func (e *unknownGPUsError) Error() string {
-	return "not all GPUs of this host are known: " + e.gpus + "; see nvidia-smi and dmesg there"
+	return "some GPUs of this host are unknown: " + e.gpus + "; see nvidia-smi and dmesg there"
 }
 
 func (e *unknownGPUsError) Unwrap() []error { return e.why }

@@ -77,19 +77,19 @@ func (r *Reader) Watch(ctx context.Context, tell func(uuid string, xid int, at t
 	}
 	defer r.use.RUnlock()
 	if !r.watching.TryLock() {
-		return errors.New("the GPUs are watched already: end that watch first")
+		return errors.New("the GPUs are already being watched: end that watch first")
 	}
 	defer r.watching.Unlock()
 	for _, function := range []string{"nvmlEventSetCreate", "nvmlDeviceRegisterEvents", "nvmlEventSetWait", "nvmlEventSetFree"} {
 		if !r.library.has(function) {
-			return fmt.Errorf("the errors of GPUs can't be watched: the driver's library lacks %s; update the driver", function)
+			return fmt.Errorf("watching for GPU errors: the driver's library lacks %s; update the driver", function)
 		}
 	}
 	ears := ears{reader: r, deaf: map[int]bool{}, breaking: map[int]time.Time{}, tell: tell}
 	for ctx.Err() == nil {
 		next := time.Now().Add(r.pause)
 		if err := ears.listen(ctx); isAnswer(err) {
-			return fmt.Errorf("watching the errors of GPUs: %w", err)
+			return fmt.Errorf("watching for GPU errors: %w", err)
 		}
 		rest(ctx, time.Until(next))
 	}

@@ -276,7 +276,7 @@ func TestWatchGoesOn(t *testing.T) {
 func TestWatchFails(t *testing.T) {
 	r, control := openFake(t, patient(t), fakenvml.V100s("host", 1)...)
 	control.Break(fakenvml.Faults{"nvmlEventSetCreate": 20})
-	if err := watch(t, r).wait(); err == nil || err.Error() != "watching the errors of GPUs: out of memory" {
+	if err := watch(t, r).wait(); err == nil || err.Error() != "watching for GPU errors: out of memory" {
 		t.Errorf("%v", err)
 	}
 }

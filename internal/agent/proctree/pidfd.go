@@ -100,7 +100,7 @@ func exited(fd uintptr) bool {
 // [errors.ErrUnsupported].
 func open(pid int, startTime uint64) (int, error) {
 	if pid <= 0 {
-		return -1, fmt.Errorf("%d is no process id: it must be positive", pid)
+		return -1, fmt.Errorf("invalid process ID %d: it must be positive", pid)
 	}
 	fd, err := unix.PidfdOpen(pid, 0)
 	switch {
@@ -110,7 +110,7 @@ func open(pid int, startTime uint64) (int, error) {
 		return -1, fmt.Errorf("process %d: %w", pid, ErrGone)
 	// Container runtimes with a seccomp filter older than the call reject it with EPERM.
 	case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM):
-		return -1, fmt.Errorf("pidfd_open: %w (it needs Linux 5.3, and a container runtime that allows it)", errors.ErrUnsupported)
+		return -1, fmt.Errorf("pidfd_open: %w (this requires Linux 5.3 and a container runtime that allows it)", errors.ErrUnsupported)
 	default:
 		return -1, fmt.Errorf("opening process %d: %w", pid, err)
 	}
@@ -129,7 +129,7 @@ func verify(pid int, startTime uint64) error {
 		return err
 	}
 	if p.StartTime != startTime {
-		return fmt.Errorf("process %d, which started at tick %d and not at %d, is another one: %w", pid, p.StartTime, startTime, ErrGone)
+		return fmt.Errorf("process %d started at tick %d, not %d, so it is a different one: %w", pid, p.StartTime, startTime, ErrGone)
 	}
 	return nil
 }

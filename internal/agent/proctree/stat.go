@@ -42,7 +42,7 @@ const (
 )
 
 // errStat is returned for a stat that is not in the kernel's format.
-var errStat = errors.New("a stat that is none")
+var errStat = errors.New("malformed stat of a process")
 
 // readStat returns a live process of a process table, or [ErrGone]. An agent does this every second for each process of
 // its members; procfs parses all fields with fmt, which takes more than twice as long.

@@ -46,7 +46,7 @@ const (
 func Write(path string, document any, durability Durability) error {
 	data, err := json.Marshal(document)
 	if err != nil {
-		return fmt.Errorf("%s can't be written: %w", path, err)
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return replace(path, data, durability)
 }
@@ -54,12 +54,12 @@ func Write(path string, document any, durability Durability) error {
 func replace(path string, data []byte, durability Durability) (err error) {
 	temporary, err := os.CreateTemp(filepath.Dir(path), temporaryPattern)
 	if err != nil {
-		return fmt.Errorf("%s can't be written: %w", path, err)
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	defer func() {
 		if err != nil {
 			_ = os.Remove(temporary.Name())
-			err = fmt.Errorf("%s can't be written, and is left as it was: %w", path, err)
+			err = fmt.Errorf("%s can't be written and is left unchanged: %w", path, err)
 		}
 	}()
 	_, err = temporary.Write(data)

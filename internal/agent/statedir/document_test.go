@@ -158,7 +158,7 @@ func TestWriteFaultLeavesNothingBehind(t *testing.T) {
 	path := create(t).Document(Starts, "mnist")
 	must(t, os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700))
 	err := Write(path, Start{Run: 2}, Volatile)
-	if err == nil || !strings.Contains(err.Error(), path+" can't be written, and is left as it was") {
+	if err == nil || !strings.Contains(err.Error(), path+" can't be written and is left unchanged") {
 		t.Errorf("the error is %v", err)
 	}
 	if names := filesIn(t, filepath.Dir(path)); !cmp.Equal(names, []string{"mnist.json"}) {

@@ -68,9 +68,9 @@ func ReadItem(path string) (engine.Item, error) {
 	switch {
 	case err != nil:
 	case header.Revision < 1:
-		err = fmt.Errorf("its first line has revision %d, not a number from 1 on", header.Revision)
+		err = fmt.Errorf("its first line has revision %d; it must be at least 1", header.Revision)
 	case len(data) == 0:
-		err = errors.New("there is nothing after its first line")
+		err = errors.New("it has nothing after its first line")
 	}
 	if err != nil {
 		return engine.Item{}, &engine.CorruptError{Where: path, Err: err}

@@ -75,7 +75,7 @@ func (d Dir) placeIn(log, text string, run time.Time) (mark logMark, older bool,
 		return firstPlace(log, run)
 	}
 	if err := json.Unmarshal([]byte(text), &mark); err != nil || mark.Offset < 0 {
-		return mark, false, fmt.Errorf("%q is not a mark of a log", text)
+		return mark, false, fmt.Errorf("invalid log position %q", text)
 	}
 	if !mark.Older {
 		found, err := hasMark(log, mark)

@@ -110,7 +110,7 @@ func (a *account) execute(program string) error {
 	script, isScript := strings.CutPrefix(line, "#!")
 	if fields := strings.Fields(script); isScript && len(fields) > 0 {
 		if _, err := os.Stat(fields[0]); err != nil {
-			return fmt.Errorf("%q can't be executed: there is no interpreter %q", program, fields[0])
+			return fmt.Errorf("%q can't be executed: interpreter %q not found", program, fields[0])
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func (m *member) recall(s *supervisor) {
 		return
 	default:
 		if !m.lost {
-			s.log.Error("a member's state can't be read; the member is left alone", "member", m.name, "error", err)
+			s.log.Error("can't read a member's state; leaving the member alone", "member", m.name, "error", err)
 		}
 		m.lost = true
 	}
@@ -63,7 +63,7 @@ func (m *member) adopt(s *supervisor) {
 		m.state.Instance = ""
 		return
 	case errors.Is(err, errUnwatched):
-		s.log.Error("a running member can't be watched; it is left alone", "member", m.name, "error", err)
+		s.log.Error("can't watch a running member; leaving it alone", "member", m.name, "error", err)
 		m.unread = true
 		return
 	case err != nil:

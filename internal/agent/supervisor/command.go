@@ -17,7 +17,7 @@ import (
 // slash, relative to the working directory.
 func Command(command []string, dir string, env map[string]string) ([]string, error) {
 	if len(command) == 0 {
-		return nil, errors.New("there is no command")
+		return nil, errors.New("no command")
 	}
 	program := command[0]
 	if program == Self {
@@ -39,9 +39,9 @@ func Command(command []string, dir string, env map[string]string) ([]string, err
 		}
 	}
 	if strings.Contains(program, "/") {
-		return nil, fmt.Errorf("%q is no executable file (working directory %q)", program, dir)
+		return nil, fmt.Errorf("%q is not an executable file (working directory %q)", program, dir)
 	}
-	return nil, fmt.Errorf("%q is not found in the PATH %q", program, env["PATH"])
+	return nil, fmt.Errorf("%q not found in PATH %q", program, env["PATH"])
 }
 
 // Self as the program of a command stands for the supervisor's own program.

@@ -63,14 +63,14 @@ func TestCommand(t *testing.T) {
 		env     map[string]string
 		want    string
 	}{
-		"nothing":                    {nil, both, "there is no command"},
-		"not in PATH":                {[]string{"absent"}, both, `"absent" is not found in the PATH "` + both["PATH"] + `"`},
-		"not in the folder":          {[]string{"run.sh"}, both, `"run.sh" is not found in the PATH "` + both["PATH"] + `"`},
-		"without a PATH":             {[]string{"train"}, nil, `"train" is not found in the PATH ""`},
-		"absolute, not executable":   {[]string{at("bin", "notes")}, both, `"` + at("bin", "notes") + `" is no executable file (working directory "` + at("work") + `")`},
-		"absolute, a folder":         {[]string{at("bin", "folder")}, both, `"` + at("bin", "folder") + `" is no executable file (working directory "` + at("work") + `")`},
-		"a folder in PATH":           {[]string{"folder"}, both, `"folder" is not found in the PATH "` + both["PATH"] + `"`},
-		"relative to another folder": {[]string{"./train"}, both, `"./train" is no executable file (working directory "` + at("work") + `")`},
+		"nothing":                    {nil, both, "no command"},
+		"not in PATH":                {[]string{"absent"}, both, `"absent" not found in PATH "` + both["PATH"] + `"`},
+		"not in the folder":          {[]string{"run.sh"}, both, `"run.sh" not found in PATH "` + both["PATH"] + `"`},
+		"without a PATH":             {[]string{"train"}, nil, `"train" not found in PATH ""`},
+		"absolute, not executable":   {[]string{at("bin", "notes")}, both, `"` + at("bin", "notes") + `" is not an executable file (working directory "` + at("work") + `")`},
+		"absolute, a folder":         {[]string{at("bin", "folder")}, both, `"` + at("bin", "folder") + `" is not an executable file (working directory "` + at("work") + `")`},
+		"a folder in PATH":           {[]string{"folder"}, both, `"folder" not found in PATH "` + both["PATH"] + `"`},
+		"relative to another folder": {[]string{"./train"}, both, `"./train" is not an executable file (working directory "` + at("work") + `")`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Command(c.command, at("work"), c.env)

@@ -70,7 +70,7 @@ func (i *containerInstance) prepare(facts containers.Facts) (containers.Place, e
 	}
 	if spec.Kept != "" {
 		if err := i.keep(); err != nil {
-			return place, &commandError{fmt.Errorf("its folder %q can't be made: %w", spec.Kept, err)}
+			return place, &commandError{fmt.Errorf("its folder %q can't be created: %w", spec.Kept, err)}
 		}
 		place.Shown = append(place.Shown, containers.Shown{Source: spec.Kept, Target: spec.Kept, Writable: true})
 	}

@@ -120,7 +120,7 @@ func (i *containerInstance) begin() error {
 		err = i.provideImage(ctx)
 	}
 	if err == nil {
-		i.waiting.Store("it is being started")
+		i.waiting.Store("its container is starting")
 		select {
 		case i.launcher.slots <- struct{}{}:
 			defer func() { <-i.launcher.slots }()
@@ -172,7 +172,7 @@ func (i *containerInstance) provideImage(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.waiting.Store(fmt.Sprintf("image %q is being pulled", image))
+	i.waiting.Store(fmt.Sprintf("pulling image %q", image))
 	return engine.Pull(ctx, image, login)
 }
 
@@ -196,7 +196,7 @@ func (i *containerInstance) follow() result {
 		default:
 			i.ran, i.breaks = true, session.breaks
 			if err = i.attend(found); err != nil {
-				i.launcher.log.Error("a container can't be seen to; trying again", "container", i.name, "error", err)
+				i.launcher.log.Error("can't manage a container; retrying", "container", i.name, "error", err)
 			}
 		}
 		i.wait(changed, err)
@@ -223,7 +223,7 @@ func (i *containerInstance) attend(found containers.Container) error {
 	}
 	switch {
 	case found.Health == containers.Unhealthy && i.killAt.IsZero():
-		i.sick, i.killAt = cmp.Or(found.Said, "it says nothing"), time.Now().Add(time.Duration(i.spec.GracePeriod))
+		i.sick, i.killAt = cmp.Or(found.Said, "no output"), time.Now().Add(time.Duration(i.spec.GracePeriod))
 	case found.Health == containers.Starting:
 		i.waiting.Store("its health check has not passed yet")
 	case found.Health != containers.Unhealthy && !isClosed(i.runs):
@@ -304,7 +304,7 @@ func (i *containerInstance) end(found containers.Container, now session) result 
 		r.outOf = i.spec.Resources.Limits.MemoryMiB
 		r.note = outOfMemory(r.outOf)
 	default:
-		r.note = "out of memory: the host had none left"
+		r.note = "out of memory: the host had no memory left"
 	}
 	return r
 }

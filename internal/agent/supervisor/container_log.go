@@ -51,7 +51,7 @@ func (l *logCopy) follow(i *containerInstance) {
 		err := l.copy(ctx, i, true) // what it misses is copied later
 		if _, refused := errors.AsType[*containers.RefusedError](err); refused {
 			l.unreadable = true
-			i.launcher.log.Warn("what a container writes can't be read", "container", i.name, "error", err)
+			i.launcher.log.Warn("can't read a container's output", "container", i.name, "error", err)
 		}
 	}()
 }
@@ -74,7 +74,7 @@ func (l *logCopy) finish(i *containerInstance) {
 	}
 	err := l.copy(i.launcher.done, i, false)
 	if err != nil && !errors.Is(err, containers.ErrGone) {
-		i.launcher.log.Warn("the end of a container's log can't be read", "container", i.name, "error", err)
+		i.launcher.log.Warn("can't read the end of a container's log", "container", i.name, "error", err)
 	}
 }
 

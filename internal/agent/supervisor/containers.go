@@ -142,7 +142,7 @@ func (c *contained) lose(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.session.up && c.done.Err() == nil {
-		c.log.Warn("the Docker Engine doesn't answer any more; trying again", "error", err)
+		c.log.Warn("the Docker Engine no longer answers; retrying", "error", err)
 		c.session.breaks++
 	}
 	c.session.up, c.session.why = false, err
@@ -280,7 +280,7 @@ func (c *contained) discard(name, folder string) {
 		err = os.RemoveAll(folder)
 	}
 	if err != nil && c.done.Err() == nil {
-		c.log.Warn("a container that has ended can't be removed; trying again later", "container", name, "error", err)
+		c.log.Warn("can't remove a container that has ended; retrying later", "container", name, "error", err)
 	}
 }
 

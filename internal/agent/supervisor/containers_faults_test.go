@@ -120,7 +120,7 @@ func TestContainerEngineRestarts(t *testing.T) {
 	if state := l.await(graceful, domain.StateRunning); state.Restarts != 0 {
 		t.Errorf("%+v", state)
 	}
-	if state := l.await(never, domain.StateFailed); state.LastError != "it was ended, with exit code 0: the Docker Engine was restarted" {
+	if state := l.await(never, domain.StateFailed); state.LastError != "it was terminated with exit code 0: the Docker Engine was restarted" {
 		t.Errorf("%+v", state)
 	}
 

@@ -56,7 +56,7 @@ func TestContainerPrivateImage(t *testing.T) {
 	}
 	const begin = "it can't be started: the Docker Engine says: image "
 	expect("", 125, begin, `give the provider some for "`+shop.Host+`" in docker.registries and apply again`, "sudo docker login "+shop.Host)
-	expect("wrong", 125, begin, "with the credentials that Terraform brought: ", `give the provider others for "`+shop.Host+`" in docker.registries, and apply again`)
+	expect("wrong", 125, begin, "with the credentials that Terraform brought: ", `give the provider others for "`+shop.Host+`" in docker.registries and apply again`)
 	expect("right", 7)
 	if modes := l.sh("find " + stateDir + "/c-private/secrets -type f -printf '%m %u.'"); modes != "600 root." {
 		t.Errorf("the credentials are %s", modes)

@@ -30,7 +30,7 @@ func TestContainerEnds(t *testing.T) {
 		"absent": {func(s *domain.MemberSpec) { s.Command, s.Args = []string{"no-such-program"}, nil }, 127,
 			`it can't be started: the Docker Engine says: `},
 		"image": {func(s *domain.MemberSpec) { s.Image, s.Container.PullPolicy = "no-such-image:1", domain.PullNever }, 125,
-			`it can't be started: the Docker Engine says: there is no image "no-such-image:1" on this host, and its pull policy is "never"`},
+			`it can't be started: the Docker Engine says: image "no-such-image:1" not found on this host, and its pull policy is "never"`},
 		"pull": {func(s *domain.MemberSpec) { s.Image = "localhost:1/no-such-image:1" }, 125,
 			`it can't be started: the Docker Engine says: image "localhost:1/no-such-image:1" can't be pulled: `},
 		"always": {func(s *domain.MemberSpec) { s.Container.PullPolicy, s.Image = domain.PullAlways, "localhost:1/shell" }, 125,
@@ -263,7 +263,7 @@ time.sleep(1000)
 	pulling.Image = "localhost:5999/slow:1"
 	restarting(&pulling, 1000) // the Engine gives such a registry up after half a minute
 	l.start(pulling)
-	l.eventually("the image to be pulled", func() bool { return l.state(pulling).LastError == `image "localhost:5999/slow:1" is being pulled` })
+	l.eventually("the image to be pulled", func() bool { return l.state(pulling).LastError == `pulling image "localhost:5999/slow:1"` })
 	if state := l.ended(l.contained("other", "exit 7")); *state.ExitCode != 7 {
 		t.Errorf("%+v", state)
 	}

@@ -136,7 +136,7 @@ var (
 	// errNeverStarted means that an instance never ran.
 	errNeverStarted = errors.New("it was never started")
 	// errUncertain means that nobody knows whether an instance was started.
-	errUncertain = errors.New("it may have been started or not")
+	errUncertain = errors.New("it may or may not have been started")
 	// errUnwatched means that an instance runs whose end can't be detected.
 	errUnwatched = errors.New("it can't be watched")
 )

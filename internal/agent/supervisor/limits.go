@@ -81,6 +81,6 @@ func (l limited) delete(log *slog.Logger) {
 		return
 	}
 	if err := l.group.Delete(); err != nil {
-		log.Warn("a resource group can't be deleted", "error", err)
+		log.Warn("can't delete a control group", "error", err)
 	}
 }

@@ -57,7 +57,7 @@ func (m *member) load(s *supervisor, stamp statedir.Stamp) {
 	}
 	m.unread = err != nil
 	if err != nil {
-		s.log.Error("a specification can't be read; the member is left as it is", "member", m.name, "error", err)
+		s.log.Error("can't read a specification; leaving the member as it is", "member", m.name, "error", err)
 		return
 	}
 	m.spec, m.stamp = &spec, stamp
@@ -74,7 +74,7 @@ func (m *member) resize(s *supervisor) {
 		return
 	}
 	if err := i.resize(m.spec.Resources.Limits); err != nil {
-		s.log.Error("the limits of a member that runs can't be changed; it has them with its next start", "member", m.name, "error", err)
+		s.log.Error("can't change the limits of a running member; they apply from its next start", "member", m.name, "error", err)
 	}
 }
 
@@ -85,7 +85,7 @@ func (m *member) loadStop(s *supervisor) {
 	case errors.Is(err, engine.ErrNotFound):
 		m.stop = nil
 	case err != nil:
-		s.log.Error("a request to stop can't be read", "member", m.name, "error", err)
+		s.log.Error("can't read a stop request", "member", m.name, "error", err)
 	default:
 		m.stop = &stop
 	}
@@ -131,7 +131,7 @@ func (m *member) end(s *supervisor, now time.Time) (next time.Time) {
 
 // unseen logs an error of the machine, and returns when to retry.
 func (s *supervisor) unseen(err error, now time.Time) time.Time {
-	s.log.Error("a member can't be seen to; trying again", "error", err)
+	s.log.Error("can't manage a member; retrying", "error", err)
 	return now.Add(tick)
 }
 
@@ -159,7 +159,7 @@ func (m *member) ended(s *supervisor, now time.Time) {
 		if i.restart.Condition != domain.RestartNever {
 			verdict.State = domain.StatePending // not the member's fault, and no attempt by its restart rule
 		} else if r.code == 0 {
-			verdict = domain.Verdict{State: domain.StateFailed, Reason: "it was ended, with exit code 0: " + r.interrupted}
+			verdict = domain.Verdict{State: domain.StateFailed, Reason: "it was terminated with exit code 0: " + r.interrupted}
 		}
 	case r.lost != "":
 		verdict.Reason += ": " + r.lost
@@ -199,7 +199,7 @@ func (m *member) settle(s *supervisor, now time.Time, ending bool) (next time.Ti
 		return now.Add(sweep)
 	case m.spec == nil:
 		if err := s.dir.Forget(m.name); err != nil {
-			s.log.Error("a member's files can't be deleted; trying again", "member", m.name, "error", err)
+			s.log.Error("can't delete a member's files; retrying", "member", m.name, "error", err)
 			return now.Add(tick)
 		}
 		m.forgotten = true
@@ -237,7 +237,7 @@ func (m *member) settle(s *supervisor, now time.Time, ending bool) (next time.Ti
 
 // postpone schedules another attempt after a start that failed for a reason outside the member, and returns its time.
 func (m *member) postpone(s *supervisor, err error, now time.Time) time.Time {
-	s.log.Error("a member can't be started; trying again", "member", m.name, "error", err)
+	s.log.Error("can't start a member; retrying", "member", m.name, "error", err)
 	m.state.LastError = err.Error()
 	m.save(s)
 	m.retryAt = now.Add(tick)
@@ -380,7 +380,7 @@ func (m *member) save(s *supervisor) {
 	}
 	err := statedir.Write(s.dir.Document(statedir.States, m.name), m.state, durability)
 	if err != nil && !m.unsaved {
-		s.log.Error("a member's state can't be written; trying again", "member", m.name, "error", err)
+		s.log.Error("can't save a member's state; retrying", "member", m.name, "error", err)
 	}
 	m.unsaved = err != nil
 }

@@ -62,7 +62,7 @@ func (l *processes) of(instance string) ([]proctree.Process, error) {
 	if l.table == nil {
 		table, err := proctree.Scan()
 		if err != nil {
-			return nil, fmt.Errorf("the process table can't be read: %w", err)
+			return nil, fmt.Errorf("reading the process table: %w", err)
 		}
 		l.table = table
 	}
@@ -78,7 +78,7 @@ func (l *processes) start(spec domain.MemberSpec, id string) (instance, error) {
 		}
 	}
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return nil, &commandError{fmt.Errorf("its working directory %q is no folder", dir)}
+		return nil, &commandError{fmt.Errorf("its working directory %q is not a folder", dir)}
 	}
 	command, err := Command(spec.Argv(), dir, spec.Env)
 	if err != nil {
@@ -89,7 +89,7 @@ func (l *processes) start(spec domain.MemberSpec, id string) (instance, error) {
 	}
 	if spec.Kept != "" {
 		if err := keepFiles(spec.Kept, spec.Files); err != nil {
-			return nil, &commandError{fmt.Errorf("its folder %q can't be made: %w", spec.Kept, err)}
+			return nil, &commandError{fmt.Errorf("its folder %q can't be created: %w", spec.Kept, err)}
 		}
 	}
 	log, err := l.dir.OpenLog(spec.Name)
@@ -138,7 +138,7 @@ func (l *processes) start(spec domain.MemberSpec, id string) (instance, error) {
 		_ = unix.Kill(-pid, unix.SIGKILL)
 		_, _ = unix.Wait4(pid, nil, 0, nil)
 		limits.delete(l.log)
-		return nil, fmt.Errorf("process %d can't be watched: %w", pid, err)
+		return nil, fmt.Errorf("watching process %d: %w", pid, err)
 	}
 	return i, nil
 }

@@ -128,7 +128,7 @@ func acquire(ctx context.Context, dir statedir.Dir) (*statedir.Lock, error) {
 func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version string) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return fmt.Errorf("the state directory can't be watched: %w", err)
+		return fmt.Errorf("watching the state directory: %w", err)
 	}
 	defer watcher.Close()
 	for _, folder := range []string{statedir.Documents, statedir.Starts, statedir.Specs, statedir.Stops} {
@@ -150,7 +150,7 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 		return err
 	}
 	if err := s.dir.Sweep(time.Now()); err != nil {
-		s.log.Warn("what writers left behind can't be deleted", "error", err)
+		s.log.Warn("can't delete leftover temporary files", "error", err)
 	}
 	changed := true
 	for {
@@ -180,7 +180,7 @@ func (s *supervisor) run(ctx context.Context, lock *statedir.Lock, version strin
 		case <-watcher.Events:
 			changed = true
 		case err := <-watcher.Errors:
-			s.log.Warn("events were lost; everything is read again", "error", err)
+			s.log.Warn("events were lost; rereading everything", "error", err)
 			changed = true
 		case <-timer.C:
 			changed = !retry.IsZero() || s.missing()
@@ -226,12 +226,12 @@ func (s *supervisor) reload() (complete bool) {
 	complete = s.release()
 	specs, err := s.dir.List(statedir.Specs)
 	if err != nil {
-		s.log.Error("specifications can't be listed; trying again", "error", err)
+		s.log.Error("can't list specifications; retrying", "error", err)
 		return false
 	}
 	stops, err := s.dir.List(statedir.Stops)
 	if err != nil {
-		s.log.Error("requests to stop can't be listed; trying again", "error", err)
+		s.log.Error("can't list stop requests; retrying", "error", err)
 		return false
 	}
 	for name, stamp := range specs {
@@ -270,14 +270,14 @@ func (s *supervisor) reload() (complete bool) {
 func (s *supervisor) release() (complete bool) {
 	starts, err := s.dir.List(statedir.Starts)
 	if err != nil {
-		s.log.Error("requests to start can't be listed; trying again", "error", err)
+		s.log.Error("can't list start requests; retrying", "error", err)
 		return false
 	}
 	complete = true
 	// Earlier runs come first: a later one drops what is staged for them.
 	for _, name := range slices.SortedFunc(maps.Keys(starts), func(a, b string) int { return cmp.Compare(runOf(a), runOf(b)) }) {
 		if err := s.releaseStart(name); err != nil {
-			s.log.Error("staged members can't be released; trying again", "start", name, "error", err)
+			s.log.Error("can't release staged members; retrying", "start", name, "error", err)
 			complete = false
 		}
 	}

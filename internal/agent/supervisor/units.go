@@ -77,7 +77,7 @@ func newTransient(ctx context.Context, dir statedir.Dir, log *slog.Logger, boot 
 	}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("the state directory can't be watched: %w", err)
+		return nil, fmt.Errorf("watching the state directory: %w", err)
 	}
 	if err := watcher.Add(dir.Path(statedir.Exits)); err != nil {
 		return nil, errors.Join(err, watcher.Close())
@@ -121,7 +121,7 @@ func (t *transient) follow(watcher *fsnotify.Watcher) {
 			}
 			t.mu.Unlock()
 		case err := <-watcher.Errors:
-			t.log.Warn("events were lost; all records are looked at", "error", err)
+			t.log.Warn("events were lost; rereading all records", "error", err)
 			t.mu.Lock()
 			for _, i := range t.watched {
 				t.settle(i)
@@ -161,7 +161,7 @@ func (t *transient) lookForLost() {
 	}
 	listed, err := t.manager.List(t.done, t.dir.Cluster)
 	if err != nil {
-		t.log.Error("the units of members can't be listed; trying again", "error", err)
+		t.log.Error("can't list the units of members; retrying", "error", err)
 		return
 	}
 	t.mu.Lock()
@@ -253,7 +253,7 @@ func (t *transient) prepare(i *unitInstance, id string) (units.Place, error) {
 		}
 	}
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return place, &commandError{fmt.Errorf("its working directory %q is no folder", folder)}
+		return place, &commandError{fmt.Errorf("its working directory %q is not a folder", folder)}
 	}
 	command, err := Command(spec.Argv(), folder, spec.Env)
 	if err != nil {
@@ -309,7 +309,7 @@ func (t *transient) writeFilesOf(spec domain.MemberSpec, user *account) error {
 	}
 	if spec.Kept != "" {
 		if err := user.keepFiles(spec.Kept, spec.Files); err != nil {
-			return &commandError{fmt.Errorf("its folder %q can't be made: %w", spec.Kept, err)}
+			return &commandError{fmt.Errorf("its folder %q can't be created: %w", spec.Kept, err)}
 		}
 	}
 	log, err := t.dir.OpenLog(spec.Name)
@@ -405,13 +405,13 @@ func (i *unitInstance) result() result {
 	record, complete := units.ReadRecord(i.record)
 	code, known := record.ExitCode()
 	if !complete || !known {
-		return result{code: lostExitCode, lost: "its unit ended without a trace"}
+		return result{code: lostExitCode, lost: "its unit left no exit code"}
 	}
 	r := result{code: code, asked: record.Asked, settled: !record.Asked}
 	if limit := i.spec.Resources.Limits.MemoryMiB; record.OOMKills > 0 && limit > 0 {
 		r.note, r.outOf = outOfMemory(limit), limit
 	} else if record.OOMKills > 0 {
-		r.note = "out of memory: the host had none left"
+		r.note = "out of memory: the host had no memory left"
 	}
 	return r
 }

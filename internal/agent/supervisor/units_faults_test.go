@@ -54,7 +54,7 @@ func TestUnitEndsUnseen(t *testing.T) {
 	add("success", "exit 0", "completed: ")
 	add("memory", "exec tail /dev/zero", "failed: exit code 137 (signal 9); restart condition is never: out of memory: its limit is 32 MiB").
 		Resources.Limits.MemoryMiB = 32
-	add("vanished", "", "failed: exit code 137 (signal 9); restart condition is never: its unit ended without a trace")
+	add("vanished", "", "failed: exit code 137 (signal 9); restart condition is never: its unit left no exit code")
 	for _, spec := range members {
 		l.start(spec)
 	}

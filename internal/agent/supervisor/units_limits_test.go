@@ -133,7 +133,7 @@ echo "$(id -un) $(id -gn)"; echo more >>"$(pwd)/made"; cat "$BROUGHT" "$FILE" "$
 	before, err := os.ReadFile(l.path("/etc/shadow"))
 	l.must(err)
 	state := l.ended(mean)
-	if want := `it can't be started: its folder "/srv/kept/mean" can't be made: `; !strings.HasPrefix(state.LastError, want) {
+	if want := `it can't be started: its folder "/srv/kept/mean" can't be created: `; !strings.HasPrefix(state.LastError, want) {
 		t.Errorf("it is %s: %s", state.State, state.LastError)
 	}
 	if after, err := os.ReadFile(l.path("/etc/shadow")); err != nil || string(before) != string(after) {

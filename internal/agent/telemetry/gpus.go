@@ -50,7 +50,7 @@ func (s Settings) sampleGPUs(ctx context.Context, owners *owners) domain.HostGPU
 func hideUnseen(gpu *domain.GPU) {
 	if gpu.Processes != nil && len(gpu.Processes) == 0 && gpu.MemoryUsedMiB != nil && *gpu.MemoryUsedMiB > domain.UnseenUseMiB {
 		gpu.Processes = nil
-		gpu.Unknown = strings.TrimPrefix(gpu.Unknown+"; the driver shows the processes that use it to no agent in a container", "; ")
+		gpu.Unknown = strings.TrimPrefix(gpu.Unknown+"; the driver doesn't show its processes to an agent in a container", "; ")
 	}
 }
 

@@ -119,7 +119,7 @@ func TestUnseenProcesses(t *testing.T) {
 		used    int64
 		unknown string
 	}{
-		"in a container":             {t.TempDir(), 20_000, "the driver shows the processes that use it to no agent in a container"},
+		"in a container":             {t.TempDir(), 20_000, "the driver doesn't show its processes to an agent in a container"},
 		"in a container, not in use": {t.TempDir(), domain.UnseenUseMiB, ""},
 		"on the host":                {ownProc, 20_000, ""},
 	} {

@@ -82,10 +82,10 @@ func (w written) check(now time.Time) error {
 		}
 	}
 	if w.Next < 0 || w.Next >= capacity || w.Taken < 0 {
-		return fmt.Errorf("sample %d can't be at place %d", w.Taken, w.Next)
+		return fmt.Errorf("sample %d can't be at position %d", w.Taken, w.Next)
 	}
 	if w.Begun.After(now) {
-		return fmt.Errorf("the last sample is of %s, which is in the future", w.Begun)
+		return fmt.Errorf("the last sample was taken at %s, which is in the future", w.Begun)
 	}
 	return nil
 }

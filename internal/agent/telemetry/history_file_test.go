@@ -111,7 +111,7 @@ func TestHistoryThatIsNone(t *testing.T) {
 		"broken off":             {whole[:len(whole)/2], "EOF"},
 		"something else":         {[]byte("none"), ""},
 		"of a later version":     {saved(more), `"GPU-1" has more quantities`},
-		"of more places":         {saved(elsewhere), "can't be at place 600"},
+		"of more places":         {saved(elsewhere), "can't be at position 600"},
 		"of what is yet to come": {saved(measured(10, now.Add(time.Hour))), "in the future"},
 		"endless":                {bytes.Repeat([]byte{0}, 65<<20), "more than"},
 	} {

@@ -81,11 +81,11 @@ func readKeys(folder string) (keyring, error) {
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return nil, fmt.Errorf("a key of the cluster's agents can't be read: %w", err)
+			return nil, fmt.Errorf("reading a key of the cluster's agents: %w", err)
 		}
 		settings, err := mutual(text)
 		if err != nil {
-			return nil, fmt.Errorf("a key of the cluster's agents (%s) can't be read: %w", file, err)
+			return nil, fmt.Errorf("reading a key of the cluster's agents (%s): %w", file, err)
 		}
 		keys = append(keys, settings)
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrNoAddress is returned if this host has no address in a range, or several.
-var ErrNoAddress = errors.New("it is not clear at which address to listen")
+var ErrNoAddress = errors.New("can't determine the address to listen on")
 
 // ListenWithin listens at an address such as "127.0.0.1:9465". A range instead of a host, as in "10.0.0.0/24:9465",
 // stands for this host's address in it, which selects one of a container's networks. A name stands for the address at
@@ -76,7 +76,8 @@ func addressWithin(within netip.Prefix, all []net.Addr) (netip.Addr, error) {
 		}
 	}
 	if len(found) != 1 {
-		return netip.Addr{}, fmt.Errorf("%w: of its addresses %v, these are in %s: %v", ErrNoAddress, all, within, found)
+		return netip.Addr{}, fmt.Errorf("%w: of the addresses %v, exactly one must be in %s, not %v",
+			ErrNoAddress, all, within, found)
 	}
 	return found[0], nil
 }

@@ -119,7 +119,7 @@ func (p Peer) read(text []byte) (Report, error) {
 func ReadReports(text []byte) (Reports, error) {
 	var reports Reports
 	if err := json.Unmarshal(text, &reports); err != nil {
-		return Reports{}, fmt.Errorf("the agent's reports %.100q can't be read: %w", text, err)
+		return Reports{}, fmt.Errorf("parsing the agent's reports %.100q: %w", text, err)
 	}
 	return reports, nil
 }

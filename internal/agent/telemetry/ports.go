@@ -49,7 +49,7 @@ func addListening(ports map[int]bool, table io.Reader) error {
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 4 {
-			return fmt.Errorf("a line of %d fields: %q", len(fields), lines.Text())
+			return fmt.Errorf("a line with %d fields: %q", len(fields), lines.Text())
 		}
 		if fields[3] != listening {
 			continue

@@ -67,7 +67,7 @@ func TestAddListening(t *testing.T) {
 				"   1: 00000000000000000000000001000000:FFFF 00000000000000000000000000000000:0000 0A 0:0\n",
 			want: []int{65535},
 		},
-		"a short line":  {table: heading + "   0: 0100007F:1F90\n", problem: "a line of 2 fields"},
+		"a short line":  {table: heading + "   0: 0100007F:1F90\n", problem: "a line with 2 fields"},
 		"no port in it": {table: heading + "   0: 0100007F 0:0 0A 0:0\n", problem: `no port in "0100007F"`},
 	} {
 		t.Run(name, func(t *testing.T) {

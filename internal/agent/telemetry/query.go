@@ -55,7 +55,7 @@ func ask(ctx context.Context, client *http.Client, at string, q Query) ([]byte, 
 		return nil, fmt.Errorf("the agent's answer has %w", err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the agent's answer broke off: %w", err)
+		return nil, fmt.Errorf("reading the agent's answer: %w", err)
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the agent answered %.200s: %.200s", response.Status, text)
@@ -66,7 +66,7 @@ func ask(ctx context.Context, client *http.Client, at string, q Query) ([]byte, 
 // CheckWindow returns an error for a window that agents can't report on.
 func CheckWindow(window time.Duration) error {
 	if window < Interval || window > Memory {
-		return fmt.Errorf("%s is not a window of time that agents remember: %s to %s is allowed", window, Interval, Memory)
+		return fmt.Errorf("agents can't report on a window of %s: use %s to %s", window, Interval, Memory)
 	}
 	return nil
 }

@@ -120,7 +120,7 @@ func known(value float64) *float64 {
 func ReadReport(text []byte) (Report, error) {
 	var report Report
 	if err := json.Unmarshal(text, &report); err != nil {
-		return Report{}, fmt.Errorf("the agent's report %.100q can't be read: %w", text, err)
+		return Report{}, fmt.Errorf("parsing the agent's report %.100q: %w", text, err)
 	}
 	return report, nil
 }

@@ -23,7 +23,7 @@ const censusEvery = 10 * time.Second
 const lookPatience = 3 * time.Second
 
 // notLooked is why the GPUs are unknown until they were first read.
-const notLooked = "they are being looked at for the first time: ask again in some seconds"
+const notLooked = "they are being read for the first time: try again in a few seconds"
 
 // Resident measures a host as long as it runs, and answers queries. All its methods are safe for concurrent use.
 type Resident struct {
@@ -58,7 +58,7 @@ func NewResident(ctx context.Context, settings Settings, node string, log *slog.
 	if settings.History != "" {
 		var err error
 		if r.history, err = loadHistory(settings.History, time.Now()); err != nil {
-			log.Error("the history of the previous agent is lost", "error", err)
+			log.Error("can't load the previous agent's history", "error", err)
 		}
 	}
 	return r, r.refresh(ctx, time.Now())
@@ -90,7 +90,7 @@ func (r *Resident) Run(ctx context.Context) {
 		if err := r.step(); err != nil {
 			said = err.Error()
 			if said != complaint {
-				r.log.Error("the host can't be measured; trying again", "error", err)
+				r.log.Error("can't measure the host; retrying", "error", err)
 			}
 		}
 		complaint = said
@@ -101,7 +101,7 @@ func (r *Resident) Run(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.history.save(r.settings.History); err != nil {
-		r.log.Error("the history is lost to the next agent", "error", err)
+		r.log.Error("can't save the history for the next agent", "error", err)
 	}
 }
 

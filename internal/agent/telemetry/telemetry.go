@@ -128,7 +128,7 @@ func readMemory(fs procfs.FS) (memory, error) {
 		return memory{}, fmt.Errorf("reading the host's memory: %w", err)
 	}
 	if info.MemTotalBytes == nil || info.MemAvailableBytes == nil {
-		return memory{}, fmt.Errorf("reading the host's memory: /proc/meminfo lacks MemTotal or MemAvailable; it needs Linux 3.14")
+		return memory{}, fmt.Errorf("reading the host's memory: /proc/meminfo lacks MemTotal or MemAvailable: Linux 3.14 or later is required")
 	}
 	return memory{total: *info.MemTotalBytes, available: *info.MemAvailableBytes}, nil
 }

@@ -32,7 +32,7 @@ type traffic struct {
 
 // Why an instance's traffic is unknown.
 const (
-	onHostNetwork   = "it shares the network of its host, where only that of systemd's units is counted, under control groups of version 2"
+	onHostNetwork   = "it shares the network of its host, where traffic is counted only for systemd units, with control groups v2"
 	onSharedNetwork = "it shares its network with others"
 )
 
@@ -66,7 +66,7 @@ func (s Settings) readNetworks(fs procfs.FS, instances map[string][]proctree.Pro
 
 // readNetworkOf returns the network of an instance, which is that of its first process.
 func (s Settings) readNetworkOf(fs procfs.FS, processes []proctree.Process, host space) network {
-	n := network{fault: "its processes have just ended"}
+	n := network{fault: "its processes have just exited"}
 	for _, p := range processes {
 		in, err := spaceOf(s.Proc, strconv.Itoa(p.PID))
 		if err == nil && in != host {

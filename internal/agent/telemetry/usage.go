@@ -108,7 +108,7 @@ func (a Answer) device(host string, gpu domain.GPU) engine.GPUUsage {
 	u := engine.GPUUsage{
 		Host: host, TotalMemoryMiB: gpu.MemoryMiB, Utilisation: d.Utilisation, MemoryMiB: d.MemoryMiB, TemperatureC: d.TemperatureC, PowerW: d.PowerW,
 		SampledAt: a.GPUs.SampledAt,
-		Reason: cmp.Or(gpu.Trouble, gpu.Unknown, unread("its driver does not tell", quantity{"utilisation_percent", d.Utilisation}, quantity{"memory_used_mib", d.MemoryMiB},
+		Reason: cmp.Or(gpu.Trouble, gpu.Unknown, unread("its driver does not report", quantity{"utilisation_percent", d.Utilisation}, quantity{"memory_used_mib", d.MemoryMiB},
 			quantity{"temperature_celsius", d.TemperatureC}, quantity{"power_watts", d.PowerW}), a.Brief),
 	}
 	if gpu.Processes == nil {
@@ -137,7 +137,7 @@ func (r Running) member(o domain.Observed, of Answer) engine.MemberUsage {
 		SampledAt: of.SampledAt, Reason: of.Brief, TrafficReason: used.TrafficUnknown,
 	}
 	if u.ReceivedBps.Last == nil && used.TrafficUnknown == "" && used.ReceivedBytes == nil {
-		u.TrafficReason = "its agent, of an earlier version, does not tell: apply the cluster again"
+		u.TrafficReason = "its agent is an earlier version and does not report it: apply the cluster again"
 	}
 	if u.GPUMemoryMiB.Last == nil {
 		u.Reason = "gpu_memory_used_mib: " + whyUnknown(of.GPUs, o.Instance)
@@ -152,10 +152,10 @@ func whyUnknown(found domain.HostGPUs, instance string) string {
 	}
 	for _, gpu := range found.GPUs {
 		if gpu.Processes == nil {
-			return "which processes use " + gpu.UUID + " is not known: " + cmp.Or(gpu.Trouble, gpu.Unknown, "its driver does not tell")
+			return "which processes use " + gpu.UUID + " is not known: " + cmp.Or(gpu.Trouble, gpu.Unknown, "its driver does not report it")
 		}
 		if slices.ContainsFunc(gpu.Processes, func(p domain.GPUProcess) bool { return p.Instance == instance && p.MemoryMiB == nil }) {
-			return "the driver does not tell how much of " + gpu.UUID + " it uses"
+			return "the driver does not report how much of " + gpu.UUID + " it uses"
 		}
 	}
 	return "it was not known at the last look"

@@ -36,7 +36,7 @@ var harmless = regexp.MustCompile(`^[A-Za-z0-9/._-]+$`)
 func WriteHelpers(folder string) (Helpers, error) {
 	if !harmless.MatchString(folder) {
 		return Helpers{}, fmt.Errorf("the state directory can't be used for units: "+
-			"%q has other characters than letters, digits, and /._-", folder)
+			"%q contains characters other than letters, digits and /._-", folder)
 	}
 	var h Helpers
 	for _, helper := range []struct {

@@ -23,9 +23,9 @@ var (
 	// ErrUncertain means that it is unknown whether systemd did what was requested.
 	ErrUncertain = errors.New("systemd did not answer")
 	// ErrGone is returned for a unit that does not exist.
-	ErrGone = errors.New("there is no such unit")
+	ErrGone = errors.New("no such unit")
 	// ErrInvalid means that systemd rejects a property.
-	ErrInvalid = errors.New("systemd refuses it")
+	ErrInvalid = errors.New("systemd rejected it")
 )
 
 // Manager is the systemd of this host. It uses one connection, and reconnects if that breaks.
@@ -55,7 +55,7 @@ func (m *Manager) connection(ctx context.Context) (*dbus.Conn, error) {
 	if err != nil {
 		end()
 		m.conn = nil
-		return nil, fmt.Errorf("systemd can't be reached: %w", err)
+		return nil, fmt.Errorf("connecting to systemd: %w", err)
 	}
 	m.conn = conn
 	return conn, nil

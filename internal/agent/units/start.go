@@ -21,9 +21,9 @@ func Start(folder string, command []string, variables map[string]string) (enviro
 		switch {
 		case !validVariable.MatchString(name):
 			return nil, nil, fmt.Errorf("the environment variable %q can't be passed on: "+
-				"systemd takes names of letters, digits and underscores, a digit not first", name)
+				"systemd allows only letters, digits and underscores in names, and no digit at the start", name)
 		case strings.ContainsRune(value, 0):
-			return nil, nil, fmt.Errorf("the environment variable %q holds a zero byte", name)
+			return nil, nil, fmt.Errorf("the environment variable %q contains a NUL byte", name)
 		case dropped(value) || reserved(name):
 			fmt.Fprintf(&text, "export %s=%s\n", name, quoted(value))
 		default:
@@ -33,7 +33,7 @@ func Start(folder string, command []string, variables map[string]string) (enviro
 	text.WriteString("exec")
 	for _, argument := range command {
 		if strings.ContainsRune(argument, 0) {
-			return nil, nil, fmt.Errorf("its argument %q holds a zero byte", argument)
+			return nil, nil, fmt.Errorf("its argument %q contains a NUL byte", argument)
 		}
 		text.WriteString(" " + quoted(argument))
 	}

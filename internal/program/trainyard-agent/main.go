@@ -28,7 +28,7 @@ func main() {
 
 func run(args []string) error {
 	if len(args) == 0 {
-		return errors.New("a command is missing: this program is run by Trainyard, or by hand as agent")
+		return errors.New("missing command: this program is started by Trainyard, or by hand as agent")
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()

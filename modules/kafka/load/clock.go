@@ -75,7 +75,7 @@ func moving(ctx context.Context, address string) bool {
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
-		slog.Debug("rebalancer not asked", "error", err)
+		slog.Debug("can't query the rebalancer", "error", err)
 		return false
 	}
 	defer answer.Body.Close()

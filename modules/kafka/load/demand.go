@@ -50,13 +50,13 @@ func (d demand) check() error {
 			names = append(names, name)
 		}
 		slices.Sort(names)
-		return fmt.Errorf("-shape is %q: %s are allowed", d.shape, strings.Join(names, ", "))
+		return fmt.Errorf("unknown -shape %q; use one of %s", d.shape, strings.Join(names, ", "))
 	case !(d.base >= 0 && d.base <= most):
-		return fmt.Errorf("-base is %v: 0 to %d records a second are allowed", d.base, most)
+		return fmt.Errorf("-base must be 0 to %d records a second, got %v", most, d.base)
 	case !(d.peak >= d.base && d.peak <= most) && d.shape != "constant":
-		return fmt.Errorf("-peak is %v: %v, the base, to %d records a second are allowed", d.peak, d.base, most)
+		return fmt.Errorf("-peak must be %v, the base, to %d records a second, got %v", d.base, most, d.peak)
 	case d.period < time.Second:
-		return fmt.Errorf("-period is %s: 1s or more is allowed", d.period)
+		return fmt.Errorf("-period must be at least 1s, got %s", d.period)
 	}
 	return nil
 }

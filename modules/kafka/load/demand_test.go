@@ -77,12 +77,12 @@ func TestDemandProperty(t *testing.T) {
 func TestDemandRefused(t *testing.T) {
 	good := demand{"day", 1, 2, time.Hour, 1}
 	for want, change := range map[string]func(*demand){
-		`-shape is "flat": constant, day, ramp, spike, steps are allowed`: func(d *demand) { d.shape = "flat" },
-		"-base is -1: 0 to 1000000 records a second are allowed":          func(d *demand) { d.base = -1 },
-		"-base is NaN: ": func(d *demand) { d.base = math.NaN() },
-		"-peak is 0.5: 1, the base, to 1000000 records a second are allowed": func(d *demand) { d.peak = 0.5 },
-		"-peak is +Inf: ":                       func(d *demand) { d.peak = math.Inf(1) },
-		"-period is 1ms: 1s or more is allowed": func(d *demand) { d.period = time.Millisecond },
+		`unknown -shape "flat"; use one of constant, day, ramp`:     func(d *demand) { d.shape = "flat" },
+		"-base must be 0 to 1000000 records a second, got -1":       func(d *demand) { d.base = -1 },
+		"-base must be 0 to 1000000 records a second, got NaN":      func(d *demand) { d.base = math.NaN() },
+		"must be 1, the base, to 1000000 records a second, got 0.5": func(d *demand) { d.peak = 0.5 },
+		"to 1000000 records a second, got +Inf":                     func(d *demand) { d.peak = math.Inf(1) },
+		"-period must be at least 1s, got 1ms":                      func(d *demand) { d.period = time.Millisecond },
 	} {
 		d := good
 		change(&d)

@@ -66,14 +66,14 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 		{"size", *size, header, 900_000}, {"producers", *producers, 1, 1000},
 	} {
 		if bound.value < bound.from || bound.value > bound.most {
-			return fmt.Errorf("-%s is %d: %d to %d are allowed", bound.flag, bound.value, bound.from, bound.most)
+			return fmt.Errorf("-%s must be %d to %d, got %d", bound.flag, bound.from, bound.most, bound.value)
 		}
 	}
 	if *duration < 0 {
-		return fmt.Errorf("-duration is %s: 0 or more is allowed", *duration)
+		return fmt.Errorf("-duration must not be negative, got %s", *duration)
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("there is an argument %q: only flags are allowed", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q: only flags are allowed", flags.Arg(0))
 	}
 	l := newLoad(*bootstrap, d, t, *producers, *size, *duration)
 	c := &clock{load: l, rebalancer: *rebalancer}

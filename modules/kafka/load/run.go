@@ -129,9 +129,9 @@ func (l *load) drain(ctx context.Context, reader *kgo.Client, read *progress) er
 			}
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("not all could be read within %s: %w", l.patience, err)
+			return fmt.Errorf("reading all records timed out after %s: %w", l.patience, err)
 		}
-		slog.Warn("trying again", "error", err)
+		slog.Warn("can't read all records yet; retrying", "error", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(retryPause):
@@ -169,7 +169,7 @@ func (l *load) produce(ctx context.Context, id uint32, begun time.Time) error {
 	flushing, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.patience)
 	defer cancel()
 	if err := client.Flush(flushing); err != nil {
-		slog.Warn("not all was acknowledged", "error", err)
+		slog.Warn("not all records were acknowledged", "error", err)
 		return client.AbortBufferedRecords(context.WithoutCancel(ctx))
 	}
 	return nil
@@ -184,7 +184,7 @@ func (l *load) send(ctx context.Context, client *kgo.Client, s stream, due time.
 	client.Produce(context.WithoutCancel(ctx), record, func(_ *kgo.Record, err error) {
 		l.ledger.acknowledge(s, number, err != nil)
 		if err != nil {
-			slog.Warn("not acknowledged", "partition", s.partition, "error", err)
+			slog.Warn("record not acknowledged", "partition", s.partition, "error", err)
 			return
 		}
 		l.timeline.acknowledged(time.Since(due))
@@ -200,7 +200,7 @@ func (l *load) consume(ctx context.Context, client *kgo.Client, read *progress) 
 		}
 		fetches.EachError(func(_ string, partition int32, err error) {
 			if !errors.Is(err, context.Canceled) {
-				slog.Warn("not read", "partition", partition, "error", err)
+				slog.Warn("can't read records", "partition", partition, "error", err)
 			}
 		})
 		fetches.EachRecord(func(r *kgo.Record) {

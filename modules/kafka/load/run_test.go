@@ -136,12 +136,12 @@ func TestMoving(t *testing.T) {
 // TestUsage: the error for an invalid flag says what is allowed.
 func TestUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		`-bootstrap is "kafka": brokers as host:port are allowed`: {"-bootstrap", "kafka"},
-		"-partitions is 0: 1 to 10000 are allowed":                {"-partitions", "0"},
-		"-size is 10: 20 to 900000 are allowed":                   {"-size", "10"},
-		"-replication-factor is 101: 1 to 100 are allowed":        {"-replication-factor", "101"},
-		"-shape is": {"-shape", "flat"},
-		`there is an argument "more": only flags are allowed`: {"more"},
+		`list of brokers as host:port, got "kafka"`:     {"-bootstrap", "kafka"},
+		"-partitions must be 1 to 10000, got 0":         {"-partitions", "0"},
+		"-size must be 20 to 900000, got 10":            {"-size", "10"},
+		"-replication-factor must be 1 to 100, got 101": {"-replication-factor", "101"},
+		"unknown -shape": {"-shape", "flat"},
+		`unexpected argument "more": only flags are allowed`: {"more"},
 	} {
 		if err := run(acctest.Bounded(t), append([]string{"-listen", "127.0.0.1:0"}, args...), io.Discard); err == nil || errors.Is(err, errUnsound) || !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %v, want %s", err, want)

@@ -62,14 +62,14 @@ func (t topic) try(ctx context.Context, admin *kadm.Client) (map[int32]int64, er
 	configs := map[string]*string{"min.insync.replicas": &inSync}
 	_, err := admin.CreateTopic(ctx, int32(t.partitions), int16(t.factor), configs, t.name) //nolint:gosec // checked by flags
 	if err != nil && !errors.Is(err, kerr.TopicAlreadyExists) {
-		return nil, fmt.Errorf("topic %s can't be created: %w", t.name, err)
+		return nil, fmt.Errorf("creating topic %s: %w", t.name, err)
 	}
 	offsets, err := admin.ListEndOffsets(ctx, t.name)
 	if err == nil {
 		err = offsets.Error()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("topic %s can't be read: %w", t.name, err)
+		return nil, fmt.Errorf("reading topic %s: %w", t.name, err)
 	}
 	ends := map[int32]int64{}
 	for partition, end := range offsets[t.name] {

@@ -29,7 +29,7 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 		err = kerr.ErrorForCode(cluster.ErrorCode)
 	}
 	if err != nil {
-		return state{}, fmt.Errorf("brokers can't be listed: %w", err)
+		return state{}, fmt.Errorf("listing brokers: %w", err)
 	}
 	for _, b := range cluster.Brokers {
 		s.brokers[b.NodeID] = !b.IsFenced
@@ -41,18 +41,18 @@ func (k *kafka) state(ctx context.Context) (state, error) {
 		err = kerr.ErrorForCode(moving.ErrorCode)
 	}
 	if err != nil {
-		return state{}, fmt.Errorf("reassignments can't be listed: %w", err)
+		return state{}, fmt.Errorf("listing reassignments: %w", err)
 	}
 	// kadm's metadata may be some seconds old.
 	metadata, err := kmsg.NewPtrMetadataRequest().RequestWith(ctx, k.client)
 	if err != nil {
-		return state{}, fmt.Errorf("topics can't be listed: %w", err)
+		return state{}, fmt.Errorf("listing topics: %w", err)
 	}
 	for _, topic := range metadata.Topics {
 		if err := kerr.ErrorForCode(topic.ErrorCode); errors.Is(err, kerr.UnknownTopicOrPartition) {
 			continue // just deleted
 		} else if err != nil || topic.Topic == nil {
-			return state{}, fmt.Errorf("a topic can't be described: %w", err)
+			return state{}, fmt.Errorf("describing a topic: %w", err)
 		}
 		for _, p := range topic.Partitions {
 			if len(p.Replicas) == 0 {
@@ -93,7 +93,7 @@ func (k *kafka) reassign(ctx context.Context, m move) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("partition %s can't be moved to %v: %w", m.partition, m.to, err)
+		return fmt.Errorf("moving partition %s to %v: %w", m.partition, m.to, err)
 	}
 	return nil
 }
@@ -113,7 +113,7 @@ func (k *kafka) elect(ctx context.Context, partitions []partition) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("leaders can't be elected: %w", err)
+		return fmt.Errorf("electing leaders: %w", err)
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (k *kafka) unregister(ctx context.Context, broker int32) error {
 		err = kerr.ErrorForCode(answer.ErrorCode)
 	}
 	if err != nil && !errors.Is(err, kerr.BrokerIDNotRegistered) {
-		return fmt.Errorf("broker %d can't be unregistered: %w", broker, err)
+		return fmt.Errorf("unregistering broker %d: %w", broker, err)
 	}
 	return nil
 }

@@ -42,10 +42,10 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	if *throttle < 0 || *throttle > mostThrottle {
-		return fmt.Errorf("-throttle-mib is %d: 0 to %d are allowed", *throttle, mostThrottle)
+		return fmt.Errorf("-throttle-mib must be 0 to %d, got %d", mostThrottle, *throttle)
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("there is an argument %q: only flags are allowed", flags.Arg(0))
+		return fmt.Errorf("unexpected argument %q: only flags are allowed", flags.Arg(0))
 	}
 	client, err := serve.Client(*bootstrap, kgo.ClientID("trainyard-rebalancer"))
 	if err != nil {

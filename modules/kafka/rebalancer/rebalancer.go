@@ -101,7 +101,7 @@ func (r *rebalancer) tell(ctx context.Context, h hook, brokers []int32) error {
 	if known := r.changes[h.ID]; known != nil && !known.done && known.failed == nil {
 		return nil
 	}
-	slog.Info("told", "id", h.ID, "hook", h.Hook, "from", h.From, "to", h.To, "brokers", brokers)
+	slog.Info("hook called", "id", h.ID, "hook", h.Hook, "from", h.From, "to", h.To, "brokers", brokers)
 	r.forget(h.ID)
 	r.changes[h.ID] = &change{hook: h, brokers: brokers}
 	if h.leaves() {
@@ -183,7 +183,7 @@ func (r *rebalancer) run(ctx context.Context) {
 			return
 		}
 		if err != nil {
-			slog.Warn("trying again", "error", err)
+			slog.Warn("retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -235,7 +235,7 @@ func (r *rebalancer) turn(ctx context.Context) (time.Duration, error) {
 		c.waiting, c.away, c.most = "", n.away, max(c.most, n.away)
 	})
 	if err := r.count(ctx, s); err != nil {
-		slog.Warn("moved bytes not counted", "error", err)
+		slog.Warn("can't count the moved bytes", "error", err)
 	}
 	if n.done {
 		if err := r.settle(ctx, s, plan); err != nil {
@@ -246,7 +246,7 @@ func (r *rebalancer) turn(ctx context.Context) (time.Duration, error) {
 	}
 	if len(n.elect) > 0 {
 		if err := r.kafka.elect(ctx, n.elect); err != nil {
-			slog.Warn("trying again", "error", err)
+			slog.Warn("retrying", "error", err)
 		}
 	}
 	if n.move == nil {
@@ -351,7 +351,7 @@ func (r *rebalancer) refuse(version int, why error) {
 	}
 	r.restoring = false
 	for c := range r.working() {
-		slog.Warn("refused", "id", c.ID, "error", why)
+		slog.Warn("change refused", "id", c.ID, "error", why)
 		c.failed = serve.Problemf(http.StatusConflict, "%v", why)
 		if c.leaves() {
 			r.plan = r.plan.stayed(c.brokers)

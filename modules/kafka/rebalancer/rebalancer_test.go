@@ -270,11 +270,11 @@ func TestRefused(t *testing.T) {
 		want string
 	}{
 		"too few are left": {told(beforeRemoval, "1", 3, 2, 2), "it answers 409 Conflict: 2 brokers would be left, and topic orders has 3 replicas of each partition"},
-		"no ID":            {told(afterAddition, "", 3, 4, 3), `it answers 400 Bad Request: id is ""`},
+		"no ID":            {told(afterAddition, "", 3, 4, 3), `it answers 400 Bad Request: id must have`},
 		"another role":     {worker, `role is "worker": brokers are the members of role broker`},
-		"another group":    {stranger, `member is "other-broker-2": names like kafka-broker-0 are allowed`},
-		"no names":         {told(beforeRemoval, "1", 3, 2), "before brokers go, their names are needed"},
-		"negative":         {told(afterAddition, "1", -1, 2, 1), "from is -1 and to is 2: 0 to 10000 are allowed"},
+		"another group":    {stranger, `member "other-broker-2" must have a name like kafka-broker-0`},
+		"no names":         {told(beforeRemoval, "1", 3, 2), "it must name the brokers to remove"},
+		"negative":         {told(afterAddition, "1", -1, 2, 1), "from and to must be 0 to 10000, got -1 and 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if reply, err := tell(t, address, "", test.told); err == nil || !strings.Contains(err.Error(), test.want) {

@@ -48,24 +48,24 @@ func (h hook) brokers(role, want string) ([]int32, error) {
 	}
 	switch {
 	case h.ID == "" || len(h.ID) > 200:
-		return refuse("id is %.200q: 1 to 200 characters are allowed", h.ID)
+		return refuse("id must have 1 to 200 characters, got %.200q", h.ID)
 	case h.Hook != want:
-		return refuse("hook is %.200q: here, %s is allowed", h.Hook, want)
+		return refuse("hook must be %s here, got %.200q", want, h.Hook)
 	case h.Role != role:
 		return refuse("role is %.200q: brokers are the members of role %s", h.Role, role)
 	case h.From < 0 || h.To < 0 || h.From > most || h.To > most:
-		return refuse("from is %d and to is %d: 0 to %d are allowed", h.From, h.To, most)
+		return refuse("from and to must be 0 to %d, got %d and %d", most, h.From, h.To)
 	case len(h.Members) > most:
-		return refuse("there are %d members: %d are allowed", len(h.Members), most)
+		return refuse("at most %d members are allowed, got %d", most, len(h.Members))
 	case h.leaves() && len(h.Members) == 0:
-		return refuse("members is empty: before brokers go, their names are needed")
+		return refuse("members is empty: it must name the brokers to remove")
 	}
 	var brokers []int32
 	for _, member := range h.Members {
 		index, ok := strings.CutPrefix(member, h.Group+"-"+role+"-")
 		id, err := strconv.ParseUint(index, 10, 31)
 		if !ok || err != nil {
-			return refuse("member is %.200q: names like %s-%s-0 are allowed", member, h.Group, role)
+			return refuse("member %.200q must have a name like %s-%s-0", member, h.Group, role)
 		}
 		brokers = append(brokers, int32(id)) //nolint:gosec // has 31 bits
 	}
@@ -81,7 +81,7 @@ func (r *rebalancer) handler(role string) http.Handler {
 		c, known := r.look(q.PathValue("id"))
 		switch {
 		case !known:
-			serve.Fail(w, serve.Problemf(http.StatusNotFound, "no change is known by that ID"))
+			serve.Fail(w, serve.Problemf(http.StatusNotFound, "no change with this ID"))
 		case c.failed != nil:
 			serve.Fail(w, c.failed)
 		case c.done:
@@ -123,7 +123,7 @@ func (r *rebalancer) told(w http.ResponseWriter, q *http.Request, role, want str
 		err = json.NewDecoder(bytes.NewReader(body)).Decode(&h)
 	}
 	if err != nil {
-		serve.Fail(w, serve.Problemf(http.StatusBadRequest, "the request can't be read: %v", err))
+		serve.Fail(w, serve.Problemf(http.StatusBadRequest, "invalid request: %v", err))
 		return
 	}
 	brokers, err := h.brokers(role, want)

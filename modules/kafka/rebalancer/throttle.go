@@ -51,7 +51,7 @@ func (k *kafka) throttle(ctx context.Context, brokers []int32, m move, rate int6
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("replication can't be throttled: %w", err)
+		return fmt.Errorf("throttling replication: %w", err)
 	}
 	return nil
 }
@@ -66,13 +66,13 @@ func (k *kafka) unthrottle(ctx context.Context, s state) error {
 	if topics = slices.Compact(topics); len(topics) > 0 {
 		configs, err := k.admin.DescribeTopicConfigs(ctx, topics...)
 		if err != nil {
-			return fmt.Errorf("the configuration of topics can't be read: %w", err)
+			return fmt.Errorf("reading the configuration of topics: %w", err)
 		}
 		for _, topic := range configs {
 			if remove := set(topic, throttled); len(remove) > 0 {
 				done, err := k.admin.AlterTopicConfigs(ctx, remove, topic.Name)
 				if err = errors.Join(err, altered(done)); err != nil {
-					return fmt.Errorf("the throttle of topic %s can't be removed: %w", topic.Name, err)
+					return fmt.Errorf("removing the throttle of topic %s: %w", topic.Name, err)
 				}
 			}
 		}
@@ -83,17 +83,17 @@ func (k *kafka) unthrottle(ctx context.Context, s state) error {
 	}
 	configs, err := k.admin.DescribeBrokerConfigs(ctx, alive...)
 	if err != nil {
-		return fmt.Errorf("the configuration of brokers can't be read: %w", err)
+		return fmt.Errorf("reading the configuration of brokers: %w", err)
 	}
 	for _, broker := range configs {
 		if remove := set(broker, rates); len(remove) > 0 {
 			id, err := strconv.ParseInt(broker.Name, 10, 32)
 			if err != nil {
-				return fmt.Errorf("a broker is named %q: %w", broker.Name, err)
+				return fmt.Errorf("invalid broker ID %q: %w", broker.Name, err)
 			}
 			done, err := k.admin.AlterBrokerConfigs(ctx, remove, int32(id))
 			if err = errors.Join(err, altered(done)); err != nil {
-				return fmt.Errorf("the throttle of broker %d can't be removed: %w", id, err)
+				return fmt.Errorf("removing the throttle of broker %d: %w", id, err)
 			}
 		}
 	}

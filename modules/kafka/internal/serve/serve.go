@@ -35,7 +35,7 @@ func Client(bootstrap string, options ...kgo.Opt) (*kgo.Client, error) {
 	brokers := strings.Split(bootstrap, ",")
 	for _, broker := range brokers {
 		if host, port, err := net.SplitHostPort(broker); err != nil || host == "" || port == "" {
-			return nil, fmt.Errorf("-bootstrap is %q: brokers as host:port are allowed, with commas between them", bootstrap)
+			return nil, fmt.Errorf("-bootstrap must be a comma-separated list of brokers as host:port, got %q", bootstrap)
 		}
 	}
 	return kgo.NewClient(append([]kgo.Opt{
@@ -91,6 +91,6 @@ func Fail(w http.ResponseWriter, err error) {
 func answer(w http.ResponseWriter, status int, value any) {
 	w.WriteHeader(status)
 	if err := json.NewEncoder(w).Encode(value); err != nil {
-		slog.Debug("answer not sent", "error", err)
+		slog.Debug("can't send the response", "error", err)
 	}
 }

@@ -20,7 +20,7 @@ func TestListen(t *testing.T) {
 
 func TestClient(t *testing.T) {
 	for _, bootstrap := range []string{"", "kafka", "kafka:9092,", ":9092", "kafka:"} {
-		if _, err := serve.Client(bootstrap); err == nil || !strings.Contains(err.Error(), "brokers as host:port are allowed") {
+		if _, err := serve.Client(bootstrap); err == nil || !strings.Contains(err.Error(), "brokers as host:port, got ") {
 			t.Errorf("%q: %v", bootstrap, err)
 		}
 	}
