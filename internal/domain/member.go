@@ -121,7 +121,7 @@ type MemberSpec struct {
 	Interchangeable bool `json:"interchangeable,omitempty"`
 	// Secrets are the available contents of secrets: only the apply that brings them has any. They are never stored.
 	Secrets SecretValues `json:"-"`
-	// Deviations describe changes by others that no other field can express, such as "its network was taken away". What
+	// Deviations describe changes by others that no other field can express, such as "its network was removed". What
 	// Trainyard writes has none.
 	Deviations []string `json:"deviations,omitempty"`
 }

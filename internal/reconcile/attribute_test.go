@@ -60,8 +60,8 @@ func TestDifferences(t *testing.T) {
 		"container.configs, container.secrets": func(live *domain.MemberSpec) {
 			live.Container.Configs, live.Container.Secrets = map[string]domain.ConfigFile{"a": {}}, nil
 		},
-		"image, its network was taken away": func(live *domain.MemberSpec) {
-			live.Image, live.Deviations = "other", []string{"its network was taken away"}
+		"image, its network was removed": func(live *domain.MemberSpec) {
+			live.Image, live.Deviations = "other", []string{"its network was removed"}
 		},
 	} {
 		d := decide(t, lab(), full())

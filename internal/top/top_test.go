@@ -134,7 +134,7 @@ func TestSwarm(t *testing.T) {
 	term := startIn(t, 100, 30, "--engine", "swarm", "--endpoint", proxy.Host(), "--interval", "1s")
 	term.sees("lab", "swarm", "1 host")
 	term.sees("node1", "–", "–")
-	term.sees("host node1: no agent of the cluster runs")
+	term.sees("host node1: no agent of the cluster is running")
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
 	term.sees("Trying again. What is shown is of")
 	term.sees("node1", "–", "–")

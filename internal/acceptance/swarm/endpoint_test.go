@@ -166,7 +166,7 @@ func TestAccSwarmOverSSH(t *testing.T) {
 	}
 
 	configure(map[string]string{"node3": ""}, "")
-	acceptance.Refuses(w.Workspace, acceptance.Says(`Host can't be asked`, `host "node3" is not part of the Swarm yet`, servers["node3"].Addr, `ssh-keyscan`), "plan")
+	acceptance.Refuses(w.Workspace, acceptance.Says(`Host can't be queried`, `host "node3" is not part of the Swarm yet`, servers["node3"].Addr, `ssh-keyscan`), "plan")
 
 	configure(nil, "")
 	secrets.hidden(w, "plan", "-out="+savedPlan)

@@ -369,7 +369,7 @@ func TestAccSwarmQuorumIsLost(t *testing.T) {
 	})
 	before := w.Must("state", "list")
 	refresh := w.background("apply", "-refresh-only", "-auto-approve", "-lock=false") // in parallel, since each waits a minute for a leader
-	if code, output := w.exit("plan", "-detailed-exitcode", "-lock=false"); code != 1 || !acceptance.Says("the managers of the Swarm have no leader").MatchString(output) {
+	if code, output := w.exit("plan", "-detailed-exitcode", "-lock=false"); code != 1 || !acceptance.Says("the Swarm's managers have no leader").MatchString(output) {
 		t.Errorf("without a quorum a plan ends with %d\n%s", code, output)
 	}
 	if output, err := refresh(); err == nil {

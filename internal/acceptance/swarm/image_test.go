@@ -336,7 +336,7 @@ func testAccImageBuild(t *testing.T, engine string) {
 		resource.TestStep{
 			PreConfig:   func() { write("Dockerfile", []byte("FROM scratch\nCOPY nothing /\n")) },
 			Config:      build,
-			ExpectError: acceptance.Says(`Unable to update image`, `could not be built on host node1: COPY failed`, `Step 1/`),
+			ExpectError: acceptance.Says(`Unable to update image`, `on host node1: COPY failed`, `Step 1/`),
 		},
 	)
 }

@@ -294,7 +294,7 @@ func TestAccSwarmManagers(t *testing.T) {
 	is(map[string]dockerswarm.NodeRole{"node1": "manager", "node2": "worker"})
 
 	roles("manager", "manager")
-	if code, output := w.exit("plan", "-detailed-exitcode"); code != 2 || !acceptance.Says("Warning: Even number of managers", "2 managers, of which 0 may fail").MatchString(output) {
+	if code, output := w.exit("plan", "-detailed-exitcode"); code != 2 || !acceptance.Says("Warning: Even number of managers", "2 managers and tolerate the loss of 0").MatchString(output) {
 		t.Errorf("a plan with two managers ends with %d\n%s", code, output)
 	}
 	roles("manager", "manager", "manager")

@@ -43,7 +43,7 @@ func TestAccSwarmManagerFails(t *testing.T) {
 		{"finds nothing", asks, func(http.Handler) http.Handler { return http.NotFoundHandler() }, refresh, "404 page not found"},
 		{"hangs up", asks, testbed.Drop(), refresh, "can't be reached"},
 		{"hangs up on a destroy", asks, testbed.Drop(), []string{"destroy", "-auto-approve"}, "can't be reached"},
-		{"does not answer", asks, testbed.Delay(time.Hour), plan, "has not answered for 20s"},
+		{"does not answer", asks, testbed.Delay(time.Hour), plan, "no answer within 20s"},
 	}
 	for _, list := range []string{"/nodes", "/networks", "/services", "/configs"} {
 		faults = append(faults, fault{"can't list " + list, testbed.Matching(http.MethodGet, list), full, refresh, "disk full"})

@@ -51,7 +51,7 @@ func Driver(program Program) engine.Driver {
 		Open: func(cluster domain.ClusterRef, settings engine.Settings) (engine.Engine, error) {
 			return Open(cluster, settings, program)
 		},
-		Clusters: store.Clusters, Schemes: []string{"ssh", "tcp", "unix"}, Endpoint: "address of a Swarm manager, as in DOCKER_HOST", Lookup: "the Docker Engine that DOCKER_HOST or the present Docker context names",
+		Clusters: store.Clusters, Schemes: []string{"ssh", "tcp", "unix"}, Endpoint: "address of a Swarm manager, as in DOCKER_HOST", Lookup: "the Docker Engine of DOCKER_HOST or the current Docker context",
 	}
 }
 

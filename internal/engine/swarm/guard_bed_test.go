@@ -71,7 +71,7 @@ func TestServiceOfSomebodyElse(t *testing.T) {
 		live.Spec.Labels = map[string]string{spec.LabelCluster: "elsewhere"}
 		return live.Spec, true
 	})
-	if err == nil || !strings.Contains(err.Error(), "somebody else's") {
+	if err == nil || !strings.Contains(err.Error(), "no longer belongs to cluster") {
 		t.Errorf("the change ended with %v", err)
 	}
 	found, _, err := m.ServiceInspectWithRaw(t.Context(), created.ID, swarm.ServiceInspectOptions{})

@@ -243,7 +243,7 @@ func testImagesThatFail(t *testing.T, bed *testbed.Bed) {
 	}
 	_, err := s.ProvideImage(t.Context(), broken)
 	for _, node := range s.bed.Nodes {
-		if err == nil || !strings.Contains(err.Error(), "host "+node.Name+`: image "failing/trainer:1" could not be loaded`) {
+		if err == nil || !strings.Contains(err.Error(), "host "+node.Name+`: loading image "failing/trainer:1": `) {
 			t.Errorf("a broken archive: %v", err)
 		}
 	}
@@ -253,7 +253,7 @@ func testImagesThatFail(t *testing.T, bed *testbed.Bed) {
 	mistaken := other
 	mistaken.ID = broken.ID
 	t.Cleanup(func() { s.forget(other.ID) })
-	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil || !strings.Contains(err.Error(), "it received another image for \"failing/trainer:1\" than "+broken.ID) {
+	if _, err = s.ProvideImage(t.Context(), mistaken); err == nil || !strings.Contains(err.Error(), "the image received for \"failing/trainer:1\" is not "+broken.ID) {
 		t.Errorf("an archive of another image: %v", err)
 	}
 
@@ -334,7 +334,7 @@ func testImagesFromBuilds(t *testing.T, bed *testbed.Bed) {
 	}
 	failing := builtFrom(t, "builds/failing:1", map[string]string{"Dockerfile": "FROM scratch\nLABEL a=b\nCOPY nothing /\n"})
 	_, err = s.ProvideImage(t.Context(), failing)
-	for _, phrase := range []string{`"builds/failing:1" could not be built on host node1`, "COPY failed", "Step 2/5 : LABEL a=b"} {
+	for _, phrase := range []string{`building image "builds/failing:1" on host node1`, "COPY failed", "Step 2/5 : LABEL a=b"} {
 		if err == nil || !strings.Contains(err.Error(), phrase) {
 			t.Errorf("a build that fails: %v, want %q", err, phrase)
 		}
@@ -386,7 +386,7 @@ func testImagesThatArePulled(t *testing.T, bed *testbed.Bed) {
 	s.provide(engine.ImageSpec{Name: name, ID: first, Replaces: map[string]string{"node2": second}})
 
 	missing := host + "/trainer:nothing"
-	if _, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: missing}); err == nil || !strings.Contains(err.Error(), `host node3: image "`+missing+`" could not be pulled`) {
+	if _, err := s.ProvideImage(t.Context(), engine.ImageSpec{Name: missing}); err == nil || !strings.Contains(err.Error(), `host node3: pulling image "`+missing+`": `) {
 		t.Errorf("an image that the registry has not: %v", err)
 	}
 }

@@ -119,7 +119,7 @@ func TestResidentsFromARegistry(t *testing.T) {
 		"an image that is not there": start(host+"/trainyard:nothing", "hunter2"),
 		"the wrong password":         start(name, "guess"),
 	} {
-		if err == nil || !strings.Contains(err.Error(), "(controller_image), is neither on the manager nor can be pulled") {
+		if err == nil || !strings.Contains(err.Error(), "(controller_image) is not on the manager and can't be pulled") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -179,7 +179,7 @@ func readAgents(ctx context.Context, from dockerapi.Reads, cluster string) (map[
 func (e Agents) askAgents(ctx context.Context, from dockerapi.Reads, engines map[string]client.APIClient, nodes []string, q telemetry.Query) (reports telemetry.Reports, why string) {
 	agents, err := readAgents(ctx, from, e.Cluster)
 	if err != nil {
-		return reports, fmt.Sprintf("the cluster's agents could not be found: %v", err)
+		return reports, fmt.Sprintf("finding the cluster's agents: %v", err)
 	}
 	var peers []telemetry.Peer
 	for _, node := range slices.Sorted(maps.Keys(agents)) {
@@ -196,12 +196,12 @@ func (e Agents) askAgents(ctx context.Context, from dockerapi.Reads, engines map
 			failures = append(failures, err)
 			continue
 		}
-		return reports, "no agent of the cluster runs there"
+		return reports, "no agent of the cluster is running there"
 	}
 	if len(failures) == 0 {
-		return reports, "no agent of the cluster runs where its Engines can be reached"
+		return reports, "no agent of the cluster is running on a host with a reachable Docker Engine"
 	}
-	return reports, fmt.Sprintf("the cluster's agents did not tell: %v", errors.Join(failures...))
+	return reports, fmt.Sprintf("querying the cluster's agents: %v", errors.Join(failures...))
 }
 
 // askThrough makes the agent in a container query its peers. It runs the container's own program, which may be at any
@@ -243,7 +243,7 @@ func askThrough(
 		return telemetry.Reports{}, err
 	}
 	if len(out.Bytes()) == 0 {
-		return telemetry.Reports{}, fmt.Errorf("the agent answered: %s", complaint)
+		return telemetry.Reports{}, fmt.Errorf("the agent returned no report: %s", complaint)
 	}
 	return telemetry.ReadReports(out.Bytes())
 }
@@ -285,5 +285,5 @@ func runtimeAdvice(info system.Info) string {
 	if _, installed := info.Runtimes[nvidiaRuntime]; !installed {
 		how = "install NVIDIA's container toolkit, then " + how
 	}
-	return fmt.Sprintf(". The services of a Swarm run in the default runtime of each Engine, which is %q there: to use its GPUs, make it %q (%s)", info.DefaultRuntime, nvidiaRuntime, how)
+	return fmt.Sprintf(". Swarm services run in the Engine's default runtime, which is %q there: to use its GPUs, set it to %q (%s)", info.DefaultRuntime, nvidiaRuntime, how)
 }

@@ -81,7 +81,7 @@ func TestWorthAsking(t *testing.T) {
 }
 
 func TestRuntimeAdvice(t *testing.T) {
-	const configure = `is "runc" there: to use its GPUs, make it "nvidia" (`
+	const configure = `is "runc" there: to use its GPUs, set it to "nvidia" (`
 	for name, test := range map[string]struct {
 		runtimes  []string
 		byDefault string

@@ -96,11 +96,11 @@ func (e Daemons) StartController(ctx context.Context) error {
 		case !found:
 			_, err := m.ServiceCreate(ctx, want.ServiceSpec, swarm.ServiceCreateOptions{EncodedRegistryAuth: want.auth})
 			if err != nil && !cerrdefs.IsConflict(err) {
-				return fmt.Errorf("service %q could not be created: %w", want.Name, err)
+				return fmt.Errorf("creating service %q: %w", want.Name, err)
 			}
 			return nil
 		case !spec.BelongsTo(live, e.Cluster):
-			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or give the cluster another name", want.Name, e.Cluster)
+			return fmt.Errorf("service %q already exists and does not belong to cluster %q: remove it, or rename the cluster", want.Name, e.Cluster)
 		}
 		return e.UpdateService(ctx, m, live, want.Name, want.auth, func(live swarm.Service) (swarm.ServiceSpec, bool) {
 			next := spec.Overlay(live.Spec, want.ServiceSpec)
@@ -163,10 +163,10 @@ func (e Daemons) residentNetwork(ctx context.Context) (network.Summary, error) {
 	}
 	own, found := dockerapi.OwnNetwork(networks, e.Cluster)
 	if !found {
-		return own, fmt.Errorf("network %s is missing, on which the controller and the agents of cluster %q are: apply the cluster again", spec.NetworkName(e.Cluster), e.Cluster)
+		return own, fmt.Errorf("network %s of the controller and the agents of cluster %q is missing: apply the cluster again", spec.NetworkName(e.Cluster), e.Cluster)
 	}
 	if _, err := netip.ParsePrefix(dockerapi.ReadNetwork(own).Subnet); err != nil {
-		return own, fmt.Errorf("network %s has no subnet, in which the controller and the agents of cluster %q could listen: %w", own.Name, e.Cluster, err)
+		return own, fmt.Errorf("network %s of the controller and the agents of cluster %q has no valid subnet: %w", own.Name, e.Cluster, err)
 	}
 	return own, nil
 }
@@ -178,7 +178,7 @@ func metricsAt(on network.Summary, port int) string {
 
 // NoMetricsPort says why residents have no ports on their hosts, and where they serve metrics.
 func NoMetricsPort(cluster string) string {
-	return fmt.Sprintf("on a Swarm, agents and the controller answer Prometheus without it, on the cluster's network alone, at %s:%d and %s:%d. Omit it",
+	return fmt.Sprintf("on a Swarm, agents and the controller serve Prometheus metrics without it, only on the cluster's network, at %s:%d and %s:%d. Omit it",
 		spec.ResidentName(cluster, spec.KindAgent), telemetry.MetricsPort, spec.ResidentName(cluster, spec.KindController), telemetry.ControllerMetricsPort)
 }
 
@@ -317,7 +317,7 @@ func (e Daemons) stop(ctx context.Context, kinds ...string) error {
 			continue
 		}
 		if err := m.ServiceRemove(ctx, service.ID); err != nil && !cerrdefs.IsNotFound(err) {
-			return fmt.Errorf("service %q could not be removed: %w", service.Spec.Name, err)
+			return fmt.Errorf("removing service %q: %w", service.Spec.Name, err)
 		}
 		ending[service.ID] = true
 	}

@@ -17,7 +17,7 @@ func (e Daemons) ClearHistories(ctx context.Context, hosts ...client.APIClient) 
 	name := spec.ResidentName(e.Cluster, spec.KindAgent)
 	using := filters.NewArgs(filters.Arg("volume", name), filters.Arg("is-task", "true"))
 	_ = dockerapi.InParallel(ctx, hosts, func(ctx context.Context, host client.APIClient) error {
-		return dockerapi.Until(ctx, "volume "+name+" to be gone", func() (bool, error) {
+		return dockerapi.Until(ctx, "volume "+name+" to be removed", func() (bool, error) {
 			volume, err := host.VolumeInspect(ctx, name)
 			if cerrdefs.IsNotFound(err) || err == nil && volume.Labels[spec.LabelCluster] != e.Cluster {
 				return true, nil

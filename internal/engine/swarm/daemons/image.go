@@ -94,7 +94,7 @@ func (e Daemons) pulledImage(ctx context.Context, now swarmState, kind, name, at
 	case onManager:
 		return asGiven, nil
 	}
-	return residentImage{}, fmt.Errorf("the image of Trainyard, %q (%s), is neither on the manager nor can be pulled: %w", name, attribute, err)
+	return residentImage{}, fmt.Errorf("Trainyard's image %q (%s) is not on the manager and can't be pulled: %w", name, attribute, err)
 }
 
 // loadProgram loads the image under its name onto the reachable hosts that lack it, and returns the nodes without it.
@@ -119,7 +119,7 @@ func loadProgram(ctx context.Context, now swarmState, img v1.Image, name string)
 		case client.IsErrConnectionFailed(err):
 			without = append(without, node.ID)
 		case err != nil:
-			return fmt.Errorf("the image of Trainyard itself could not be loaded onto host %s: %w", node.Description.Hostname, err)
+			return fmt.Errorf("loading Trainyard's own image onto host %s: %w", node.Description.Hostname, err)
 		case !found:
 			without = append(without, node.ID)
 		case node.Spec.Role == swarm.NodeRoleManager:
@@ -128,8 +128,8 @@ func loadProgram(ctx context.Context, now swarmState, img v1.Image, name string)
 		return nil
 	})
 	if err == nil && managers == 0 {
-		err = fmt.Errorf("no manager of the Swarm can be reached that Trainyard's own image could be loaded onto, which the controller runs from and which is for %s, as this program is; "+
-			"where the managers are of another platform, push one for theirs to a registry, and name it in the provider's docker.controller_image", runtime.GOARCH)
+		err = fmt.Errorf("no reachable manager of the Swarm can run Trainyard's own image, which the controller runs from and which is built for %s, as this program is; "+
+			"if the managers have another platform, push an image for it to a registry, and set the provider's docker.controller_image to it", runtime.GOARCH)
 	}
 	slices.Sort(without)
 	return without, err

@@ -91,7 +91,7 @@ func TestResidentImageIsPinned(t *testing.T) {
 			if again, _ := e.pulledImage(t.Context(), found, spec.KindAgent, test.name, "agent.image"); again.reference != got.reference || test.manager.asked != test.asked {
 				t.Errorf("asked again it is %q, after %d questions", again.reference, test.manager.asked)
 			}
-			if err != nil && !strings.Contains(err.Error(), "(agent.image), is neither on the manager nor can be pulled") {
+			if err != nil && !strings.Contains(err.Error(), "(agent.image) is not on the manager and can't be pulled") {
 				t.Errorf("the error is %v", err)
 			}
 		})

@@ -104,7 +104,7 @@ func (e Daemons) addKey(ctx context.Context, m dockerapi.Manager, keys []swarm.S
 			spec.Data = nil
 			return append(keys, swarm.Secret{ID: created.ID, Spec: spec}), nil
 		case !cerrdefs.IsConflict(err):
-			return nil, fmt.Errorf("secret %q, the key of the cluster's agents, can't be created: %w", name, err)
+			return nil, fmt.Errorf("creating secret %q, the key of the cluster's agents: %w", name, err)
 		}
 		if keys, err = e.agentKeys(ctx, m); err != nil || len(keys) > 0 && keyNumber(keys[len(keys)-1]) >= number {
 			return keys, err
@@ -137,7 +137,7 @@ func noteKeyHolders(ctx context.Context, m dockerapi.Manager, key swarm.Secret, 
 	noted.Labels = maps.Clone(noted.Labels)
 	noted.Labels[spec.LabelNodes] = note
 	if err := m.SecretUpdate(ctx, key.ID, key.Version, noted); err != nil && !dockerapi.OutOfSequence(err) {
-		return fmt.Errorf("secret %q can't be labelled with the nodes that have it: %w", noted.Name, err)
+		return fmt.Errorf("labelling secret %q with the nodes that have it: %w", noted.Name, err)
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func removeKeys(ctx context.Context, m dockerapi.Manager, keys []swarm.Secret) e
 	for _, key := range keys {
 		err := m.SecretRemove(ctx, key.ID)
 		if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsInvalidArgument(err) {
-			return fmt.Errorf("secret %q can't be removed: %w", key.Spec.Name, err)
+			return fmt.Errorf("removing secret %q: %w", key.Spec.Name, err)
 		}
 	}
 	return nil

@@ -31,8 +31,8 @@ func noResidents(goos, given string) string {
 	if goos == "linux" || given != "" {
 		return ""
 	}
-	return fmt.Sprintf("the controller and the agents of a cluster run from an image of Trainyard for Linux, and this program, for %s, can't be made one: "+
-		"push an image with the trainyard-agent of a release for Linux to a registry, and name it in the provider's docker.controller_image", engine.System(goos))
+	return fmt.Sprintf("a cluster's controller and agents run from a Linux image of Trainyard, which can't be built from this program for %s: "+
+		"push an image with the trainyard-agent of a Linux release to a registry, and set the provider's docker.controller_image to it", engine.System(goos))
 }
 
 // Image returns the image of a program.
@@ -47,7 +47,7 @@ func (p Program) Image() (v1.Image, error) {
 	file = telemetry.AgentProgram(file)
 	libraries, err := image.Libraries(file)
 	if err != nil {
-		return nil, fmt.Errorf("%w; name an image of Trainyard in the provider's docker.controller_image", err)
+		return nil, fmt.Errorf("%w; set the provider's docker.controller_image to a Trainyard image", err)
 	}
 	program, err := image.FromDisk(ProgramPath, file)
 	if err != nil {

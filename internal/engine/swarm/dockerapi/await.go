@@ -26,7 +26,7 @@ func Until(ctx context.Context, what string, look func() (bool, error)) error {
 		case <-ticker.C:
 		case <-ctx.Done():
 			if last != nil {
-				return fmt.Errorf("waiting for %s: %w; the last answer: %w", what, ctx.Err(), last)
+				return fmt.Errorf("waiting for %s: %w; last error: %w", what, ctx.Err(), last)
 			}
 			return fmt.Errorf("waiting for %s: %w", what, ctx.Err())
 		}

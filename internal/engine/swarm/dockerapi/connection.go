@@ -145,7 +145,7 @@ func (c *Connection) Manager(ctx context.Context) (Manager, error) {
 const patience = 20 * time.Second
 
 // ErrSilent is returned if an Engine accepts a request and does not answer it.
-var ErrSilent = fmt.Errorf("it has not answered for %s", patience)
+var ErrSilent = fmt.Errorf("no answer within %s", patience)
 
 // Patiently bounds a request to an Engine by patience.
 func Patiently(ctx context.Context, ask func(context.Context) error) error {
@@ -211,13 +211,13 @@ func (c *Connection) askEach(ctx context.Context, read func(m Manager) error) er
 	}
 	failed := errors.Join(failures...)
 	if !errors.Is(failed, engine.ErrUnreachable) && !errors.Is(failed, errLeaderless) && c.dissolved(ctx) {
-		return errors.Join(failed, fmt.Errorf("no Swarm is left there: %w", engine.ErrNotFound))
+		return errors.Join(failed, fmt.Errorf("the Swarm no longer exists: %w", engine.ErrNotFound))
 	}
 	return failed
 }
 
 // errLeaderless is returned while the managers elect a leader, or too few are left for that.
-var errLeaderless = errors.New("the managers of the Swarm have no leader")
+var errLeaderless = errors.New("the Swarm's managers have no leader")
 
 // electing reports whether an Engine that does not answer a request may be waiting for a leader: it answers a ping, and
 // there are other managers.
@@ -289,7 +289,7 @@ func Explain(endpoint string, err error) (elsewhere bool, explained error) {
 }
 
 // ErrNoManager is returned by an Engine that does not manage a Swarm, or manages one without a leader.
-var ErrNoManager = fmt.Errorf("%w: it does not manage a Swarm; give the endpoint of a manager, or declare the cluster's hosts with their addresses to have them form one", engine.ErrNotFormed)
+var ErrNoManager = fmt.Errorf("%w: the Engine is not a Swarm manager; set the endpoint to that of a manager, or declare the cluster's hosts with their addresses to have them form a Swarm", engine.ErrNotFormed)
 
 // endpointName returns an endpoint's name for errors.
 func endpointName(endpoint string, c *client.Client) string {

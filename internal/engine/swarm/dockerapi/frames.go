@@ -24,7 +24,7 @@ func Demultiplex(out, complaint io.Writer, frames io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("the Engine's stream broke off: %w", err)
+			return fmt.Errorf("reading the Engine's stream: %w", err)
 		}
 		var to io.Writer
 		fault := &bounded.Tail{Most: bounded.Complaint}
@@ -36,7 +36,7 @@ func Demultiplex(out, complaint io.Writer, frames io.Reader) error {
 		case stdcopy.Systemerr:
 			to = fault
 		default:
-			return fmt.Errorf("the Engine's stream has a frame of kind %d, and 0 to 3 are known", header[0])
+			return fmt.Errorf("the Engine's stream has a frame of unknown type %d, expected 0 to 3", header[0])
 		}
 		length := int64(binary.BigEndian.Uint32(header[4:]))
 		copied, err := io.Copy(to, io.LimitReader(frames, length))
@@ -44,9 +44,9 @@ func Demultiplex(out, complaint io.Writer, frames io.Reader) error {
 		case err != nil:
 			return err
 		case copied < length:
-			return fmt.Errorf("the Engine's stream broke off: %w", io.ErrUnexpectedEOF)
+			return fmt.Errorf("reading the Engine's stream: %w", io.ErrUnexpectedEOF)
 		case to == fault:
-			return fmt.Errorf("the Engine's stream ends with an error: %s", fault)
+			return fmt.Errorf("the Engine's stream ended with an error: %s", fault)
 		}
 	}
 }

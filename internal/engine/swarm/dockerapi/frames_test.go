@@ -31,9 +31,9 @@ func TestDemultiplex(t *testing.T) {
 		t.Errorf("%d bytes and %q", out.Len(), complaint.String())
 	}
 	for name, test := range map[string]struct{ frames, want string }{
-		"a header that breaks off": {"\x01\x00\x00", "broke off"},
-		"a frame that breaks off":  {"\x01\x00\x00\x00\x00\x00\x00\x05abc", "broke off"},
-		"an unknown kind":          {"\x07\x00\x00\x00\x00\x00\x00\x01a", "a frame of kind 7"},
+		"a header that breaks off": {"\x01\x00\x00", "unexpected EOF"},
+		"a frame that breaks off":  {"\x01\x00\x00\x00\x00\x00\x00\x05abc", "unexpected EOF"},
+		"an unknown kind":          {"\x07\x00\x00\x00\x00\x00\x00\x01a", "a frame of unknown type 7"},
 		"a fault of the Engine":    {"\x03\x00\x00\x00\x00\x00\x00\x06no log", "no log"},
 	} {
 		if err := Demultiplex(io.Discard, io.Discard, strings.NewReader(test.frames)); err == nil || !strings.Contains(err.Error(), test.want) {

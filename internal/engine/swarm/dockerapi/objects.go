@@ -51,13 +51,13 @@ func (c *Connection) RemoveConfig(ctx context.Context, id string) error {
 		return err
 	}
 	if err := m.ConfigRemove(ctx, id); err != nil && !cerrdefs.IsNotFound(err) {
-		return fmt.Errorf("config object %s can't be removed: %w", id, err)
+		return fmt.Errorf("removing config object %s: %w", id, err)
 	}
 	return nil
 }
 
 // Foreign returns the error for a name that belongs to something that is not Trainyard's.
 func Foreign(name string) error {
-	return fmt.Errorf("the Swarm has a config object %q that is not Trainyard's, or has lost its labels; it is left alone: remove it (docker config rm %s), "+
-		"or choose another name for the cluster or the group", name, name)
+	return fmt.Errorf("the Swarm already has a config object %q that is not Trainyard's, or has lost its labels: remove it (docker config rm %s), "+
+		"or rename the cluster or the group", name, name)
 }

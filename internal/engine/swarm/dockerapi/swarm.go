@@ -99,11 +99,11 @@ func (s Swarm) UpdateService(ctx context.Context, m Manager, live swarm.Service,
 		if live.ID == "" {
 			var err error
 			if live, _, err = m.ServiceInspectWithRaw(ctx, name, swarm.ServiceInspectOptions{}); err != nil {
-				return fmt.Errorf("service %q could not be read: %w", name, err)
+				return fmt.Errorf("reading service %q: %w", name, err)
 			}
 		}
 		if !spec.BelongsTo(live, s.Cluster) {
-			return fmt.Errorf("service %q has come to be somebody else's, and not that of cluster %q: remove it, or rename the group or the role", name, s.Cluster)
+			return fmt.Errorf("service %q no longer belongs to cluster %q: remove it, or rename the group or the role", name, s.Cluster)
 		}
 		spec, changed := next(live)
 		if !changed {
@@ -118,17 +118,17 @@ func (s Swarm) UpdateService(ctx context.Context, m Manager, live swarm.Service,
 		case err == nil:
 			return nil
 		case !OutOfSequence(err):
-			return fmt.Errorf("service %q could not be changed: %w", name, err)
+			return fmt.Errorf("updating service %q: %w", name, err)
 		}
 		live = swarm.Service{}
 	}
-	return fmt.Errorf("service %q could not be changed: others changed it %d times in a row", name, UpdateAttempts)
+	return fmt.Errorf("updating service %q: others changed it %d times in a row", name, UpdateAttempts)
 }
 
 // RemoveObject removes an object of the Swarm. It is not an error if that is already gone.
 func (s Swarm) RemoveObject(ctx context.Context, what string, remove func(m Manager) error) error {
 	if err := s.Connection.Ask(ctx, remove); err != nil && !cerrdefs.IsNotFound(err) {
-		return fmt.Errorf("%s can't be removed: %w", what, err)
+		return fmt.Errorf("removing %s: %w", what, err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func Default(env func(string) string) (Endpoint, error) {
 		if home == "" {
 			var err error
 			if home, err = os.UserHomeDir(); err != nil {
-				return Endpoint{}, fmt.Errorf("the folder of Docker's configuration is not known, set DOCKER_CONFIG: %w", err)
+				return Endpoint{}, fmt.Errorf("locating Docker's configuration folder: %w; set DOCKER_CONFIG", err)
 			}
 		}
 		config = filepath.Join(home, ".docker")
@@ -91,7 +91,7 @@ func contextName(config string, env func(string) string) (name, source string, e
 		CurrentContext string `json:"currentContext"`
 	}
 	if err := readJSON(file, &content); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", fmt.Errorf("docker's configuration: %w", err)
+		return "", "", fmt.Errorf("reading Docker's configuration: %w", err)
 	}
 	return content.CurrentContext, file, nil
 }
@@ -110,14 +110,14 @@ func fromContext(config, name string) (Endpoint, error) {
 	}
 	err := readJSON(file, &meta)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Endpoint{}, fmt.Errorf("there is no such context in %s; docker context ls lists them", filepath.Join(config, "contexts"))
+		return Endpoint{}, fmt.Errorf("no such context in %s; list them with docker context ls", filepath.Join(config, "contexts"))
 	}
 	if err != nil {
 		return Endpoint{}, err
 	}
 	docker, ok := meta.Endpoints["docker"]
 	if !ok {
-		return Endpoint{}, fmt.Errorf("%s describes no Docker endpoint", file)
+		return Endpoint{}, fmt.Errorf("%s has no Docker endpoint", file)
 	}
 	if docker.Host == "" {
 		return local(runtime.GOOS), nil
@@ -130,8 +130,8 @@ func fromContext(config, name string) (Endpoint, error) {
 		return e, nil
 	}
 	if docker.SkipTLSVerify {
-		return Endpoint{}, fmt.Errorf("it skips the verification of %s, so anybody could answer in its place; "+
-			"give it the certificate authority: docker context update %s --docker host=%s,ca=ca.pem,cert=cert.pem,key=key.pem", e, name, e)
+		return Endpoint{}, fmt.Errorf("it disables TLS verification for %s, so that anyone could impersonate it; "+
+			"give it a CA: docker context update %s --docker host=%s,ca=ca.pem,cert=cert.pem,key=key.pem", e, name, e)
 	}
 	folder := filepath.Join(config, "contexts", "tls", id, "docker")
 	switch _, err := os.Stat(folder); {

@@ -50,13 +50,13 @@ type Endpoint struct {
 }
 
 // allowed is the end of every error about an address.
-const allowed = "allowed are unix:///path/to/docker.sock, tcp://host[:port] (TLS), ssh://[user@]host[:port][/path/to/docker.sock] and, on Windows, npipe://" + defaultPipe
+const allowed = "allowed: unix:///path/to/docker.sock, tcp://host[:port] (TLS), ssh://[user@]host[:port][/path/to/docker.sock] and, on Windows, npipe://" + defaultPipe
 
 // refused maps the schemes that other Docker clients support to what to write instead.
 var refused = map[string]string{
-	"http":  "plain HTTP lets everybody on the way be root on the engine's host; use tcp://, which is TLS, or ssh://",
-	"https": "write tcp://, which is TLS",
-	"fd":    "fd:// is what an engine listens on, not what a client connects to; use unix://" + DefaultSocket,
+	"http":  "plain HTTP makes everyone on the network root on the engine's host; use tcp://, which is TLS, or ssh://",
+	"https": "use tcp://, which is TLS",
+	"fd":    "fd:// is for an engine to listen on, not for a client to connect to; use unix://" + DefaultSocket,
 }
 
 // Parse returns the endpoint at an address. Its errors name the address, without any password in it, and what is
@@ -68,7 +68,7 @@ func Parse(address string) (Endpoint, error) {
 func parse(address string) (Endpoint, error) {
 	scheme, rest, ok := strings.Cut(address, "://")
 	if !ok {
-		return Endpoint{}, errors.New("it has no scheme")
+		return Endpoint{}, errors.New("missing scheme")
 	}
 	switch Scheme(scheme) {
 	case SchemeUnix:
@@ -81,9 +81,9 @@ func parse(address string) (Endpoint, error) {
 		case err != nil:
 			return Endpoint{}, err
 		case host.User != "":
-			return Endpoint{}, errors.New("a user is for ssh:// only")
+			return Endpoint{}, errors.New("a user is only allowed with ssh://")
 		case path != "":
-			return Endpoint{}, errors.New("a path is for ssh:// and unix:// only")
+			return Endpoint{}, errors.New("a path is only allowed with ssh:// and unix://")
 		}
 		return Endpoint{Scheme: SchemeTCP, Host: host.Name, Port: host.Port}, nil
 	case SchemeSSH:
@@ -106,11 +106,11 @@ const maxSocketPath = 104
 func checkSocket(path string) error {
 	switch {
 	case !strings.HasPrefix(path, "/") || strings.HasSuffix(path, "/"):
-		return fmt.Errorf("the socket %q is not the absolute path of a file", path)
+		return fmt.Errorf("socket %q is not an absolute file path", path)
 	case len(path) > maxSocketPath:
-		return fmt.Errorf("the socket's path has %d bytes, and at most %d fit", len(path), maxSocketPath)
+		return fmt.Errorf("the socket path has %d bytes, at most %d fit", len(path), maxSocketPath)
 	case strings.ContainsFunc(path, func(r rune) bool { return r < ' ' || r == 0x7f }):
-		return fmt.Errorf("the socket %q has control characters", path)
+		return fmt.Errorf("socket %q contains control characters", path)
 	}
 	return nil
 }
@@ -118,7 +118,7 @@ func checkSocket(path string) error {
 func checkPipe(path string) error {
 	name, local := strings.CutPrefix(path, pipes)
 	if !local || name == "" || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f || r == '/' || r == '\\' }) {
-		return fmt.Errorf("the pipe %q is not of the form %sname", path, pipes)
+		return fmt.Errorf("pipe %q must have the form %sname", path, pipes)
 	}
 	return nil
 }

@@ -24,20 +24,20 @@ func TestParse(t *testing.T) {
 		"ssh://[fd00::1]":                {want: Endpoint{Scheme: SchemeSSH, Host: "fd00::1", Port: 22, Socket: DefaultSocket}},
 		"ssh://[fe80::1%25eth0]:2222":    {want: Endpoint{Scheme: SchemeSSH, Host: "fe80::1%eth0", Port: 2222, Socket: DefaultSocket}},
 		"ssh://ann%40corp.example@gpu1":  {want: Endpoint{Scheme: SchemeSSH, User: "ann@corp.example", Host: "gpu1", Port: 22, Socket: DefaultSocket}, string: "ssh://ann%40corp.example@gpu1"},
-		"":                               {err: "no scheme"},
-		"gpu1:2376":                      {err: "no scheme"},
+		"":                               {err: "missing scheme"},
+		"gpu1:2376":                      {err: "missing scheme"},
 		"http://gpu1:2375":               {err: "plain HTTP"},
-		"https://gpu1:2376":              {err: "write tcp://"},
+		"https://gpu1:2376":              {err: "use tcp://"},
 		"npipe:////./pipe/docker_engine": {want: Endpoint{Scheme: SchemePipe, Socket: "//./pipe/docker_engine"}},
-		"npipe://":                       {err: "not of the form //./pipe/name"},
-		"npipe:////./pipe/":              {err: "not of the form"},
-		"npipe:////./pipe/a/b":           {err: "not of the form"},
-		"npipe:////gpu1/pipe/docker":     {err: "not of the form"},
-		"fd://":                          {err: "listens on"},
+		"npipe://":                       {err: "must have the form //./pipe/name"},
+		"npipe:////./pipe/":              {err: "must have the form"},
+		"npipe:////./pipe/a/b":           {err: "must have the form"},
+		"npipe:////gpu1/pipe/docker":     {err: "must have the form"},
+		"fd://":                          {err: "to listen on"},
 		"SSH://gpu1":                     {err: `unknown scheme "SSH"`},
-		"unix://run/docker.sock":         {err: "not the absolute path"},
-		"unix://":                        {err: "not the absolute path"},
-		"unix:///run/":                   {err: "not the absolute path"},
+		"unix://run/docker.sock":         {err: "not an absolute file path"},
+		"unix://":                        {err: "not an absolute file path"},
+		"unix:///run/":                   {err: "not an absolute file path"},
 		"unix://" + long:                 {err: "at most 104"},
 		"unix:///run/docker\n.sock":      {err: "control characters"},
 		"tcp://":                         {err: `"" is no host name`},
@@ -45,8 +45,8 @@ func TestParse(t *testing.T) {
 		"tcp://gpu1:0":                   {err: "port 0"},
 		"tcp://gpu1:65536":               {err: "port 65536"},
 		"tcp://gpu1:docker":              {err: "invalid port"},
-		"tcp://ops@gpu1":                 {err: "user is for ssh"},
-		"tcp://gpu1/v1.44":               {err: "path is for ssh"},
+		"tcp://ops@gpu1":                 {err: "user is only allowed with ssh"},
+		"tcp://gpu1/v1.44":               {err: "path is only allowed with ssh"},
 		"tcp://gpu1?tls=false":           {err: "no query"},
 		"tcp://gpu1#":                    {err: "no fragment"},
 		"ssh://ops@":                     {err: `"" is no host name`},
@@ -56,17 +56,17 @@ func TestParse(t *testing.T) {
 		"ssh://gpu 1":                    {err: "invalid character"},
 		"ssh://gpu1$(id)":                {err: "is no host name"},
 		"ssh://[fe80::1%25$(id)]":        {err: "is no network interface"},
-		"ssh://gpu1/run/docker.sock/":    {err: "not the absolute path"},
+		"ssh://gpu1/run/docker.sock/":    {err: "not an absolute file path"},
 		"ssh://ops:hunter2@gpu1":         {err: "password can't be part"},
 		"ssh://ops:hunter2@gpu 1":        {err: "invalid character"},
-		"ops:hunter2@gpu1":               {err: "no scheme"},
-		"https://ops:hunter2@gpu1:2376":  {err: "write tcp://"},
+		"ops:hunter2@gpu1":               {err: "missing scheme"},
+		"https://ops:hunter2@gpu1:2376":  {err: "use tcp://"},
 	}
 	for address, test := range tests {
 		t.Run(address, func(t *testing.T) {
 			got, err := Parse(address)
 			if test.err != "" {
-				expect(t, err, nil, test.err, "allowed are unix:///")
+				expect(t, err, nil, test.err, "allowed: unix:///")
 				if strings.Contains(err.Error(), "hunter2") {
 					t.Errorf("error shows the password: %v", err)
 				}

@@ -80,7 +80,7 @@ func TestSSHFailures(t *testing.T) {
 		kind         error
 		parts        []string
 	}{
-		"no socket":     {addr: server.Addr, socket: "/absent/docker.sock", kind: ErrNoSocket, parts: []string{"/absent/docker.sock", "group docker"}},
+		"no socket":     {addr: server.Addr, socket: "/absent/docker.sock", kind: ErrNoSocket, parts: []string{"/absent/docker.sock", "docker group"}},
 		"no forwarding": {addr: prohibiting.Addr, socket: socket, kind: sshclient.ErrPermissionDenied, parts: []string{"AllowStreamLocalForwarding"}, change: func(c *Credentials) { c.SSH.KnownHostsText = prohibiting.Known(t, sshd.Ed25519()) }},
 		"refused":       {addr: free.Addr().String(), kind: syscall.ECONNREFUSED, parts: []string{"refuses connections"}},
 		"no answer":     {addr: silent.Addr().String(), kind: sshclient.ErrTimeout, parts: []string{"no answer within 50ms"}, change: func(c *Credentials) { c.DialTimeout = 50 * time.Millisecond }},

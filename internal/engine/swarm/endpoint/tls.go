@@ -47,7 +47,7 @@ func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
 	}
 	if folder != "" {
 		if !m.empty() {
-			return nil, sshclient.Failed(nil, "TLS material is given both as text and as the folder %s; give one of them", folder)
+			return nil, sshclient.Failed(nil, "TLS material is given both inline and as the folder %s; use one of them", folder)
 		}
 		var err error
 		if m, err = readMaterial(folder); err != nil {
@@ -56,8 +56,8 @@ func tlsConfig(e Endpoint, given TLS) (*tls.Config, error) {
 		source = folder
 	}
 	if m.empty() {
-		return nil, sshclient.Failed(nil, "an engine over TCP is spoken to with TLS only, and there is no TLS material: "+
-			"give the provider a CA, and a certificate with its key where the engine asks for one (or set DOCKER_CERT_PATH to a folder with ca.pem, cert.pem and key.pem); "+
+		return nil, sshclient.Failed(nil, "an engine over TCP requires TLS, and no TLS material is given: "+
+			"give the provider a CA, and a client certificate with its key if the engine requires one (or set DOCKER_CERT_PATH to a folder with ca.pem, cert.pem and key.pem); "+
 			"or use ssh://, which needs none")
 	}
 	return m.config(e.Host, source)
@@ -73,7 +73,7 @@ func readMaterial(folder string) (m material, err error) {
 		*content = data
 	}
 	if m.empty() {
-		return material{}, fmt.Errorf("%s has none of ca.pem, cert.pem and key.pem", folder)
+		return material{}, fmt.Errorf("no ca.pem, cert.pem or key.pem in %s", folder)
 	}
 	return m, nil
 }
@@ -84,11 +84,11 @@ func (m material) config(host, source string) (*tls.Config, error) {
 	if len(m.ca) > 0 {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(m.ca) {
-			return nil, sshclient.Failed(nil, "the CA in %s has no certificate; it begins with -----BEGIN CERTIFICATE-----", source)
+			return nil, sshclient.Failed(nil, "the CA in %s contains no PEM certificate, which begins with -----BEGIN CERTIFICATE-----", source)
 		}
 	}
 	if (len(m.cert) == 0) != (len(m.key) == 0) {
-		return nil, sshclient.Failed(nil, "%s has a client certificate or its key, and not both", source)
+		return nil, sshclient.Failed(nil, "%s has only one of client certificate and key; give both", source)
 	}
 	if len(m.cert) > 0 {
 		pair, err := tls.X509KeyPair(m.cert, m.key)
@@ -163,13 +163,13 @@ func (c *tlsConn) explain(err error) error {
 	case errors.As(err, &unknown):
 		f.Text = "the engine's certificate is not signed by the given CA; give the CA that signed it (the engine's tlscacert is usually the same)"
 	case errors.As(err, &noTLS):
-		f.Text = "what answers there doesn't speak TLS; start the engine with tlsverify, or reach it by ssh://"
+		f.Text = "the server there doesn't speak TLS; start the engine with tlsverify, or use ssh://"
 	case c.requested && !c.presented:
 		f.Kind = sshclient.ErrPermissionDenied
-		f.Text = "the engine asks for a client certificate, and none is given; give one, with its key, that the engine's CA signed"
+		f.Text = "the engine requires a client certificate, and none is given; give one signed by the engine's CA, with its key"
 	case c.requested:
 		f.Kind = sshclient.ErrPermissionDenied
-		f.Text = fmt.Sprintf("the engine refused the connection after it was presented the client certificate; give one that the engine's CA signed, and that is valid now: %s", err)
+		f.Text = fmt.Sprintf("the engine refused the connection after receiving the client certificate; give one that is signed by the engine's CA and currently valid: %s", err)
 	default:
 		f.Text = fmt.Sprintf("TLS: %s", err)
 	}

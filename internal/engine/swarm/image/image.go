@@ -60,7 +60,7 @@ func Write(w io.Writer, ref string, img v1.Image) error {
 	}
 	named, hasName := parsed.(reference.Named)
 	if _, hasDigest := parsed.(reference.Digested); hasDigest || !hasName {
-		return fmt.Errorf("image reference %q: an image is loaded under a name and a tag, not under a digest or an ID", ref)
+		return fmt.Errorf("image reference %q: must be a name and a tag, not a digest or an ID", ref)
 	}
 	tag, err := name.NewTag(reference.FamiliarString(reference.TagNameOnly(named)))
 	if err != nil {

@@ -193,9 +193,9 @@ func TestBuildRejects(t *testing.T) {
 		{"relative", []File{file("bin/a")}, `"bin/a"`},
 		{"unclean", []File{file("/bin/../a")}, `"/bin/../a"`},
 		{"root", []File{file("/")}, `"/"`},
-		{"twice", []File{file("/a"), file("/a")}, `"/a" is there twice`},
-		{"file, then folder", []File{file("/a"), file("/a/b")}, `"/a" is there twice, or is a folder`},
-		{"folder, then file", []File{file("/a/b"), file("/a")}, `"/a" is there twice, or is a folder`},
+		{"twice", []File{file("/a"), file("/a")}, `"/a" is given twice`},
+		{"file, then folder", []File{file("/a"), file("/a/b")}, `"/a" is given twice, or is also a folder`},
+		{"folder, then file", []File{file("/a/b"), file("/a")}, `"/a" is given twice, or is also a folder`},
 		{"unreadable", []File{failing}, "permission denied"},
 		{"shorter than its size", []File{longer}, "missed writing"},
 		{"longer than its size", []File{shorter}, "write too long"},
@@ -206,7 +206,7 @@ func TestBuildRejects(t *testing.T) {
 			}
 		})
 	}
-	if _, err := FromDisk("/a", t.TempDir()); err == nil || !strings.Contains(err.Error(), "no regular file") {
+	if _, err := FromDisk("/a", t.TempDir()); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder as a file: error %v", err)
 	}
 	if _, err := FromDisk("/a", filepath.Join(t.TempDir(), "missing")); !errors.Is(err, os.ErrNotExist) {

@@ -43,7 +43,7 @@ func FromDisk(path, source string) (File, error) {
 		return File{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return File{}, fmt.Errorf("%s is no regular file", source)
+		return File{}, fmt.Errorf("%s is not a regular file", source)
 	}
 	return File{Path: path, Mode: info.Mode().Perm(), Size: info.Size(), Open: func() (io.ReadCloser, error) {
 		return os.Open(source)
@@ -69,10 +69,10 @@ func newLayer(files []File) (*layer, error) {
 	entries := map[string]entry{}
 	for _, file := range files {
 		if !path.IsAbs(file.Path) || path.Clean(file.Path) != file.Path || file.Path == "/" {
-			return nil, fmt.Errorf("file %q: its path has to be absolute and clean, as /bin/trainer", file.Path)
+			return nil, fmt.Errorf("file %q: the path must be absolute and clean, such as /bin/trainer", file.Path)
 		}
 		if _, twice := entries[file.Path]; twice {
-			return nil, fmt.Errorf("file %q is there twice, or is a folder as well", file.Path)
+			return nil, fmt.Errorf("file %q is given twice, or is also a folder", file.Path)
 		}
 		entries[file.Path] = entry{open: file.Open, header: tar.Header{
 			Typeflag: tar.TypeReg, Name: strings.TrimPrefix(file.Path, "/"), Mode: int64(file.Mode.Perm()), Size: file.Size,
@@ -80,7 +80,7 @@ func newLayer(files []File) (*layer, error) {
 		}}
 		for folder := path.Dir(file.Path); folder != "/"; folder = path.Dir(folder) {
 			if above, known := entries[folder]; known && above.open != nil {
-				return nil, fmt.Errorf("file %q is there twice, or is a folder as well", folder)
+				return nil, fmt.Errorf("file %q is given twice, or is also a folder", folder)
 			}
 			entries[folder] = entry{header: tar.Header{
 				Typeflag: tar.TypeDir, Name: strings.TrimPrefix(folder, "/") + "/", Mode: 0o755, ModTime: epoch,

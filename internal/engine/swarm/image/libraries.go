@@ -17,7 +17,7 @@ var shared = regexp.MustCompile(`(?m)=> (/\S+) \(0x`)
 func Libraries(program string) ([]File, error) {
 	binary, err := elf.Open(program)
 	if err != nil {
-		return nil, fmt.Errorf("the program %s is none that runs on Linux: %w", program, err)
+		return nil, fmt.Errorf("program %s is not a Linux executable: %w", program, err)
 	}
 	defer binary.Close()
 	loader := ""
@@ -27,7 +27,7 @@ func Libraries(program string) ([]File, error) {
 		}
 		name := make([]byte, segment.Filesz)
 		if _, err := segment.ReadAt(name, 0); err != nil {
-			return nil, fmt.Errorf("the program %s can't be read: %w", program, err)
+			return nil, fmt.Errorf("reading program %s: %w", program, err)
 		}
 		loader = strings.TrimRight(string(name), "\x00")
 	}
@@ -36,7 +36,7 @@ func Libraries(program string) ([]File, error) {
 	}
 	list, err := exec.Command(loader, "--list", program).CombinedOutput() //nolint:gosec // it loads the program, but does not run it
 	if err != nil {
-		return nil, fmt.Errorf("the libraries of program %s can't be found: %w: %s", program, err, list)
+		return nil, fmt.Errorf("finding the libraries of program %s: %w: %s", program, err, list)
 	}
 	paths := []string{loader}
 	for _, found := range shared.FindAllStringSubmatch(string(list), -1) {

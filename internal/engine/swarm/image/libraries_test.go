@@ -70,11 +70,11 @@ func TestLibrariesOfNoProgram(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Libraries(script); err == nil || !strings.Contains(err.Error(), "none that runs on Linux") {
+	if _, err := Libraries(script); err == nil || !strings.Contains(err.Error(), "not a Linux executable") {
 		t.Errorf("the libraries of a script: %v", err)
 	}
 	missing := compiled(t, "-Wl,--dynamic-linker=/lib/no-such-loader.so", "-lm")
-	if _, err := Libraries(missing); err == nil || !strings.Contains(err.Error(), "can't be found") {
+	if _, err := Libraries(missing); err == nil || !strings.Contains(err.Error(), "finding the libraries of program") {
 		t.Errorf("the libraries of a program without a loader: %v", err)
 	}
 }

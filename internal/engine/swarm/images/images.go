@@ -85,7 +85,7 @@ func (e Images) imageHosts(ctx context.Context) ([]imageHost, error) {
 		hosts = append(hosts, imageHost{name, known[id].Description.Platform.Architecture, docker, trouble})
 	}
 	if len(without) > 0 {
-		return nil, fmt.Errorf("no image can be brought to %s of cluster %q, whose Docker Engines have no address: declare them among the cluster's hosts, with address = \"ssh://…\" or \"tcp://…\"",
+		return nil, fmt.Errorf("images can't be distributed to %s of cluster %q, whose Docker Engines have no address: declare them in the cluster's hosts, with address = \"ssh://…\" or \"tcp://…\"",
 			strings.Join(without, ", "), e.Cluster)
 	}
 	return hosts, nil
@@ -178,7 +178,7 @@ func (e Images) RemoveImage(ctx context.Context, name, id string) (map[string]st
 		case !there:
 			return "", false, nil
 		case !seen.Is(id) && seen.Source == "":
-			return "it is the name of another image there, " + seen.ID, true, nil
+			return "the name refers to another image there, " + seen.ID, true, nil
 		}
 		if shared := LocalName(SharedRepository, seen.Content); !used[shared] {
 			if err := Untag(ctx, host.docker, shared); err != nil {
@@ -205,7 +205,7 @@ func (e Images) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[st
 	}
 	for _, host := range hosts {
 		if host.trouble != "" {
-			return nil, fmt.Errorf("no image can be brought to host %s, as %s: bring the host back, or take it out of the cluster", host.name, host.trouble)
+			return nil, fmt.Errorf("images can't be distributed to host %s, because %s: bring the host back, or remove it from the cluster", host.name, host.trouble)
 		}
 	}
 	before, err := e.findImage(ctx, hosts, spec.Name)
@@ -226,7 +226,7 @@ func (e Images) ProvideImage(ctx context.Context, spec engine.ImageSpec) (map[st
 	for _, host := range hosts {
 		seen, there := after[host.name]
 		if !there || !seen.Is(p.id) {
-			return nil, fmt.Errorf("host %s has lost the image %q again: somebody else works on its images; apply again", host.name, spec.Name)
+			return nil, fmt.Errorf("host %s lost image %q again: something else changes its images; apply again", host.name, spec.Name)
 		}
 	}
 	used, err := e.usedImages(ctx)
@@ -299,7 +299,7 @@ func onePlatform(name string, hosts []imageHost) error {
 	for _, architecture := range slices.Sorted(maps.Keys(byArchitecture)) {
 		parts = append(parts, fmt.Sprintf("%s (%s)", architecture, strings.Join(byArchitecture[architecture], ", ")))
 	}
-	return fmt.Errorf("image %q is for one platform, and the hosts are of several: %s. Push an image for all of them to a registry, and leave archive and build out",
+	return fmt.Errorf("image %q is for one platform, but the hosts have several: %s. Push a multi-platform image to a registry, and omit archive and build",
 		name, strings.Join(parts, ", "))
 }
 
@@ -310,7 +310,7 @@ func (p *provision) bring(ctx context.Context) (err error) {
 			return p.settle(ctx)
 		}
 		if p.id, err = p.engine.build(ctx, p.hosts[0], *p.spec.Build); err != nil {
-			return fmt.Errorf("image %q could not be built on host %s: %w", p.spec.Name, p.hosts[0].name, err)
+			return fmt.Errorf("building image %q on host %s: %w", p.spec.Name, p.hosts[0].name, err)
 		}
 	}
 	holders, err := p.engine.findImage(ctx, p.hosts, p.id)
@@ -379,8 +379,8 @@ func (p *provision) name(ctx context.Context) error {
 		has, err := InspectImage(ctx, host.docker, p.id)
 		switch {
 		case cerrdefs.IsNotFound(err):
-			return none, false, fmt.Errorf("it received another image for %q than %s: the tag was pushed again, or the archive changed. "+
-				"Plan again, or name the image by its digest", p.spec.Name, p.id)
+			return none, false, fmt.Errorf("the image received for %q is not %s: the tag was pushed again, or the archive changed. "+
+				"Plan again, or refer to the image by its digest", p.spec.Name, p.id)
 		case err != nil || Fixed(p.spec.Name):
 			return none, false, err
 		}

@@ -101,10 +101,10 @@ func TestBuilt(t *testing.T) {
 		silent   string // what an error must not contain
 	}{
 		"built":          {body: step + `{"aux":{"ID":"sha256:1"}}` + "\n" + `{"aux":{"ID":"sha256:2"}}` + "\n" + `{"stream":"Successfully built 2\n"}`, id: "sha256:2"},
-		"failed":         {body: step + `{"errorDetail":{"message":"COPY failed"},"error":"COPY failed"}`, says: []string{"COPY failed; its last lines:\nStep 1/2 : FROM scratch"}},
+		"failed":         {body: step + `{"errorDetail":{"message":"COPY failed"},"error":"COPY failed"}`, says: []string{"COPY failed; last lines of output:\nStep 1/2 : FROM scratch"}},
 		"failed at once": {body: `{"errorDetail":{"message":"no space"},"error":"no space"}`, says: []string{"no space"}, silent: "last lines"},
 		"a long story":   {body: step + long + `{"errorDetail":{"message":"exit code 1"},"error":"exit code 1"}`, says: []string{"exit code 1", "more"}, silent: "Step 1/2"},
-		"cut off":        {body: step, says: []string{"without an image", "Step 1/2"}},
+		"cut off":        {body: step, says: []string{"produced no image", "Step 1/2"}},
 		"garbled":        {body: step + "{", says: []string{"unexpected EOF"}},
 	} {
 		id, err := built(strings.NewReader(test.body))

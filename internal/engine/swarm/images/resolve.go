@@ -209,12 +209,12 @@ func (e Images) present(ctx context.Context, reached client.APIClient, w wanted)
 	if cerrdefs.IsNotFound(err) {
 		switch {
 		case isID(w.name):
-			return HeldImage{}, errors.New("it is not there, and an ID can't be pulled: load the image onto the host, or bring it there by a trainyard_image")
+			return HeldImage{}, errors.New("not found, and an ID can't be pulled: load the image onto the host, or provide it with a trainyard_image")
 		case w.policy == domain.PullNever:
-			return HeldImage{}, fmt.Errorf("it is not there, and pull_policy is %q: load it onto the host, or let it be pulled", domain.PullNever)
+			return HeldImage{}, fmt.Errorf("not found, and pull_policy is %q: load it onto the host, or allow pulling it", domain.PullNever)
 		}
 		if err := e.pull(ctx, reached, w.name); err != nil {
-			return HeldImage{}, fmt.Errorf("it is not there, and can't be pulled: %w", err)
+			return HeldImage{}, fmt.Errorf("not found, and can't be pulled: %w", err)
 		}
 		held, err = InspectImage(ctx, reached, w.name)
 	}

@@ -18,7 +18,7 @@ import (
 
 // load loads the archive onto hosts.
 func (p *provision) load(ctx context.Context, hosts []imageHost) error {
-	return p.supply(ctx, hosts, "loaded", func(ctx context.Context, host imageHost) error {
+	return p.supply(ctx, hosts, "loading", func(ctx context.Context, host imageHost) error {
 		archive, err := p.spec.Archive()
 		if err != nil {
 			return err
@@ -30,7 +30,7 @@ func (p *provision) load(ctx context.Context, hosts []imageHost) error {
 
 // pull makes hosts pull the image.
 func (p *provision) pull(ctx context.Context, name string, hosts []imageHost) error {
-	return p.supply(ctx, hosts, "pulled", func(ctx context.Context, host imageHost) error {
+	return p.supply(ctx, hosts, "pulling", func(ctx context.Context, host imageHost) error {
 		return p.engine.pull(ctx, host.docker, name)
 	})
 }
@@ -43,21 +43,21 @@ func (p *provision) copy(ctx context.Context, holders map[string]engine.Image, t
 		}
 		archive, size, err := saved(ctx, from, holders[from.name].ID)
 		if err != nil {
-			return fmt.Errorf("image %q could not be saved from host %s: %w", p.spec.Name, from.name, err)
+			return fmt.Errorf("saving image %q from host %s: %w", p.spec.Name, from.name, err)
 		}
 		defer archive.Close()
-		return p.supply(ctx, to, "loaded", func(ctx context.Context, host imageHost) error {
+		return p.supply(ctx, to, "loading", func(ctx context.Context, host imageHost) error {
 			return load(ctx, host.docker, io.NewSectionReader(archive, 0, size), p.id)
 		})
 	}
-	return fmt.Errorf("image %q was on a host when this was planned, and is on none any more: plan again, which has it built anew", p.spec.Name)
+	return fmt.Errorf("image %q was on a host at plan time, but is on none now: plan again to have it rebuilt", p.spec.Name)
 }
 
 // supply calls do for the hosts to bring them the image.
 func (p *provision) supply(ctx context.Context, hosts []imageHost, how string, do func(ctx context.Context, host imageHost) error) error {
 	_, err := onHosts(ctx, hosts, func(ctx context.Context, host imageHost) (none struct{}, found bool, err error) {
 		if err := do(ctx, host); err != nil {
-			return none, false, fmt.Errorf("image %q could not be %s: %w", p.spec.Name, how, err)
+			return none, false, fmt.Errorf("%s image %q: %w", how, p.spec.Name, err)
 		}
 		return none, false, nil
 	})
@@ -131,7 +131,7 @@ func built(body io.Reader) (id string, err error) {
 		_, _ = io.WriteString(said, message.Stream) // writing to it never fails
 	})
 	if err == nil && id == "" {
-		err = errors.New("the Engine ended the build without an image")
+		err = errors.New("the build produced no image")
 	}
 	if err != nil {
 		return "", fmt.Errorf("%w%s", err, tail(said.String()))
@@ -164,5 +164,5 @@ func tail(said string) string {
 	if lines[0] == "" {
 		return ""
 	}
-	return "; its last lines:\n" + strings.Join(lines[max(0, len(lines)-buildTail):], "\n")
+	return "; last lines of output:\n" + strings.Join(lines[max(0, len(lines)-buildTail):], "\n")
 }

@@ -26,7 +26,7 @@ func (e Members) clearContainers(ctx context.Context, group string) {
 		filters.Arg("label", spec.LabelCluster+"="+e.Cluster), filters.Arg("label", spec.LabelGroup+"="+group), filters.Arg("is-task", "true"),
 	)
 	_ = dockerapi.InParallel(ctx, slices.Collect(maps.Values(engines)), func(ctx context.Context, host client.APIClient) error {
-		return dockerapi.Until(ctx, "its containers to be gone", func() (bool, error) {
+		return dockerapi.Until(ctx, "its containers to be removed", func() (bool, error) {
 			left, err := dockerapi.ClearEnded(ctx, host, ours)
 			return err == nil && left == 0, err
 		})

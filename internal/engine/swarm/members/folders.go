@@ -132,7 +132,7 @@ func (e Members) ReadFolder(ctx context.Context, folder domain.KeptFolder, visit
 	}
 	host := engines[folder.Host]
 	if host == nil {
-		return fmt.Errorf("what %s left is on host %q, whose Docker Engine %w: the host is down, or the cluster does not declare its address", folder.Member, folder.Host, engine.ErrUnreachable)
+		return fmt.Errorf("the kept folder of %s is on host %q, whose Docker Engine %w: the host is down, or the cluster does not declare its address", folder.Member, folder.Host, engine.ErrUnreachable)
 	}
 	m := e.mountOf(folder)
 	if m.Type == mount.TypeVolume { // mounting it would create it again
@@ -183,7 +183,7 @@ func visitTar(archive *tar.Reader, visit engine.FolderVisitor) error {
 }
 
 // errNoSource is returned if the source of a mount does not exist.
-var errNoSource = errors.New("what is to be mounted is not there")
+var errNoSource = errors.New("the mount's source does not exist")
 
 // withMount calls use with a container that has the mount and is never started: through it, an Engine can read the
 // mount's content. It uses the smallest image that the host has.
@@ -193,7 +193,7 @@ func withMount(ctx context.Context, host client.APIClient, m mount.Mount, use fu
 		return err
 	}
 	if len(images) == 0 {
-		return errors.New("the host has no image, without which a Docker Engine reads no volume; pull any")
+		return errors.New("the host has no image, and a Docker Engine needs one to read a volume; pull any")
 	}
 	smallest := slices.MinFunc(images, func(a, b image.Summary) int { return cmp.Compare(a.Size, b.Size) })
 	created, err := host.ContainerCreate(ctx, &container.Config{Image: smallest.ID, Entrypoint: []string{"none"}, NetworkDisabled: true},
@@ -224,7 +224,7 @@ func (e Members) RemoveFolders(ctx context.Context, folders []domain.KeptFolder)
 			continue
 		}
 		if engines[folder.Host] == nil {
-			return fmt.Errorf("%s can't be removed: the Docker Engine of host %q %w", e.FolderPlace(folder), folder.Host, engine.ErrUnreachable)
+			return fmt.Errorf("removing %s: the Docker Engine of host %q %w", e.FolderPlace(folder), folder.Host, engine.ErrUnreachable)
 		}
 		names[e.mountOf(folder).Source] = true
 	}

@@ -171,16 +171,16 @@ func TestObservePool(t *testing.T) {
 		"one leaves": {1, once, nil, nil, func(h *history) {
 			h.slot(1, 2, swarm.TaskStateRemove, running, 0, "").slot(2, 2, running, running, 0, "")
 		},
-			[]seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}, {State: domain.StateRunning, Error: "it is about to end"}}},
+			[]seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}, {State: domain.StateRunning, Error: "shutting down"}}},
 		"an update is paused for the one that failed": {2, never, nil, paused, func(h *history) {
 			h.slot(1, 1, running, running, 0, "").slot(2, 2, shutdown, failed, 3, "")
-		}, []seen{{State: domain.StatePending, Run: 2}, {State: domain.StateFailed, Run: 2, Host: "gpu1", Error: "exit code 3; restart condition is never; the Swarm has paused the update: " + paused.Message}}},
+		}, []seen{{State: domain.StatePending, Run: 2}, {State: domain.StateFailed, Run: 2, Host: "gpu1", Error: "exit code 3; restart condition is never; the Swarm paused the update: " + paused.Message}}},
 		"an update is paused for one that is tried again": {2, domain.RestartRule{Condition: domain.RestartOnFailure}, nil, paused, func(h *history) {
 			h.slot(1, 1, running, running, 0, "").slot(2, 2, shutdown, failed, 3, "")
-		}, []seen{{State: domain.StatePending, Run: 2}, {State: domain.StateFailed, Run: 2, Host: "gpu1", Error: "exit code 3; the Swarm has paused the update: " + paused.Message}}},
+		}, []seen{{State: domain.StatePending, Run: 2}, {State: domain.StateFailed, Run: 2, Host: "gpu1", Error: "exit code 3; the Swarm paused the update: " + paused.Message}}},
 		"an update is paused for one that is gone": {1, once, nil, &swarm.UpdateStatus{State: swarm.UpdateStatePaused, Message: "of task gone"}, func(h *history) {
 			h.slot(1, 1, running, running, 0, "")
-		}, []seen{{State: domain.StateFailed, Run: 2, Error: "the Swarm has paused the update: of task gone"}}},
+		}, []seen{{State: domain.StateFailed, Run: 2, Error: "the Swarm paused the update: of task gone"}}},
 		"an update that was paused, and nothing waits": {1, once, nil, paused, func(h *history) { h.slot(1, 2, running, running, 0, "") }, []seen{{State: domain.StateRunning, Run: 2, Host: "gpu1"}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,7 @@ func (e Members) Logs(ctx context.Context, member string, options engine.LogOpti
 			return lines, nil // earlier ones may have been on a host that is down
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the log of member %q: %w", member, err)
+			return nil, fmt.Errorf("reading the log of member %q: %w", member, err)
 		}
 		for _, line := range own {
 			left -= int64(len(line))

@@ -49,7 +49,7 @@ func (e Members) Stage(ctx context.Context, specs []domain.MemberSpec) error {
 	for _, member := range specs {
 		name := spec.ServiceName(member)
 		if existing, found := services[name]; found && !spec.BelongsTo(existing, e.Cluster) {
-			return fmt.Errorf("there is a service %q already that is not of cluster %q: remove it, or rename the group or the role", name, e.Cluster)
+			return fmt.Errorf("service %q already exists and does not belong to cluster %q: remove it, or rename the group or the role", name, e.Cluster)
 		}
 	}
 	changes, err := e.prepare(ctx, specs, services)
@@ -85,7 +85,7 @@ func create(ctx context.Context, m dockerapi.Manager, c change) (created bool, e
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("service %q could not be created: %w", c.want.Name, err)
+		return false, fmt.Errorf("creating service %q: %w", c.want.Name, err)
 	}
 	return true, nil
 }
@@ -211,7 +211,7 @@ func (e Members) Remove(ctx context.Context, names []string) error {
 			})
 		}
 		if err != nil && !cerrdefs.IsNotFound(err) {
-			return fmt.Errorf("service %q could not be removed: %w", service.Spec.Name, err)
+			return fmt.Errorf("removing service %q: %w", service.Spec.Name, err)
 		}
 		return nil
 	})

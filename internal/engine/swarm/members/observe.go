@@ -161,7 +161,7 @@ func (v view) observeService(service swarm.Service) []domain.Observed {
 		case member.leaving && !v.nodes.Awaited(member.tasks[len(member.tasks)-1].NodeID):
 			continue
 		case member.leaving:
-			o.State, o.LastError = domain.StateRunning, "it is about to end"
+			o.State, o.LastError = domain.StateRunning, "shutting down"
 		case id.Pooled:
 			v.observeSlot(&o, service, member, r)
 		default:
@@ -292,7 +292,7 @@ func failPaused(members []domain.Observed, service swarm.Service, tasks []swarm.
 		}
 	}
 	o := &members[blamed]
-	reason := "the Swarm has paused the update: " + service.UpdateStatus.Message
+	reason := "the Swarm paused the update: " + service.UpdateStatus.Message
 	if blamed != first && o.LastError != "" {
 		reason = o.LastError + "; " + reason
 	}
@@ -381,7 +381,7 @@ func settle(o *domain.Observed, task swarm.Task, rule domain.RestartRule, stoppe
 		killed := killedCode
 		o.ExitCode = &killed
 		verdict := rule.Judge(killed, o.Restarts)
-		o.State, o.LastError = verdict.State, "ended by the Swarm, as when its host is drained or lost"
+		o.State, o.LastError = verdict.State, "stopped by the Swarm, for example because its host was drained or lost"
 	default:
 		code := value(o.ExitCode)
 		verdict := rule.Judge(code, o.Restarts)
@@ -451,7 +451,7 @@ func (v view) observeLeaving(group string, tasks []swarm.Task) []domain.Observed
 		}
 		members = append(members, domain.Observed{
 			Name: id.Member(id.Index), Group: id.Group, Role: id.Role, Index: id.Index,
-			State: domain.StateRunning, LastError: "it is about to end",
+			State: domain.StateRunning, LastError: "shutting down",
 		})
 	}
 	return members

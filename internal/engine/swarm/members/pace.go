@@ -92,7 +92,7 @@ func (e Members) startInTurns(ctx context.Context, run int, changes []change, st
 			return err
 		}
 		if err := e.awaitArrival(ctx, p); err != nil {
-			return fmt.Errorf("%d members were not started yet, and wait for others of their hosts: %w", len(later), err)
+			return fmt.Errorf("%d members not started yet, waiting for others on their hosts: %w", len(later), err)
 		}
 	}
 	return nil

@@ -73,7 +73,7 @@ func (e Members) surroundings(ctx context.Context) (in spec.Target, view dockera
 	}
 	own, found := dockerapi.OwnNetwork(networks, e.Cluster)
 	if !found {
-		return in, nil, fmt.Errorf("the network %q of cluster %q is not there: apply the cluster, which makes it anew", spec.NetworkName(e.Cluster), e.Cluster)
+		return in, nil, fmt.Errorf("network %q of cluster %q is missing: apply the cluster to recreate it", spec.NetworkName(e.Cluster), e.Cluster)
 	}
 	nodes, err := live.Nodes(ctx)
 	if err != nil {

@@ -35,7 +35,7 @@ func (e Members) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 		if !there {
 			created, err := m.ConfigCreate(ctx, config)
 			if err != nil {
-				return nil, fmt.Errorf("config object %q could not be created: %w", config.Name, err)
+				return nil, fmt.Errorf("creating config object %q: %w", config.Name, err)
 			}
 			ids[config.Name] = created.ID
 			continue
@@ -46,7 +46,7 @@ func (e Members) provideConfigs(ctx context.Context, needed []swarm.ConfigSpec) 
 		if restored, changed := relabelled(found.Spec.Annotations, config.Annotations); changed {
 			found.Spec.Annotations = restored
 			if err := m.ConfigUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !dockerapi.OutOfSequence(err) {
-				return nil, fmt.Errorf("config object %q could not be labelled again: %w", config.Name, err)
+				return nil, fmt.Errorf("restoring the labels of config object %q: %w", config.Name, err)
 			}
 		}
 		ids[config.Name] = found.ID
@@ -76,11 +76,11 @@ func (e Members) provideSecrets(ctx context.Context, needed []spec.Secret) (map[
 		found, there := byName[secret.Object.Name]
 		if !there {
 			if secret.Object.Data == nil {
-				return nil, fmt.Errorf("secret %q of role %q is not in the Swarm, and its value is not at hand: apply its group with a new version of the secret", secret.Name, secret.Role)
+				return nil, fmt.Errorf("secret %q of role %q is not in the Swarm, and its value is not available: apply its group with a new version of the secret", secret.Name, secret.Role)
 			}
 			created, err := m.SecretCreate(ctx, secret.Object)
 			if err != nil {
-				return nil, fmt.Errorf("secret %q of role %q could not be created: %w", secret.Name, secret.Role, err)
+				return nil, fmt.Errorf("creating secret %q of role %q: %w", secret.Name, secret.Role, err)
 			}
 			ids[secret.Object.Name] = created.ID
 			continue
@@ -88,7 +88,7 @@ func (e Members) provideSecrets(ctx context.Context, needed []spec.Secret) (map[
 		if restored, changed := relabelled(found.Spec.Annotations, secret.Object.Annotations); changed {
 			found.Spec.Annotations = restored
 			if err := m.SecretUpdate(ctx, found.ID, found.Version, found.Spec); err != nil && !dockerapi.OutOfSequence(err) {
-				return nil, fmt.Errorf("secret %q of role %q could not be labelled again: %w", secret.Name, secret.Role, err)
+				return nil, fmt.Errorf("restoring the labels of secret %q of role %q: %w", secret.Name, secret.Role, err)
 			}
 		}
 		ids[secret.Object.Name] = found.ID

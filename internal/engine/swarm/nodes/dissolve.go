@@ -28,7 +28,7 @@ func (e Hosts) Dissolve(ctx context.Context) error {
 		if errors.Is(f.missing, engine.ErrNotFound) {
 			return nil // there is no Swarm, and so no cluster
 		}
-		return fmt.Errorf("%w. If there is none any more, take the cluster out of the state: terraform state rm", f.missing)
+		return fmt.Errorf("%w. If the Swarm no longer exists, remove the cluster from the state: terraform state rm", f.missing)
 	}
 	e.Connection.Learn(f.stored.Hosts)
 	if err := e.recallJoined(ctx, f); err != nil {
@@ -94,7 +94,7 @@ func (f *facts) departure(cluster, asked string) (steps, last []step, err error)
 		}
 	}
 	if len(remaining) > 0 {
-		return nil, nil, fmt.Errorf("the Swarm was made for cluster %q and would end with it, and it has nodes that are not the cluster's: %s. Have them leave it first (docker swarm leave), or make one of them a manager (docker node promote)",
+		return nil, nil, fmt.Errorf("the Swarm was created for cluster %q and would end with it, but has nodes that are not the cluster's: %s. Have them leave it first (docker swarm leave), or make one of them a manager (docker node promote)",
 			cluster, domain.Enumerate(remaining))
 	}
 	last = slices.DeleteFunc(last, func(s step) bool { return s.do == demote })
@@ -122,7 +122,7 @@ func (e Hosts) empty(ctx context.Context, f *facts) error {
 	}
 	if live, found := dockerapi.OwnNetwork(f.networks, e.Cluster); found {
 		if users := foreignUsers(services, e.Cluster, live); len(users) > 0 {
-			return fmt.Errorf("network %s is in use by services that are not the cluster's: %s; remove them, or take them off the network", live.Name, domain.Enumerate(users))
+			return fmt.Errorf("network %s is in use by services that are not the cluster's: %s; remove them, or detach them from the network", live.Name, domain.Enumerate(users))
 		}
 	}
 	own := slices.DeleteFunc(services, func(s swarm.Service) bool { return !spec.BelongsTo(s, e.Cluster) })
@@ -132,7 +132,7 @@ func (e Hosts) empty(ctx context.Context, f *facts) error {
 	if err != nil {
 		return err
 	}
-	err = dockerapi.Until(ctx, "what runs in the cluster to end", func() (bool, error) {
+	err = dockerapi.Until(ctx, "the cluster's tasks to end", func() (bool, error) {
 		err := e.members.AwaitTasks(ctx, func(task swarm.Task) bool {
 			return task.Spec.ContainerSpec != nil && task.Spec.ContainerSpec.Labels[spec.LabelCluster] == e.Cluster
 		})

@@ -261,7 +261,7 @@ func (w *work) initialise(ctx context.Context, s step) error {
 	// The Engine gives a new Swarm 5 s to take its label, and keeps the Swarm if that was too short. It says of itself
 	// that it is unavailable if it was in a Swarm before.
 	if cerrdefs.IsUnavailable(err) || !w.entering(ctx, at) {
-		return explainAdvertise(s, fmt.Errorf("the Swarm could not be made: %w", err))
+		return explainAdvertise(s, fmt.Errorf("creating the Swarm: %w", err))
 	}
 	if err := w.arrived(ctx, s, at); err != nil {
 		return err
@@ -284,7 +284,7 @@ func (w *work) entering(ctx context.Context, at client.APIClient) bool {
 // explainAdvertise adds advice to the error of an Engine that could not determine its own address.
 func explainAdvertise(s step, err error) error {
 	if s.spec.AdvertiseAddress == "" && cerrdefs.IsInvalidArgument(err) {
-		return fmt.Errorf("%w; if the host has several addresses, give the one at which the other hosts reach it: advertise_address = \"192.0.2.1\", or the name of its network interface", err)
+		return fmt.Errorf("%w; if the host has several addresses, set the one at which the other hosts reach it: advertise_address = \"192.0.2.1\", or the name of its network interface", err)
 	}
 	return err
 }
@@ -297,7 +297,7 @@ func (w *work) join(ctx context.Context, s step) error {
 	}
 	if s.rejoins {
 		if err := at.SwarmLeave(ctx, true); err != nil && !cerrdefs.IsUnavailable(err) {
-			return fmt.Errorf("it could not leave the Swarm that has forgotten it: %w", err)
+			return fmt.Errorf("leaving the Swarm, which no longer knows the host: %w", err)
 		}
 	}
 	role := domain.HostWorker
@@ -314,7 +314,7 @@ func (w *work) join(ctx context.Context, s step) error {
 		RemoteAddrs:  join.Managers, JoinToken: string(join.Token),
 	})
 	if err != nil && !w.entering(ctx, at) {
-		return explainAdvertise(s, fmt.Errorf("it could not join the Swarm at %v: %w", join.Managers, err))
+		return explainAdvertise(s, fmt.Errorf("joining the Swarm at %v: %w", join.Managers, err))
 	}
 	return w.arrived(ctx, s, at)
 }
@@ -322,7 +322,7 @@ func (w *work) join(ctx context.Context, s step) error {
 // arrived waits until the Swarm lists the host's node as ready, and as a manager if it is to be one.
 func (w *work) arrived(ctx context.Context, s step, at client.APIClient) error {
 	var node swarm.Node
-	err := dockerapi.Until(ctx, "the host to be a ready node of the Swarm", func() (bool, error) {
+	err := dockerapi.Until(ctx, "the host to become a ready node of the Swarm", func() (bool, error) {
 		info, err := at.Info(ctx)
 		if err != nil || info.Swarm.LocalNodeState == swarm.LocalNodeStateError {
 			return false, cmp.Or(err, errors.New(info.Swarm.Error))
@@ -359,7 +359,7 @@ func (w *work) amend(ctx context.Context, s step) error {
 	if err != nil || !s.promotes() {
 		return err
 	}
-	return w.hosts.awaitNode(ctx, id, "the host to be a manager that can be reached", dockerapi.IsReachable)
+	return w.hosts.awaitNode(ctx, id, "the host to become a reachable manager", dockerapi.IsReachable)
 }
 
 // amend changes the specification of a node, and retries if somebody else changed it in the meantime.
@@ -391,7 +391,7 @@ func (e Hosts) demote(ctx context.Context, node swarm.Node) error {
 	if err != nil {
 		return err
 	}
-	return e.awaitNode(ctx, node.ID, "the host to be no manager any more", func(node swarm.Node) bool { return node.ManagerStatus == nil })
+	return e.awaitNode(ctx, node.ID, "the host to be demoted", func(node swarm.Node) bool { return node.ManagerStatus == nil })
 }
 
 // awaitNode waits until as accepts the node, in a Swarm that has a leader.

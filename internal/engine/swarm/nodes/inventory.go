@@ -99,9 +99,9 @@ func inventory(cluster, stored domain.Cluster, nodes []swarm.Node, tasks []swarm
 		case !found || node.Status.State == swarm.NodeStateDown || node.Spec.Availability == swarm.NodeAvailabilityDrain:
 			why = view.Trouble(name, node.ID)
 		case host.Availability == domain.HostDrained:
-			why = fmt.Sprintf("host %s is to be drained", name)
+			why = fmt.Sprintf("host %s will be drained", name)
 		case host.Availability == domain.HostPaused && node.Spec.Availability == swarm.NodeAvailabilityActive:
-			why, lost = fmt.Sprintf("host %s is to be paused", name), false
+			why, lost = fmt.Sprintf("host %s will be paused", name), false
 		default:
 			// A node with an unknown state, as after the managers elected another leader, is ready or down within
 			// seconds.

@@ -77,11 +77,11 @@ func TestInventory(t *testing.T) {
 		Hosts: map[string]domain.Host{},
 		Closed: map[string]string{
 			"down": "host down is down", "unknown": "host unknown is unknown", "drained": "host drained is drained", "paused": "host paused is paused",
-			"gone": "host gone is not part of the Swarm", "todrain": "host todrain is to be drained", "topause": "host topause is to be paused",
+			"gone": "host gone is not part of the Swarm", "todrain": "host todrain will be drained", "topause": "host topause will be paused",
 			"opened": "host opened is drained",
 		},
 		Lost: map[string]string{
-			"down": "host down is down", "drained": "host drained is drained", "gone": "host gone is not part of the Swarm", "todrain": "host todrain is to be drained",
+			"down": "host down is down", "drained": "host drained is drained", "gone": "host gone is not part of the Swarm", "todrain": "host todrain will be drained",
 			"opened": "host opened is drained",
 		},
 		Reserved:  map[string]domain.Resources{"ok": {CPUs: 2, MemoryMiB: 4}, "bare": {CPUs: 1, MemoryMiB: 2}},

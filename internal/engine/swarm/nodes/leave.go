@@ -52,7 +52,7 @@ func (e Hosts) drain(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return dockerapi.Until(ctx, "what runs on the host to end", func() (bool, error) {
+	return dockerapi.Until(ctx, "the host's tasks to end", func() (bool, error) {
 		tasks, err := e.Reads.Tasks(ctx)
 		if err != nil {
 			return false, err
@@ -69,13 +69,13 @@ func (e Hosts) drain(ctx context.Context, id string) error {
 // takeOut makes a host leave the Swarm, and removes its node. A host that is down is only removed.
 func (e Hosts) takeOut(ctx context.Context, host domain.Host, node swarm.Node) error {
 	if err := e.leaveSwarm(ctx, host, node); err != nil && node.Status.State == swarm.NodeStateReady {
-		return fmt.Errorf("it can't be told to leave the Swarm: %w", err)
+		return fmt.Errorf("leaving the Swarm: %w", err)
 	}
 	err := e.Connection.Ask(ctx, func(m dockerapi.Manager) error {
 		return m.NodeRemove(ctx, node.ID, swarm.NodeRemoveOptions{Force: true})
 	})
 	if err != nil && !cerrdefs.IsNotFound(err) {
-		return fmt.Errorf("its node can't be removed from the Swarm: %w", err)
+		return fmt.Errorf("removing its node from the Swarm: %w", err)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (e Hosts) takeOut(ctx context.Context, host domain.Host, node swarm.Node) e
 // leaveSwarm makes the Engine of a host leave the Swarm, once it knows that it is no longer a manager.
 func (e Hosts) leaveSwarm(ctx context.Context, host domain.Host, node swarm.Node) error {
 	if host.Address == "" {
-		return errors.New("the address of its Docker Engine is not known; have it leave (docker swarm leave) and apply again")
+		return errors.New("the address of its Docker Engine is unknown; have it leave (docker swarm leave) and apply again")
 	}
 	if node.Status.State != swarm.NodeStateReady {
 		var cancel context.CancelFunc
@@ -102,7 +102,7 @@ func (e Hosts) leaveSwarm(ctx context.Context, host domain.Host, node swarm.Node
 	case info.Swarm.LocalNodeState == swarm.LocalNodeStateInactive:
 		return nil
 	case info.Swarm.NodeID != node.ID:
-		return fmt.Errorf("the Docker Engine at %s is another node, %s", host.Address, info.Swarm.NodeID)
+		return fmt.Errorf("the Docker Engine at %s belongs to another node, %s", host.Address, info.Swarm.NodeID)
 	}
 	if node.Status.State == swarm.NodeStateReady {
 		e.daemons.ClearHistories(ctx, at)
@@ -131,7 +131,7 @@ func (e Hosts) createNetwork(ctx context.Context, want domain.Network) error {
 	defer cancel()
 	var failure error
 	created := "" // its ID
-	err = dockerapi.Until(ctx, "it to be there, and no other of its name", func() (bool, error) {
+	err = dockerapi.Until(ctx, "it to exist, and no other of the same name", func() (bool, error) {
 		var err error
 		if created == "" {
 			err = e.Connection.Ask(ctx, func(m dockerapi.Manager) error {
@@ -149,7 +149,7 @@ func (e Hosts) createNetwork(ctx context.Context, want domain.Network) error {
 		return found && (live.ID == created || live.Created.After(is.CreatedAt)) && dockerapi.ReadNetwork(live) == want, errors.Join(err, listErr)
 	})
 	if err = errors.Join(failure, err); err != nil {
-		return fmt.Errorf("network %s (%s) could not be created: %w", name, describeNetwork(want), err)
+		return fmt.Errorf("creating network %s (%s): %w", name, describeNetwork(want), err)
 	}
 	return nil
 }

@@ -157,7 +157,7 @@ func TestPlan(t *testing.T) {
 		},
 		"no Swarm to adopt": {
 			facts: facts{missing: errMissing}, cluster: lab(nil),
-			problems: []string{"hosts: No Swarm"}, detail: "it does not manage a Swarm; give the endpoint of a manager, or declare",
+			problems: []string{"hosts: No Swarm"}, detail: "the Engine is not a Swarm manager; set the endpoint to that of a manager, or declare",
 		},
 		"no Swarm at the endpoint": {
 			facts: facts{missing: errMissing}, cluster: domain.Cluster{Name: "lab", Endpoint: "ssh://x"},
@@ -165,7 +165,7 @@ func TestPlan(t *testing.T) {
 		},
 		"two hosts of one name": {
 			facts: facts{nodes: []swarm.Node{node("a", reachable), node("a", id("2"))}}, cluster: lab(nil),
-			problems: []string{"hosts: Hosts of the same name"}, detail: `2 nodes of the Swarm are called "a"`,
+			problems: []string{"hosts: Hosts of the same name"}, detail: `2 nodes of the Swarm are named "a"`,
 		},
 		"what is left of a node that joined again": {
 			facts:   facts{nodes: []swarm.Node{node("a", id("old"), state(swarm.NodeStateDown)), node("a", id("new"), reachable)}, networks: []network.Summary{ours}},
@@ -207,7 +207,7 @@ func TestPlan(t *testing.T) {
 		"an endpoint that is no manager": {
 			facts:    facts{missing: errMissing, engines: map[string]answer{"a": bare("1"), "b": bare("2")}, endpoint: &answer{info: system.Info{ID: "2"}}},
 			cluster:  domain.Cluster{Name: "lab", Endpoint: "tcp://b", Hosts: map[string]domain.Host{"a": {Address: "ssh://a"}, "b": {Address: "ssh://b", Role: domain.HostWorker}}},
-			problems: []string{"endpoint: No Swarm"}, detail: "give the address of one of a",
+			problems: []string{"endpoint: No Swarm"}, detail: "set it to the address of one of a",
 		},
 		"a host without an address, and no Swarm": {
 			facts:    facts{missing: errMissing, engines: map[string]answer{"a": bare("1")}},
@@ -219,7 +219,7 @@ func TestPlan(t *testing.T) {
 			cluster: lab(map[string]domain.Host{
 				"m1": {}, "m2": {}, "m3": {}, "w1": {Address: "ssh://w1"}, "m4": {Address: "ssh://m4", Role: domain.HostManager},
 			}),
-			steps: []string{"join manager m4", "join worker w1"}, problems: []string{"hosts: Even number of managers*"}, detail: "4 managers, of which 1 may fail; with 3 of them as many may fail",
+			steps: []string{"join manager m4", "join worker w1"}, problems: []string{"hosts: Even number of managers*"}, detail: "4 managers and tolerate the loss of 1, as it would with 3. Use an odd number",
 		},
 		"a host by its own Engine": {
 			facts:   facts{nodes: []swarm.Node{node("ip-1", reachable)}, networks: []network.Summary{ours}, engines: map[string]answer{"gpu1": of("id-ip-1")}},
@@ -253,7 +253,7 @@ func TestPlan(t *testing.T) {
 		"a Swarm without a declared manager": {
 			facts:    facts{missing: errMissing, engines: map[string]answer{"x": of("elsewhere")}},
 			cluster:  lab(map[string]domain.Host{"x": {Address: "ssh://x"}}),
-			problems: []string{`hosts["x"].address: Host can't join`}, detail: "none of the cluster's hosts is a manager",
+			problems: []string{`hosts["x"].address: Host can't join`}, detail: "none of the cluster's hosts manages",
 		},
 		"a joined host that the Swarm has forgotten": {
 			facts: facts{
@@ -286,7 +286,7 @@ func TestPlan(t *testing.T) {
 		"a host that does not answer": {
 			facts:    facts{nodes: three, engines: map[string]answer{"x": {err: errors.New("connection refused")}}},
 			cluster:  lab(map[string]domain.Host{"x": {Address: "ssh://x"}}),
-			problems: []string{`hosts["x"].address: Host can't be asked`}, detail: "connection refused",
+			problems: []string{`hosts["x"].address: Host can't be queried`}, detail: "connection refused",
 		},
 		"an address that is none": {
 			facts:    facts{nodes: three, invalid: map[string]error{"x": errors.New(`"gopher" is no scheme`)}},
@@ -303,8 +303,8 @@ func TestPlan(t *testing.T) {
 		},
 		"more than a host has": {
 			facts: facts{nodes: three}, cluster: lab(map[string]domain.Host{"m1": {Capacity: domain.Capacity{CPUs: 4.5, MemoryMiB: 8400}}}),
-			problems: []string{`hosts["m1"].capacity.cpus: More than the host has`, `hosts["m1"].capacity.memory_mib: More than the host has`},
-			detail:   `host "m1" has 4 CPUs, and 4.5 are declared`,
+			problems: []string{`hosts["m1"].capacity.cpus: Capacity exceeds the host's`, `hosts["m1"].capacity.memory_mib: Capacity exceeds the host's`},
+			detail:   `host "m1" has 4 CPUs, but 4.5 are declared`,
 		},
 		"as much as a host had": {
 			facts: facts{nodes: three, networks: []network.Summary{ours}}, cluster: lab(map[string]domain.Host{"m1": {Capacity: domain.Capacity{CPUs: 4, MemoryMiB: 8300}}}),
@@ -324,16 +324,16 @@ func TestPlan(t *testing.T) {
 			facts:    facts{nodes: []swarm.Node{node("a", reachable), node("b", reachable), node("c", lost)}, networks: []network.Summary{ours}},
 			cluster:  lab(map[string]domain.Host{"a": {Role: domain.HostWorker}}),
 			steps:    []string{"demote a"},
-			problems: []string{"hosts: Quorum would be lost"}, detail: "2 managers, 1 reachable after the change, 2 needed: without them the Swarm takes no decision any more. Bring back c first",
+			problems: []string{"hosts: Quorum would be lost"}, detail: "2 managers, 1 reachable after the change, 2 needed: without a quorum the Swarm accepts no changes. Bring back c first",
 		},
 		"quorum is lost already": {
 			facts:    facts{nodes: []swarm.Node{node("a", reachable), node("b", lost), node("c", lost)}, networks: []network.Summary{ours}},
 			cluster:  lab(map[string]domain.Host{"a": {}}),
-			problems: []string{"hosts: Quorum is lost*"}, detail: "3 managers, 1 reachable, 2 needed: the Swarm takes no change until b, c can be reached again",
+			problems: []string{"hosts: Quorum lost*"}, detail: "3 managers, 1 reachable, 2 needed: the Swarm accepts no changes until b, c can be reached again",
 		},
 		"two nodes of a host's name": {
 			facts: facts{nodes: []swarm.Node{node("a", reachable), node("a", id("2"))}}, cluster: lab(map[string]domain.Host{"a": {}}),
-			problems: []string{`hosts["a"]: Which node?`}, detail: `2 nodes of the Swarm are called "a": give the address`,
+			problems: []string{`hosts["a"]: Ambiguous host name`}, detail: `2 nodes of the Swarm are named "a": give the address`,
 		},
 		"a host of a locked Swarm": {
 			facts:    facts{nodes: three, engines: map[string]answer{"x": {info: system.Info{Swarm: swarm.Info{LocalNodeState: swarm.LocalNodeStateLocked}}}}},

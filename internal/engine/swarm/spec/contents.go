@@ -19,7 +19,7 @@ func (r *reader) mounts() {
 		source, sourceOK := r.look.text(m.Source)
 		target, targetOK := r.look.text(m.Target)
 		if !sourceOK || !targetOK {
-			r.deviate("mount at %q is a template of the Swarm", m.Target)
+			r.deviate("mount at %q is a Swarm template", m.Target)
 		}
 		var size int64
 		if m.TmpfsOptions != nil {
@@ -56,7 +56,7 @@ func (r *reader) driver(target string, live mount.Driver) *domain.VolumeDriver {
 	for name, value := range live.Options {
 		text, ok := r.look.text(value)
 		if !ok {
-			r.deviate("option %q of the volume driver at %q is a template of the Swarm", name, target)
+			r.deviate("option %q of the volume driver at %q is a Swarm template", name, target)
 		}
 		if read.Options == nil {
 			read.Options = map[string]string{}

@@ -54,13 +54,13 @@ var tamperings = map[string]tampering{
 		func(s *swarm.ServiceSpec) {
 			s.TaskTemplate.ContainerSpec.Env = append(s.TaskTemplate.ContainerSpec.Env, "PATH")
 		},
-		deviates("variable PATH is taken away"),
+		deviates("variable PATH is unset"),
 	},
 	"variable made a template": {
 		func(s *swarm.ServiceSpec) {
 			replaceEnv(s, "TEMPLATE="+literal("{{.Node.Hostname}}"), "TEMPLATE={{.Node.Hostname}}")
 		},
-		deviates("variable TEMPLATE is a template of the Swarm"),
+		deviates("variable TEMPLATE is a Swarm template"),
 	},
 	"variable twice": {
 		func(s *swarm.ServiceSpec) {
@@ -99,7 +99,7 @@ var tamperings = map[string]tampering{
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.ContainerSpec.Mounts[1].Source = "results-{{.Task.Slot}}" },
 		func(s *domain.MemberSpec) {
 			s.Mounts[1].Source = "results-{{.Task.Slot}}"
-			s.Deviations = []string{`mount at "/results" is a template of the Swarm`}
+			s.Deviations = []string{`mount at "/results" is a Swarm template`}
 		},
 	},
 	"driver of a volume": {
@@ -248,7 +248,7 @@ var tamperings = map[string]tampering{
 	},
 	"unknown host": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.Constraints = []string{"node.id==node9"} },
-		deviates(`constraint "node.id==node1" was taken away`, `constraint "node.id==node9" was added`),
+		deviates(`constraint "node.id==node1" was removed`, `constraint "node.id==node9" was added`),
 	},
 	"constraint added": {
 		func(s *swarm.ServiceSpec) {
@@ -258,7 +258,7 @@ var tamperings = map[string]tampering{
 	},
 	"constraints removed": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement = nil },
-		deviates(`constraint "node.id==node1" was taken away`),
+		deviates(`constraint "node.id==node1" was removed`),
 	},
 	"stopped without a reason": {
 		func(s *swarm.ServiceSpec) {
@@ -268,7 +268,7 @@ var tamperings = map[string]tampering{
 	},
 	"replicas a node": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.MaxReplicas = 1 },
-		deviates("the number of replicas a node takes is 1 instead of 0"),
+		deviates("the maximum of replicas per node is 1 instead of 0"),
 	},
 	"restart policy": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.RestartPolicy = nil },
@@ -276,7 +276,7 @@ var tamperings = map[string]tampering{
 	},
 	"network": {
 		func(s *swarm.ServiceSpec) { s.TaskTemplate.Networks = nil },
-		deviates("the cluster's network was taken away"),
+		deviates("the cluster's network was removed"),
 	},
 	"mode": {
 		func(s *swarm.ServiceSpec) { s.Mode = swarm.ServiceMode{Global: &swarm.GlobalService{}} },
@@ -390,7 +390,7 @@ func TestPoolDrift(t *testing.T) {
 			func(s *swarm.ServiceSpec) {
 				s.TaskTemplate.Placement.Constraints = s.TaskTemplate.Placement.Constraints[:1]
 			},
-			deviates(`constraint "node.id!=node2" was taken away`, `constraint "node.id!=stranger" was taken away`),
+			deviates(`constraint "node.id!=node2" was removed`, `constraint "node.id!=stranger" was removed`),
 		},
 		"more a node": {
 			func(s *swarm.ServiceSpec) { s.TaskTemplate.Placement.MaxReplicas = 0 },

@@ -189,11 +189,11 @@ func (r *reader) env() map[string]string {
 		seen[name] = true
 		switch expected, isFilled := filled[name]; {
 		case !given:
-			r.deviate("variable %s is taken away", name)
+			r.deviate("variable %s is unset", name)
 		case isFilled && template == expected:
 		default:
 			if !isLiteral {
-				r.deviate("variable %s is a template of the Swarm", name)
+				r.deviate("variable %s is a Swarm template", name)
 			}
 			env[name] = value
 		}
@@ -304,14 +304,14 @@ func (r *reader) placement() {
 		r.deviate("constraint %q was added", constraint)
 	}
 	for _, constraint := range removed {
-		r.deviate("constraint %q was taken away", constraint)
+		r.deviate("constraint %q was removed", constraint)
 	}
 	var most uint64
 	if r.task.Placement != nil {
 		most = r.task.Placement.MaxReplicas
 	}
 	if !r.id.Pooled {
-		expect(r, "the number of replicas a node takes", most, 0)
+		expect(r, "the maximum of replicas per node", most, 0)
 		return
 	}
 	if r.record.Placement.SpreadBy != "" { // otherwise all preferences are others'
@@ -324,7 +324,7 @@ func (r *reader) placement() {
 		r.found.Placement.Strategy = domain.Spread
 	}
 	if most > 1 {
-		r.deviate("a node takes at most %d replicas", most)
+		r.deviate("at most %d replicas per node", most)
 	}
 }
 
@@ -402,7 +402,7 @@ func (r *reader) rest() {
 		r.deviate("the service is not replicated")
 	}
 	if r.recorded && !slices.ContainsFunc(networksIn(r.spec), func(n swarm.NetworkAttachmentConfig) bool { return n.Target == r.record.Network }) {
-		r.deviate("the cluster's network was taken away")
+		r.deviate("the cluster's network was removed")
 	}
 }
 

@@ -211,7 +211,7 @@ func configReferences(spec domain.MemberSpec, in Target) ([]*swarm.ConfigReferen
 	for _, file := range files {
 		id, found := in.Configs[file.object]
 		if !found {
-			return nil, fmt.Errorf("member %q: there is no config object %q in the Swarm, which %s comes from", spec.Name, file.object, file.target)
+			return nil, fmt.Errorf("member %q: config object %q, the source of %s, is not in the Swarm", spec.Name, file.object, file.target)
 		}
 		references = append(references, &swarm.ConfigReference{
 			ConfigID: id, ConfigName: file.object,
@@ -226,7 +226,7 @@ func secretReferences(spec domain.MemberSpec, in Target) ([]*swarm.SecretReferen
 	for _, file := range secretFiles(spec) {
 		id, found := in.Secrets[file.object]
 		if !found {
-			return nil, fmt.Errorf("member %q: there is no secret %q in the Swarm, which %s comes from", spec.Name, file.object, file.target)
+			return nil, fmt.Errorf("member %q: secret %q, the source of %s, is not in the Swarm", spec.Name, file.object, file.target)
 		}
 		references = append(references, &swarm.SecretReference{
 			SecretID: id, SecretName: file.object,

@@ -28,11 +28,11 @@ func TestRenderFails(t *testing.T) {
 		},
 		"config": {
 			func(_ *domain.MemberSpec, in *Target) { in.Configs = nil },
-			`which /run/trainyard/hostfile comes from`,
+			`the source of /run/trainyard/hostfile`,
 		},
 		"secret": {
 			func(_ *domain.MemberSpec, in *Target) { in.Secrets = nil },
-			`member "mnist-worker-3": there is no secret "trainyard.lab.secret.mnist.worker.token.1" in the Swarm, which /run/secrets/token comes from`,
+			`member "mnist-worker-3": secret "trainyard.lab.secret.mnist.worker.token.1", the source of /run/secrets/token, is not in the Swarm`,
 		},
 	} {
 		spec := rich()

@@ -234,7 +234,7 @@ func (l *lock) write(ctx context.Context, found *swarm.Config) error {
 		_, err = m.ConfigCreate(ctx, config)
 	}
 	if err != nil {
-		return fmt.Errorf("config object %s can't be written: %w", l.object, err)
+		return fmt.Errorf("writing config object %s: %w", l.object, err)
 	}
 	return nil
 }

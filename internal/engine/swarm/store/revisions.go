@@ -70,7 +70,7 @@ func (s slot) revisions(configs []swarm.Config) ([]revision, error) {
 		}
 		number := revisionOf(config)
 		if number == 0 {
-			return nil, corrupt(config, fmt.Errorf("its label %s is %q, not a number from 1 on", spec.LabelRevision, config.Spec.Labels[spec.LabelRevision]))
+			return nil, corrupt(config, fmt.Errorf("its label %s is %q, not a positive number", spec.LabelRevision, config.Spec.Labels[spec.LabelRevision]))
 		}
 		found = append(found, revision{number, config})
 	}
@@ -124,11 +124,11 @@ func (s Items) put(ctx context.Context, item engine.Item) (object string, err er
 		return "", s.explainTaken(ctx, item.Key, annotations.Name)
 	}
 	if err != nil {
-		return "", fmt.Errorf("config object %s can't be created: %w", annotations.Name, err)
+		return "", fmt.Errorf("creating config object %s: %w", annotations.Name, err)
 	}
 	after, err := list(ctx)
 	if err != nil {
-		return "", fmt.Errorf("%s of cluster %q was stored, but not looked at again: %w", item.Key, s.in.Cluster, err)
+		return "", fmt.Errorf("%s of cluster %q was stored, but could not be verified: %w", item.Key, s.in.Cluster, err)
 	}
 	return annotations.Name, s.settle(ctx, item, created.ID, after)
 }
