@@ -72,9 +72,9 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 	resp.Schema = schema.Schema{
 		MarkdownDescription: "Trainyard declares training infrastructure: clusters of hosts, and groups of parameter servers, " +
 			"workers and other roles that train on them. It is for teams with one to a few hundred machines that do not want to run Kubernetes.\n\n" +
-			"The engine `process` runs everything as processes on this machine and needs nothing to be installed. " +
-			"The engine `swarm` runs it as services of a Docker Swarm, an existing one or one that it forms. " +
-			"The engine `systemd` runs it as systemd units and containers on bare hosts, over SSH alone.",
+			"The engine `process` runs members as processes on this machine, with nothing to install. " +
+			"The engine `swarm` runs them as services of a Docker Swarm, which exists or which it forms. " +
+			"The engine `systemd` runs them as systemd units and containers on bare hosts, over SSH alone.",
 		Attributes: map[string]schema.Attribute{
 			"state_dir": schema.StringAttribute{
 				MarkdownDescription: "Folder, as an absolute path, in which the engine `process` keeps its clusters, including their logs. " +
