@@ -108,10 +108,11 @@ func (b *bench) newKafka(ctx context.Context) (*kafkaBench, error) {
 // kafkaRamp is how long the load grows that finds the brokers' maximum rate; kafkaRampPeak, in records per second,
 // exceeds that rate.
 const (
-	kafkaRamp     = 90 * time.Second
-	kafkaRampPeak = 1500
-	// kafkaSettled is for how many consecutive seconds brokers have to keep within kafkaBound.
-	kafkaSettled = 5
+	kafkaRamp     = 3 * time.Minute
+	kafkaRampPeak = 1200
+	// kafkaSettled is for how many consecutive seconds brokers have to keep within kafkaBound. Saturated brokers still
+	// do so for a few, as they take larger batches.
+	kafkaSettled = 15
 )
 
 // carried measures how many records per second a broker carries: kafkaBusy of the most that it takes within the bound.
