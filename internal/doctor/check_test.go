@@ -194,13 +194,13 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { h.Systemd, h.SystemdRuns = 0, false }, "systemd", Problem, systemd, "has no systemd", "",
 		},
 		"another first process": {
-			func(h *Host) { h.SystemdRuns, h.Init = false, "sh" }, "systemd", Problem, systemd, "its first process is sh", "",
+			func(h *Host) { h.SystemdRuns, h.Init = false, "sh" }, "systemd", Problem, systemd, "PID 1 is sh", "",
 		},
 		"no sudo without a password": {
-			func(h *Host) { h.Root, h.Refusal = false, "a password is required" }, "sudo", Problem, systemd, "does not let ops (user ID 1000) use sudo without a password", "echo 'ops ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/trainyard",
+			func(h *Host) { h.Root, h.Refusal = false, "a password is required" }, "sudo", Problem, systemd, "does not allow ops (user ID 1000) to use sudo without a password", "echo 'ops ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/trainyard",
 		},
 		"no sudo at all": {
-			func(h *Host) { h.Root, h.Refusal = false, "there is no sudo" }, "sudo", Problem, systemd, "and has no sudo",
+			func(h *Host) { h.Root, h.Refusal = false, "there is no sudo" }, "sudo", Problem, systemd, "has no sudo",
 			`su -c 'apt-get install -y sudo && echo '\''ops ALL=(ALL) NOPASSWD: ALL'\'' | tee /etc/sudoers.d/trainyard'`,
 		},
 		"a clock 90 s ahead": {
@@ -225,7 +225,7 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { h.Home.FreeBytes = 499 << 20 }, "disk", Problem, systemd, "has 499 MiB free in /var/lib", "sudo du -xh --max-depth=2 / | sort -h | tail -n 20",
 		},
 		"a disk without programs": {
-			func(h *Host) { h.Home.MountOptions = []string{"rw", "noexec"} }, "disk", Problem, systemd, "nothing may be executed", "sudo mount -o remount,exec /",
+			func(h *Host) { h.Home.MountOptions = []string{"rw", "noexec"} }, "disk", Problem, systemd, "doesn't allow execution", "sudo mount -o remount,exec /",
 		},
 		"a full disk of Docker": {
 			func(h *Host) { h.Details.Docker.FreeBytes = 0 }, "docker-disk", Problem, swarm, "has 0 MiB free for Docker's data, in /var/lib/docker; at least 500 MiB", "sudo docker image prune --all",

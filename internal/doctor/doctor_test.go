@@ -143,7 +143,7 @@ func TestArguments(t *testing.T) {
 		{"--engine process", `--engine "process": swarm or systemd is allowed`},
 		{"--engines swarm", "flag provided but not defined"},
 		{"tcp://gpu1", `"tcp://gpu1" is not a host address`},
-		{"ssh://gpu1/run/docker.sock", "it has no path"},
+		{"ssh://gpu1/run/docker.sock", "a path is not allowed"},
 		{"ssh://ops:secret@gpu1", "a password can't be part of an address"},
 		{"--jump-host a/b gpu1", "jump host"},
 		{"--identity-file /nowhere ssh://127.0.0.1:1", "/nowhere"},

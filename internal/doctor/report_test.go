@@ -48,7 +48,7 @@ func TestText(t *testing.T) {
 
 gpu2 (this machine): Ubuntu 24.04.1 LTS
   ok       sudo          lets ops use sudo without a password
-  problem  systemd       for systemd: has systemd 245 (Ubuntu 24.04.1 LTS); Trainyard needs systemd 247 or newer as the first process, as in Debian 11, Ubuntu 22.04, RHEL 9 and later ones
+  problem  systemd       for systemd: has systemd 245 (Ubuntu 24.04.1 LTS); Trainyard needs systemd 247 or newer as PID 1, as in Debian 11, Ubuntu 22.04, RHEL 9 and later
                          fix: sudo do-release-upgrade
   ok       architecture  is amd64 (x86_64), with Linux 6.8.0-60-generic
   ok       glibc         has glibc 2.39; trainyard-agent needs 2.31 to read GPUs

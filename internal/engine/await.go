@@ -7,7 +7,7 @@ import (
 )
 
 // ErrEventsLost is returned when the engine's event stream ends.
-var ErrEventsLost = errors.New("the engine's events were lost; apply again to go on")
+var ErrEventsLost = errors.New("lost the engine's event stream; run terraform apply again to continue")
 
 // OutagePatience bounds how long a wait tolerates an unreachable engine: members keep running without it, and a
 // ten-minute network outage is over by then.

@@ -46,7 +46,7 @@ func Put[T any, P domain.Document[T]](ctx context.Context, s Store, doc T) (T, e
 	key := Key{P(&doc).Kind(), P(&doc).Key()}
 	data, err := json.Marshal(next)
 	if err != nil {
-		return doc, fmt.Errorf("%s can't be stored: %w", key, err)
+		return doc, fmt.Errorf("storing %s: %w", key, err)
 	}
 	item, err := s.Put(ctx, Item{Key: key, Revision: head.Revision, Data: data})
 	if err != nil {
@@ -67,7 +67,8 @@ func decode[T any, P domain.Document[T]](item Item) (doc T, err error) {
 	head := P(&doc).Head()
 	// Report the version even if decoding failed: a newer version may well be why the content doesn't fit.
 	if _, unfit := errors.AsType[*json.UnmarshalTypeError](err); (err == nil || unfit) && head.Version != domain.DocumentVersion {
-		err = fmt.Errorf("it has version %d, and this build reads version %d", head.Version, domain.DocumentVersion)
+		err = fmt.Errorf("it has version %d, and this version of Trainyard supports version %d",
+			head.Version, domain.DocumentVersion)
 	}
 	if err != nil {
 		return *new(T), &CorruptError{Where: item.Where, Err: err}

@@ -70,7 +70,7 @@ func TestUnreadableDocuments(t *testing.T) {
 	for data, reason := range map[string]string{
 		`{"version":1,`:            "unexpected end",
 		`{"version":1,"counts":3}`: "counts",
-		`{"version":99}`:           "it has version 99, and this build reads version 1",
+		`{"version":99}`:           "it has version 99, and this version of Trainyard supports version 1",
 		// The version is reported, rather than the field that a later version changed.
 		`{"counts":3,"version":99}`: "it has version 99",
 		`[]`:                        "it has version 0",

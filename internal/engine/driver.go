@@ -55,7 +55,7 @@ func (r Registry) Default() string {
 func (r Registry) Driver(name string) (Driver, error) {
 	driver, known := r[name]
 	if !known {
-		return Driver{}, fmt.Errorf("%q is not an engine; known are %q", name, r.Names())
+		return Driver{}, fmt.Errorf("unknown engine %q; use one of %q", name, r.Names())
 	}
 	return driver, nil
 }

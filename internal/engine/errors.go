@@ -17,13 +17,13 @@ var (
 	// ErrUnreachable is wrapped by the errors of calls that could not reach what runs the members.
 	ErrUnreachable = errors.New("can't be reached")
 	// ErrLockLost is wrapped by the release error of a lock that its holder did not have the whole time.
-	ErrLockLost = errors.New("it was not held all the time: another run may have changed the same objects; plan again")
+	ErrLockLost = errors.New("it was not held throughout: another run may have changed the same objects; plan again")
 	// ErrLockUnreleased is wrapped by the release error of a lock that its holder had the whole time, if nothing could
 	// carry out the release. Nobody renews the lock any more, so it expires.
-	ErrLockUnreleased = errors.New("it can't be released, and ends by itself")
+	ErrLockUnreleased = errors.New("not released; it expires by itself")
 	// ErrUnwell is wrapped by the errors of calls that reached what runs the members, which failed for a reason of its
 	// own.
-	ErrUnwell = errors.New("answers with an error of its own")
+	ErrUnwell = errors.New("reports an error")
 )
 
 // LockedError is returned for a lock that somebody else holds.

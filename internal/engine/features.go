@@ -86,7 +86,7 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	var ps domain.Problems
 	at := domain.Path{"roles", domain.Key(spec.Role)}
 	if spec.Image != "" {
-		ps.Warn(at.At("image"), "Image not used", "the engine %q runs programs of its hosts: image %q has no effect", t.Name, spec.Image)
+		ps.Warn(at.At("image"), "Image not used", "the engine %q runs programs installed on its hosts: image %q has no effect", t.Name, spec.Image)
 	}
 	if len(spec.Command) == 0 {
 		ps.Add(at.At("command"), "Missing command", "the engine %q does not run images: role %q needs a command", t.Name, spec.Role)
@@ -96,10 +96,10 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 			t.unsupported(&ps, at.At("mounts", i, "type"), fmt.Sprintf("type = %q", mount.Type))
 		} else if mount.Source != mount.Target {
 			ps.Add(at.At("mounts", i), "Mount not possible",
-				"the engine %q can't show %q as %q, as %s see the files of their hosts where they are: use the same path for source and target", t.Name, mount.Source, mount.Target, t.plain())
+				"the engine %q can't mount %q at %q, as %s see the files of their hosts in place: use the same path for source and target", t.Name, mount.Source, mount.Target, t.plain())
 		}
 		if mount.ReadOnly {
-			ps.Warn(at.At("mounts", i, "read_only"), "Mount not read-only", "the engine %q can't keep %s from writing to %q", t.Name, t.plain(), mount.Target)
+			ps.Warn(at.At("mounts", i, "read_only"), "Mount not read-only", "the engine %q can't prevent %s from writing to %q", t.Name, t.plain(), mount.Target)
 		}
 	}
 	c := spec.Container
@@ -111,7 +111,7 @@ func (t Traits) CheckMember(spec domain.MemberSpec) domain.Problems {
 	if !reflect.ValueOf(c).IsZero() {
 		but := ""
 		if t.Supports.UnitSettings {
-			but = ", but for user, stop_signal, ulimits, configs and secrets"
+			but = ", except user, stop_signal, ulimits, configs and secrets"
 		}
 		why := fmt.Sprintf("the engine %q runs no containers", t.Name)
 		if t.Supports.Images {
@@ -134,13 +134,13 @@ func (t Traits) plain() string {
 func (t Traits) checkContainer(spec domain.MemberSpec) (ps domain.Problems) {
 	at := domain.Path{"roles", domain.Key(spec.Role)}
 	if spec.WorkingDir != "" && !path.IsAbs(spec.WorkingDir) {
-		ps.Add(at.At("working_dir"), "Invalid working directory", "%q is no absolute path in the image", spec.WorkingDir)
+		ps.Add(at.At("working_dir"), "Invalid working directory", "%q is not an absolute path in the image", spec.WorkingDir)
 	}
 	in := at.At("container")
 	for _, name := range slices.Sorted(maps.Keys(spec.Container.Configs)) {
 		if spec.Container.Configs[name].Target == "" {
 			ps.Add(in.At("configs", domain.Key(name), "target"), "Missing target",
-				"a container has to find config %q at an absolute path, such as \"/etc/%s\"", name, name)
+				"config %q needs an absolute path in the container, such as \"/etc/%s\"", name, name)
 		}
 	}
 	if t.Supports.Containers {
@@ -149,7 +149,7 @@ func (t Traits) checkContainer(spec domain.MemberSpec) (ps domain.Problems) {
 	for _, name := range slices.Sorted(maps.Keys(spec.Container.Ports)) {
 		if port := spec.Container.Ports[name]; port.Published != port.Target {
 			ps.Add(in.At("ports", domain.Key(name), "published"), "Port not possible",
-				"the engine %q can't publish port %d as %d, as containers are in the network of their host: have the member listen on %d, and write target = %d",
+				"the engine %q can't publish port %d as %d, as containers use the network of their host: have the member listen on %d, and set target = %d",
 				t.Name, port.Target, port.Published, port.Published, port.Published)
 		}
 	}
@@ -171,7 +171,7 @@ func (t Traits) checkCredentials(ps *domain.Problems, at domain.Path, spec domai
 	placed := func(kind, name, target string) {
 		if target != "" {
 			ps.Add(at.At("container", kind, domain.Key(name), "target"), "Target not possible",
-				"the engine %q can't show a file at %q to one member alone, as %s see the files of their hosts: omit target, and read $%s/%s",
+				"the engine %q can't place a file at %q for one member alone, as %s see the files of their hosts: omit target, and read $%s/%s",
 				t.Name, target, t.plain(), domain.CredentialsVariable, name)
 		}
 	}
@@ -182,7 +182,7 @@ func (t Traits) checkCredentials(ps *domain.Problems, at domain.Path, spec domai
 		placed("secrets", name, c.Secrets[name].Target)
 		if _, twice := c.Configs[name]; twice {
 			ps.Add(at.At("container", "secrets", domain.Key(name)), "Name taken",
-				"%q is the name of a config already, and both would be the file $%s/%s: rename one", name, domain.CredentialsVariable, name)
+				"%q is already the name of a config, and both would be the file $%s/%s: rename one of them", name, domain.CredentialsVariable, name)
 		}
 	}
 	if value, own := spec.Env[domain.CredentialsVariable]; own && len(c.Configs)+len(c.Secrets) > 0 {

@@ -111,7 +111,7 @@ func TestUnitSettings(t *testing.T) {
 		t.Errorf("got %v", problems)
 	}
 	spec.Container.ShmSizeMiB = 64
-	if problems := units.CheckMember(spec); len(problems) != 1 || !strings.Contains(problems[0].Detail, "no effect, but for user, stop_signal, ulimits, configs and secrets") {
+	if problems := units.CheckMember(spec); len(problems) != 1 || !strings.Contains(problems[0].Detail, "no effect, except user, stop_signal, ulimits, configs and secrets") {
 		t.Errorf("got %v", problems)
 	}
 }
@@ -196,7 +196,7 @@ func TestImages(t *testing.T) {
 		t.Errorf("an image without a command: %v", problems)
 	}
 	published := domain.MemberSpec{Role: "worker", Image: "trainer:1", Container: domain.Container{Ports: map[string]domain.PublishedPort{"a": {Target: 80, Published: 8080}}}}
-	if problems := bare.CheckMember(published); !strings.Contains(problems[0].Detail, "have the member listen on 8080, and write target = 8080") {
+	if problems := bare.CheckMember(published); !strings.Contains(problems[0].Detail, "have the member listen on 8080, and set target = 8080") {
 		t.Errorf("got %v", problems)
 	}
 	if problems := able.CheckMember(published); len(problems) > 0 {
@@ -206,7 +206,7 @@ func TestImages(t *testing.T) {
 		Role: "worker", Command: []string{"/bin/true"}, Mounts: []domain.Mount{{Source: "/a", Target: "/b"}}, Container: domain.Container{Init: true},
 	}
 	problems := bare.CheckMember(plain)
-	for i, says := range []string{"as members without an image see the files of their hosts", `role "worker" has no image, and so no container: these settings have no effect, but for user`} {
+	for i, says := range []string{"as members without an image see the files of their hosts", `role "worker" has no image, and so no container: these settings have no effect, except user`} {
 		if len(problems) != 2 || !strings.Contains(problems[i].Detail, says) {
 			t.Errorf("got %v, want what says %q", problems, says)
 		}

@@ -29,7 +29,7 @@ func TestFiles(t *testing.T) {
 		})
 	}
 	for name, e := range map[string]Engine{"an engine": imageless{}, "an intercepted one": intercept(imageless{}), "one around it": around{imageless{}}} {
-		if _, err := Files(e); err == nil || !strings.Contains(err.Error(), `the engine "process" brings no files to its hosts`) || !strings.Contains(err.Error(), "trainyard_image") {
+		if _, err := Files(e); err == nil || !strings.Contains(err.Error(), `the engine "process" does not copy files to its hosts`) || !strings.Contains(err.Error(), "trainyard_image") {
 			t.Errorf("%s without files: got %v", name, err)
 		}
 	}

@@ -84,7 +84,7 @@ func (e *ImageTakenError) Error() string {
 	if e.Wanted != "" {
 		wanted = e.Wanted
 	}
-	return fmt.Sprintf("%q is the name of another image already: %s. Nothing was changed. Give %s another name or tag, or remove what has it (docker image rm %s), and apply again",
+	return fmt.Sprintf("%q is already the name of another image: %s. Nothing was changed. Give %s another name or tag, or remove the other image (docker image rm %s), and run terraform apply again",
 		e.Name, listImages(e.Taken), wanted, e.Name)
 }
 
@@ -103,7 +103,7 @@ func ImageID(name string, found map[string]Image) (string, error) {
 	found = maps.Clone(found)
 	maps.DeleteFunc(found, func(_ string, image Image) bool { return image.Away })
 	if len(found) == 0 {
-		return "", fmt.Errorf("no host that can be asked has the image %q", name)
+		return "", fmt.Errorf("none of the reachable hosts has the image %q", name)
 	}
 	contents := map[string]bool{}
 	var digests [][]string
@@ -123,7 +123,7 @@ func ImageID(name string, found map[string]Image) (string, error) {
 	for host, image := range found {
 		all[host] = image.ID
 	}
-	return "", fmt.Errorf("the hosts have different images under the name %q: %s. Remove those that are not meant (docker image rm %s), and apply again",
+	return "", fmt.Errorf("the hosts have different images under the name %q: %s. Remove the wrong ones (docker image rm %s), and run terraform apply again",
 		name, listImages(all), name)
 }
 
@@ -157,7 +157,7 @@ func Images(e Engine) (ImageStore, error) {
 	}
 	store, ok := e.(ImageStore)
 	if traits := e.Traits(); !ok && traits.Supports.Images {
-		return nil, fmt.Errorf("the engine %q brings no images to its hosts: push it to a registry that they reach, or load it on each of them (docker load --input FILE)", traits.Name)
+		return nil, fmt.Errorf("the engine %q does not copy images to its hosts: push it to a registry that they can reach, or load it on each of them (docker load --input FILE)", traits.Name)
 	} else if !ok {
 		return nil, fmt.Errorf("the engine %q runs no images: use a cluster of another engine", traits.Name)
 	}

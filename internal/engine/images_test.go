@@ -24,7 +24,7 @@ func TestImageID(t *testing.T) {
 		"of several platforms":       {found: map[string]Image{"a": amd, "b": arm}, want: "reg/trainer@sha256:all"},
 		"different images":           {found: map[string]Image{"b": other, "a": arm}, says: []string{"host a has sha256:arm, host b has sha256:other-id", "docker image rm trainer:1"}},
 		"one that is away":           {found: map[string]Image{"a": other, "b": {Away: true}}, want: "sha256:other"},
-		"all are away":               {found: map[string]Image{"a": {Away: true}}, says: []string{`no host that can be asked has the image "trainer:1"`}},
+		"all are away":               {found: map[string]Image{"a": {Away: true}}, says: []string{`none of the reachable hosts has the image "trainer:1"`}},
 		"one of them from elsewhere": {found: map[string]Image{"a": amd, "b": arm, "c": other}, says: []string{"host c has sha256:other-id"}},
 	} {
 		got, err := ImageID("trainer:1", test.found)

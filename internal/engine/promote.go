@@ -16,7 +16,7 @@ type Promoter interface {
 func Promote(ctx context.Context, e Engine) (from, to string, err error) {
 	promoter, ok := e.(Promoter)
 	if !ok {
-		return "", "", fmt.Errorf("the engine %q has no store host that another could take the place of", e.Traits().Name)
+		return "", "", fmt.Errorf("the engine %q has no store host that another host could replace", e.Traits().Name)
 	}
 	return promoter.Promote(ctx)
 }

@@ -87,7 +87,7 @@ func (u MemberUsage) WhyNoTraffic() string {
 	if u.CPUs.Last == nil && u.MemoryMiB.Last == nil {
 		why = cmp.Or(why, u.Reason)
 	}
-	return cmp.Or(why, "what it receives and sends was not known at the last look")
+	return cmp.Or(why, "its network traffic was unknown at the last sample")
 }
 
 // Of returns the usage with the group, role, host and state of the observed member.
@@ -144,7 +144,7 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 			return MemberUsage{SampledAt: m.SampledAt, Reason: fmt.Sprintf("member %s: %s", name, m.Reason)}
 		}
 		if sum.Reason == "" && (m.Reason != "" || m.GPUMemoryMiB.Last == nil) {
-			sum.Reason = fmt.Sprintf("member %s: %s", name, cmp.Or(m.Reason, "its memory on GPUs is not known"))
+			sum.Reason = fmt.Sprintf("member %s: %s", name, cmp.Or(m.Reason, "its GPU memory is unknown"))
 		}
 		if why := m.WhyNoTraffic(); sum.TrafficReason == "" && why != "" {
 			sum.TrafficReason = fmt.Sprintf("member %s: %s", name, why)
@@ -160,7 +160,7 @@ func SumUsage(members map[string]MemberUsage) MemberUsage {
 	case len(members) == 0:
 		return MemberUsage{Reason: "it has no members"}
 	case running == 0:
-		return MemberUsage{Reason: "no member runs"}
+		return MemberUsage{Reason: "no member is running"}
 	}
 	return sum
 }

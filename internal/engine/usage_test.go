@@ -62,7 +62,7 @@ func TestSumUsage(t *testing.T) {
 			members: map[string]MemberUsage{"a": uses(0.5, 100, 7), "b": lost},
 			want:    MemberUsage{SampledAt: at(5), Reason: "member b: no agent"},
 		},
-		"none that runs": {members: map[string]MemberUsage{"c": ended}, want: MemberUsage{Reason: "no member runs"}},
+		"none that runs": {members: map[string]MemberUsage{"c": ended}, want: MemberUsage{Reason: "no member is running"}},
 		"none":           {want: MemberUsage{Reason: "it has no members"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestWhyNoTraffic(t *testing.T) {
 		"the rest is known":             {MemberUsage{CPUs: known, TrafficReason: "not counted"}, "not counted"},
 		"a reason for each":             {MemberUsage{Reason: "no driver", TrafficReason: "not counted"}, "not counted"},
 		"nothing is known":              {MemberUsage{Reason: "no agent"}, "no agent"},
-		"a reason for another alone":    {MemberUsage{CPUs: known, Reason: "no driver"}, "what it receives and sends was not known at the last look"},
-		"one way alone, without reason": {MemberUsage{SentBps: known}, "what it receives and sends was not known at the last look"},
+		"a reason for another alone":    {MemberUsage{CPUs: known, Reason: "no driver"}, "its network traffic was unknown at the last sample"},
+		"one way alone, without reason": {MemberUsage{SentBps: known}, "its network traffic was unknown at the last sample"},
 	} {
 		if got := test.usage.WhyNoTraffic(); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

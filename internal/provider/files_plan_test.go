@@ -195,7 +195,7 @@ func TestFilesThatCannotBePlanned(t *testing.T) {
 		at     string
 		says   []string
 	}{
-		"on swarm":  {l.files("swarm", nil), "engine", []string{"brings no files to its hosts", "trainyard_image"}},
+		"on swarm":  {l.files("swarm", nil), "engine", []string{"does not copy files to its hosts", "trainyard_image"}},
 		"no source": {l.files("process", map[string]tftypes.Value{"source": providertest.Text(l.source + "/none")}), "source", []string{l.source + "/none: no such file or directory"}},
 	} {
 		_, diagnostics := l.plan(theFiles, test.config, nil)

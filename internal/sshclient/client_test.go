@@ -124,9 +124,9 @@ func TestFailures(t *testing.T) {
 		"refused":            {addr: free.Addr().String(), kind: syscall.ECONNREFUSED, parts: []string{"refuses connections"}},
 		"no SSH server":      {addr: closing.Addr().String(), parts: []string{"closed the connection"}},
 		"no answer":          {addr: silent.Addr().String(), kind: ErrTimeout, parts: []string{"no answer within 50ms"}, limit: 50 * time.Millisecond},
-		"no key":             {parts: []string{"the given private key is no private key"}, change: func(c *Credentials) { c.PrivateKey = "nonsense" }},
+		"no key":             {parts: []string{"the given private key is not a valid SSH private key"}, change: func(c *Credentials) { c.PrivateKey = "nonsense" }},
 		"no known_hosts":     {parts: []string{"~/absent", "no such file"}, change: func(c *Credentials) { c.KnownHosts = []string{"~/absent"} }},
-		"bad known_hosts":    {parts: []string{"the given known_hosts text:2", "mend or remove"}, change: func(c *Credentials) { c.KnownHostsText = "# a comment\ngpu1 nonsense\n" }},
+		"bad known_hosts":    {parts: []string{"the given known_hosts text:2", "fix or remove"}, change: func(c *Credentials) { c.KnownHostsText = "# a comment\ngpu1 nonsense\n" }},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -34,7 +34,7 @@ func route(to Host, credentials Credentials) ([]hop, error) {
 	if fallback == "" {
 		current, err := user.Current()
 		if err != nil {
-			return nil, Failed(nil, "the SSH user is not given, and this process's is not known: %s", err)
+			return nil, Failed(nil, "no SSH user is set, and the current user is unknown: %s", err)
 		}
 		fallback = loginName(runtime.GOOS, current.Username)
 	}
@@ -141,8 +141,8 @@ func login(ctx context.Context, conn net.Conn, h hop, verifier hostKeys, keys *k
 			untrusted = verifier.check(addr, remote, key)
 			if untrusted == nil && !verified { // not when keys are exchanged again later
 				verified = true
-				steps.next("it answers, but lets nobody in within %s; see on it what holds its SSH server up: " +
-					"load, a full disk, a lookup of names (UseDNS in sshd_config), PAM")
+				steps.next("it answers, but the login took more than %s; check what slows down its SSH server: " +
+					"load, a full disk, name lookups (UseDNS in sshd_config), PAM")
 			}
 			return untrusted
 		},

@@ -87,11 +87,11 @@ func TestJumpHostFailures(t *testing.T) {
 func TestJumpHostInvalid(t *testing.T) {
 	for host, want := range map[string]string{
 		"ops@bastion:0":          `jump host "ops@bastion:0": port 0`,
-		"bastion/socket":         "it has no path",
-		"ssh://bastion":          "write [user@]host[:port]",
+		"bastion/socket":         "a path is not allowed",
+		"ssh://bastion":          "use [user@]host[:port]",
 		"ops:hunter2@bastion":    "password can't be part",
 		"ops:hunter2/@bastion":   "password can't be part",
-		"-oProxyCommand=bastion": "no host name",
+		"-oProxyCommand=bastion": "not a valid host name",
 	} {
 		_, err := New(Host{Name: "gpu1", Port: DefaultPort}, Credentials{JumpHost: host}, 0)
 		expect(t, err, nil, want, "gpu1: jump host")

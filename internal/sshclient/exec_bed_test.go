@@ -44,9 +44,9 @@ func TestExecOnHost(t *testing.T) {
 	must(t, stream.Close())
 
 	_, err = io.ReadAll(exec("echo oops >&2; exit 3"))
-	expect(t, err, nil, host.SSH+": the command ended with status 3: oops")
+	expect(t, err, nil, host.SSH+": the command exited with status 3: oops")
 	_, err = io.ReadAll(exec("kill -9 $$"))
-	expect(t, err, nil, "the command ended with status 137")
+	expect(t, err, nil, "the command exited with status 137")
 
 	// Everything written before Close arrives, and the command ends.
 	stream = exec("cat >received; echo done >>received")
@@ -70,5 +70,5 @@ func TestExecOnHost(t *testing.T) {
 		exec("cat")
 	}
 	_, err = client.Exec(t.Context(), "cat")
-	expect(t, err, nil, "the SSH server opens no session; check MaxSessions in sshd_config")
+	expect(t, err, nil, "the SSH server refused a session; check MaxSessions in sshd_config")
 }

@@ -105,8 +105,8 @@ func TestExecEnds(t *testing.T) {
 	}{
 		"well":               {output: "ready\n", complaint: "a warning\n"},
 		"at once":            {},
-		"with a status":      {output: "ready\n", status: 3, parts: []string{"the command ended with status 3"}},
-		"with a complaint":   {complaint: strings.Repeat("first\n", 1000) + "sudo: a password is required\n", status: 1, parts: []string{"ended with status 1: sudo: a password is required"}, lacks: "first"},
+		"with a status":      {output: "ready\n", status: 3, parts: []string{"the command exited with status 3"}},
+		"with a complaint":   {complaint: strings.Repeat("first\n", 1000) + "sudo: a password is required\n", status: 1, parts: []string{"exited with status 1: sudo: a password is required"}, lacks: "first"},
 		"without connection": {output: "ready\n", drop: true, parts: []string{"the SSH connection broke while the command ran"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,8 +202,8 @@ func TestExecFull(t *testing.T) {
 func TestExecFails(t *testing.T) {
 	sshd.Isolate(t)
 	for part, options := range map[string]sshd.Options{
-		"the SSH server opens no session":            {NoSessions: true},
-		"the SSH server has not started the command": {Commands: map[string]sshd.Command{"hunter2": {Refused: true}}},
+		"the SSH server refused a session":         {NoSessions: true},
+		"the SSH server did not start the command": {Commands: map[string]sshd.Command{"hunter2": {Refused: true}}},
 	} {
 		server := sshd.Start(t, options)
 		_, err := openTo(t, server).Exec(t.Context(), "hunter2")

@@ -15,7 +15,7 @@ func expand(path string) (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("the home directory that %q begins with is not known: %w", path, err)
+		return "", fmt.Errorf("can't expand %q: unknown home directory: %w", path, err)
 	}
 	return filepath.Join(home, rest), nil
 }

@@ -31,12 +31,12 @@ func ParseHost(address string) (Host, error) {
 }
 
 // allowed is the end of every error about a host's address.
-const allowed = "write [user@]host[:port]"
+const allowed = "use [user@]host[:port]"
 
 func parseHost(address string) (Host, error) {
 	host, path, err := ParseURL("ssh://"+address, DefaultPort)
 	if err == nil && path != "" {
-		err = errors.New("it has no path")
+		err = errors.New("a path is not allowed")
 	}
 	return host, err
 }
@@ -57,7 +57,7 @@ func ParseAddress[A any](what, address, allowed string, parse func(string) (A, e
 }
 
 // errPassword is the error for an address with a password.
-var errPassword = errors.New("a password can't be part of an address; keys and certificates belong into the provider's configuration")
+var errPassword = errors.New("a password can't be part of an address; keys and certificates belong in the provider's configuration")
 
 // These exclude nothing in use, and allow nothing that a shell or ssh would interpret.
 var (
@@ -79,23 +79,23 @@ func ParseURL(address string, port uint16) (host Host, path string, err error) {
 		return Host{}, "", errPassword
 	}
 	if u.User != nil && !userName.MatchString(host.User) {
-		return Host{}, "", fmt.Errorf("%q is no user name", host.User)
+		return Host{}, "", fmt.Errorf("%q is not a valid user name", host.User)
 	}
 	if u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || strings.HasSuffix(address, "#") {
-		return Host{}, "", errors.New("it has no query and no fragment")
+		return Host{}, "", errors.New("query and fragment are not allowed")
 	}
 	if ip, err := netip.ParseAddr(host.Name); err == nil {
 		if ip.Zone() != "" && !zoneName.MatchString(ip.Zone()) {
-			return Host{}, "", fmt.Errorf("%q is no network interface", ip.Zone())
+			return Host{}, "", fmt.Errorf("%q is not a valid network interface", ip.Zone())
 		}
 	} else if !hostName.MatchString(host.Name) {
-		return Host{}, "", fmt.Errorf("%q is no host name and no IP address", host.Name)
+		return Host{}, "", fmt.Errorf("%q is not a valid host name or IP address", host.Name)
 	}
 	switch text := u.Port(); {
 	case text != "":
 		number, err := strconv.ParseUint(text, 10, 16)
 		if err != nil || number == 0 {
-			return Host{}, "", fmt.Errorf("port %s is not one of 1 to 65535", text)
+			return Host{}, "", fmt.Errorf("port %s is not between 1 and 65535", text)
 		}
 		host.Port = uint16(number)
 	case strings.HasSuffix(u.Host, ":"):

@@ -65,7 +65,7 @@ func loadKeys(ctx context.Context, credentials Credentials) (*keyring, error) {
 		}
 	}
 	if len(ring.keys) == 0 {
-		ring.notes = append(ring.notes, "there is none of "+strings.Join(defaultKeys, ", "))
+		ring.notes = append(ring.notes, "found none of "+strings.Join(defaultKeys, ", "))
 	}
 	return ring, nil
 }
@@ -87,11 +87,11 @@ func (r *keyring) add(origin string, text []byte, passphrase engine.Secret) erro
 		}
 		signer, err = ssh.ParsePrivateKeyWithPassphrase(text, []byte(passphrase))
 		if errors.Is(err, x509.IncorrectPasswordError) {
-			return fmt.Errorf("%s is encrypted with another passphrase than the given one", origin)
+			return fmt.Errorf("%s: wrong passphrase", origin)
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%s is no private key that SSH can use (PEM text as ssh-keygen writes it): %w", origin, err)
+		return fmt.Errorf("%s is not a valid SSH private key (PEM, as written by ssh-keygen): %w", origin, err)
 	}
 	r.keys = append(r.keys, key{Signer: signer, origin: origin})
 	return nil
@@ -105,7 +105,7 @@ func (r *keyring) addAgent(ctx context.Context) error {
 	}
 	conn, err := NetDial(ctx, network, address)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no SSH agent at %s", address)
+		return fmt.Errorf("no SSH agent at %s", address)
 	}
 	if err != nil {
 		return fmt.Errorf("the SSH agent: %w", err)
@@ -141,7 +141,7 @@ func agentAddress(goos, socket string) (network, address string, err error) {
 	case goos == "windows" && strings.HasPrefix(socket, pipes):
 		return Pipe, socket, nil
 	case socket == "":
-		return "", "", errors.New("there is no SSH agent: SSH_AUTH_SOCK is not set")
+		return "", "", errors.New("no SSH agent: SSH_AUTH_SOCK is not set")
 	}
 	return "unix", socket, nil
 }

@@ -70,17 +70,17 @@ func TestKeys(t *testing.T) {
 
 		"given is not right":               {ssh: Credentials{PrivateKey: foreign}, agent: []any{sshd.User()}, files: map[string]engine.Secret{"id_ed25519": own}, kind: ErrPermissionDenied, offered: []string{wrong}, parts: []string{"accepts none of our keys", wrong + " from the given private key"}},
 		"agent's is not right":             {ssh: Credentials{Agent: true}, agent: []any{other}, files: map[string]engine.Secret{"id_ed25519": own}, kind: ErrPermissionDenied, offered: []string{wrong}, parts: []string{wrong + " from the agent"}},
-		"nothing at all":                   {kind: ErrPermissionDenied, parts: []string{"SSH_AUTH_SOCK is not set", "there is none of ~/.ssh/id_ed25519"}},
+		"nothing at all":                   {kind: ErrPermissionDenied, parts: []string{"SSH_AUTH_SOCK is not set", "found none of ~/.ssh/id_ed25519"}},
 		"empty agent":                      {ssh: Credentials{Agent: true}, agent: []any{}, kind: ErrPermissionDenied, parts: []string{"the SSH agent has no key"}},
 		"no agent":                         {ssh: Credentials{Agent: true}, parts: []string{"SSH_AUTH_SOCK is not set"}},
 		"default stays encrypted":          {files: map[string]engine.Secret{"id_rsa": encrypted}, kind: ErrPermissionDenied, parts: []string{"~/.ssh/id_rsa is encrypted; give its passphrase"}},
 		"no passphrase":                    {ssh: Credentials{PrivateKey: encrypted}, parts: []string{"the given private key is encrypted; give its passphrase"}},
-		"wrong passphrase":                 {ssh: Credentials{PrivateKey: encrypted, Passphrase: "hunter3"}, parts: []string{"another passphrase"}},
+		"wrong passphrase":                 {ssh: Credentials{PrivateKey: encrypted, Passphrase: "hunter3"}, parts: []string{"wrong passphrase"}},
 		"no file":                          {ssh: Credentials{IdentityFiles: []string{"~/.ssh/absent"}}, parts: []string{"private key: ", "absent: no such file"}},
-		"no key in the file":               {ssh: Credentials{IdentityFiles: []string{"~/.ssh/own"}}, files: map[string]engine.Secret{"own": "ssh-ed25519 AAAA"}, parts: []string{"~/.ssh/own is no private key"}},
+		"no key in the file":               {ssh: Credentials{IdentityFiles: []string{"~/.ssh/own"}}, files: map[string]engine.Secret{"own": "ssh-ed25519 AAAA"}, parts: []string{"~/.ssh/own is not a valid SSH private key"}},
 		"one of several missing":           {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/absent"}}, files: map[string]engine.Secret{"a": own}, offered: []string{}, parts: []string{"private key: ", "absent: no such file"}},
 		"one of several, no passphrase":    {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}}, files: map[string]engine.Secret{"a": own, "b": encrypted}, offered: []string{}, parts: []string{"private key: ~/.ssh/b is encrypted; give its passphrase"}},
-		"one of several, wrong passphrase": {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}, Passphrase: "hunter3"}, files: map[string]engine.Secret{"a": own, "b": encrypted}, offered: []string{}, parts: []string{"private key: ~/.ssh/b is encrypted with another passphrase"}},
+		"one of several, wrong passphrase": {ssh: Credentials{IdentityFiles: []string{"~/.ssh/a", "~/.ssh/b"}, Passphrase: "hunter3"}, files: map[string]engine.Secret{"a": own, "b": encrypted}, offered: []string{}, parts: []string{"private key: ~/.ssh/b: wrong passphrase"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

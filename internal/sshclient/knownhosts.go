@@ -70,7 +70,7 @@ func loadKnownHosts(credentials Credentials) (*knownHosts, error) {
 		if !named { // as for a line that is too long
 			text = strings.Join(k.sorted(), " or ") + ": " + text
 		}
-		return nil, Failed(nil, "known_hosts can't be read, so no host can be verified; mend or remove the line, or give another file: %s", text)
+		return nil, Failed(nil, "can't read known_hosts, so no host can be verified; fix or remove the line, or use another file: %s", text)
 	}
 	k.db = db
 	return k, nil
@@ -152,17 +152,17 @@ func (v hostKeys) check(addr string, remote net.Addr, key ssh.PublicKey) error {
 		for _, want := range mismatch.Want {
 			known = append(known, fmt.Sprintf("%s %s (%s)", want.Key.Type(), ssh.FingerprintSHA256(want.Key), v.line(want)))
 		}
-		return v.changed("it presents "+presents, "known is "+strings.Join(known, ", "))
+		return v.changed("it presents "+presents, "expected "+strings.Join(known, ", "))
 	case len(v.algorithms()) > 0:
 		return Failed(ErrHostKeyUnknown, "the host certificate of %s, %s, is not accepted: %s; check that the authority in known_hosts signed it for this name, and that it is valid now", v.hop.HostPort(), presents, err)
 	}
-	return Failed(ErrHostKeyUnknown, "the host key of %s is not known: %s. It presents %s: compare that with what ssh-keygen -lf prints for the keys in /etc/ssh on the host itself, then add it: %s",
+	return Failed(ErrHostKeyUnknown, "the host key of %s is not known: %s. It presents %s: compare this with the output of ssh-keygen -lf for the keys in /etc/ssh on the host itself, then add it: %s",
 		v.hop.HostPort(), v.known.sources(), presents, v.scan())
 }
 
 // otherType returns the error for a server without a key of any known kind.
 func (v hostKeys) otherType(has []string) error {
-	return v.changed("it has keys for "+strings.Join(has, ", "), "known are keys for "+strings.Join(v.algorithms(), ", "))
+	return v.changed("it has keys of type "+strings.Join(has, ", "), "expected "+strings.Join(v.algorithms(), ", "))
 }
 
 func (v hostKeys) changed(presents, known string) error {
@@ -170,8 +170,8 @@ func (v hostKeys) changed(presents, known string) error {
 	if v.known.add != "" {
 		forget = fmt.Sprintf("ssh-keygen -R '%s' -f %s", xknownhosts.Normalize(v.hop.HostPort()), v.known.add)
 	}
-	return Failed(ErrHostKeyChanged, "the host key of %s has changed: %s, %s. Either somebody else answers in its place, or the host got new keys. "+
-		"Only if you know that it did, forget the old one (%s) and add the new one: %s", v.hop.HostPort(), presents, known, forget, v.scan())
+	return Failed(ErrHostKeyChanged, "the host key of %s has changed: %s, %s. Either someone is impersonating the host, or it has new keys. "+
+		"Only if you know that it has, forget the old one (%s) and add the new one: %s", v.hop.HostPort(), presents, known, forget, v.scan())
 }
 
 // scan returns the command that adds the server's keys, for a machine that can reach the server.
@@ -181,7 +181,7 @@ func (v hostKeys) scan() string {
 		command = fmt.Sprintf("ssh -p %d %s@%s %s", t.Port, t.User, t.Name, command)
 	}
 	if v.known.add == "" {
-		return command + ", whose output belongs into " + knownHostsText
+		return command + ", and add its output to " + knownHostsText
 	}
 	return command + " >> " + v.known.add
 }

@@ -55,11 +55,11 @@ func TestKnownHosts(t *testing.T) {
 		"authority of any key":    {server: []ssh.Signer{hostCertificate(t, sshd.RSA(), authority, "127.0.0.1")}, text: func(string) string { return line("@cert-authority *", authority) }},
 		"authority, plain known":  {server: only(sshd.Ed25519()), text: func(a string) string { return line("@cert-authority *", authority) + line(a, sshd.Ed25519()) }},
 
-		"unknown":               {server: only(sshd.Ed25519()), text: func(string) string { return line("gpu1", sshd.Ed25519()) }, kind: ErrHostKeyUnknown, parts: []string{"ssh-keyscan -p ", " 127.0.0.1, whose output belongs into the given known_hosts text", fingerprint(sshd.Ed25519()), "ssh-keygen -lf"}},
+		"unknown":               {server: only(sshd.Ed25519()), text: func(string) string { return line("gpu1", sshd.Ed25519()) }, kind: ErrHostKeyUnknown, parts: []string{"ssh-keyscan -p ", " 127.0.0.1, and add its output to the given known_hosts text", fingerprint(sshd.Ed25519()), "ssh-keygen -lf"}},
 		"known on another port": {server: only(sshd.Ed25519()), text: func(string) string { return line("127.0.0.1", sshd.Ed25519()) }, kind: ErrHostKeyUnknown},
 		"excluded":              {server: only(sshd.Ed25519()), text: func(string) string { return line("!127.0.0.1,*", sshd.Ed25519()) }, kind: ErrHostKeyUnknown},
 		"changed":               {server: all, text: func(a string) string { return line(a, other) }, kind: ErrHostKeyChanged, parts: []string{fingerprint(other), fingerprint(sshd.Ed25519()), "known_hosts text line 1", "has changed"}},
-		"changed to other type": {server: only(sshd.Ed25519()), text: func(a string) string { return line(a, sshd.RSA()) }, kind: ErrHostKeyChanged, parts: []string{"it has keys for ssh-ed25519", "known are keys for rsa-sha2-512"}},
+		"changed to other type": {server: only(sshd.Ed25519()), text: func(a string) string { return line(a, sshd.RSA()) }, kind: ErrHostKeyChanged, parts: []string{"it has keys of type ssh-ed25519", "expected rsa-sha2-512"}},
 		"revoked":               {server: only(sshd.Ed25519()), text: func(a string) string { return line(a, sshd.Ed25519()) + line("@revoked *", sshd.Ed25519()) }, kind: ErrHostKeyRevoked, parts: []string{"text line 2"}},
 		"other authority":       {server: []ssh.Signer{hostCertificate(t, sshd.ECDSA(), other, "127.0.0.1")}, text: func(a string) string { return line("@cert-authority "+a, authority) }, kind: ErrHostKeyUnknown, parts: []string{"host certificate"}},
 		"signed for other host": {server: []ssh.Signer{hostCertificate(t, sshd.ECDSA(), authority, "gpu9")}, text: func(a string) string { return line("@cert-authority "+a, authority) }, kind: ErrHostKeyUnknown, parts: []string{"host certificate", "for this name"}},

@@ -46,7 +46,7 @@ func (c *Client) session(ctx context.Context) (session *ssh.Session, release fun
 		return err
 	})
 	if refused, ok := errors.AsType[*ssh.OpenChannelError](err); ok {
-		err = Failed(nil, "the SSH server opens no session; check MaxSessions in sshd_config: %s", refused.Message)
+		err = Failed(nil, "the SSH server refused a session; check MaxSessions in sshd_config: %s", refused.Message)
 	}
 	return session, release, err
 }
@@ -104,7 +104,7 @@ func output(session *ssh.Session, command string, stdin io.Reader) ([]byte, erro
 	err = running.wait()
 	select {
 	case cause := <-unread:
-		return nil, &Failure{Text: fmt.Sprintf("the input for the command can't be read: %s", cause), Cause: cause}
+		return nil, &Failure{Text: fmt.Sprintf("reading the input for the command: %s", cause), Cause: cause}
 	default:
 	}
 	if err != nil {
@@ -145,7 +145,7 @@ func start(session *ssh.Session, command string) (*started, error) {
 	failed[2] = session.Start(command)
 	if errors.Join(failed[:]...) != nil {
 		// The error would quote the command.
-		return nil, Failed(nil, "the SSH server has not started the command; check that it lets this user run commands")
+		return nil, Failed(nil, "the SSH server did not start the command; check that it lets this user run commands")
 	}
 	return s, nil
 }
@@ -156,7 +156,7 @@ func (s *started) wait() error {
 	ended, ok := errors.AsType[*ssh.ExitError](err)
 	switch {
 	case ok:
-		f := &Failure{Text: fmt.Sprintf("the command ended with status %d", ended.ExitStatus()), Cause: err}
+		f := &Failure{Text: fmt.Sprintf("the command exited with status %d", ended.ExitStatus()), Cause: err}
 		if last := s.complaint.LastLine(); last != "" {
 			f.Text += ": " + last
 		}

@@ -32,9 +32,9 @@ func TestRun(t *testing.T) {
 		"as much as may be": {does: sshd.Command{Stdout: full}, want: full},
 		"a byte too much":   {does: sshd.Command{Stdout: full + "x"}, parts: []string{"the command printed more than 1048576 bytes"}},
 		"far too much":      {does: sshd.Command{Stdout: strings.Repeat(full, 8)}, parts: []string{"the command printed more than 1048576 bytes"}},
-		"a status":          {does: sshd.Command{Stdout: "sixteen\n", Status: 3}, status: 3, parts: []string{"the command ended with status 3"}, lacks: "sixteen"},
-		"a complaint":       {does: sshd.Command{Stderr: strings.Repeat("first\n", 1000) + "last\n\n", Status: 1}, status: 1, parts: []string{"ended with status 1: last"}, lacks: "first"},
-		"no such command":   {absent: true, status: 127, parts: []string{"ended with status 127: sh: ", "not found"}},
+		"a status":          {does: sshd.Command{Stdout: "sixteen\n", Status: 3}, status: 3, parts: []string{"the command exited with status 3"}, lacks: "sixteen"},
+		"a complaint":       {does: sshd.Command{Stderr: strings.Repeat("first\n", 1000) + "last\n\n", Status: 1}, status: 1, parts: []string{"exited with status 1: last"}, lacks: "first"},
+		"no such command":   {absent: true, status: 127, parts: []string{"exited with status 127: sh: ", "not found"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const command = "TOKEN=hunter2 count"
@@ -72,8 +72,8 @@ func TestRun(t *testing.T) {
 func TestRunRefused(t *testing.T) {
 	sshd.Isolate(t)
 	for part, options := range map[string]sshd.Options{
-		"the SSH server opens no session":            {NoSessions: true},
-		"the SSH server has not started the command": {Commands: map[string]sshd.Command{"hunter2": {Refused: true}}},
+		"the SSH server refused a session":         {NoSessions: true},
+		"the SSH server did not start the command": {Commands: map[string]sshd.Command{"hunter2": {Refused: true}}},
 	} {
 		server := sshd.Start(t, options)
 		_, err := openTo(t, server).Run(t.Context(), "hunter2")
@@ -110,8 +110,8 @@ func TestRunInput(t *testing.T) {
 		"nothing":        {does: count, input: strings.NewReader(""), want: "0"},
 		"a part":         {does: first, input: strings.NewReader(long), want: "0123"},
 		"not its end":    {does: first, input: io.MultiReader(strings.NewReader("0123"), endless{}), want: "0123"},
-		"what breaks":    {does: count, input: io.MultiReader(strings.NewReader("0123"), iotest.ErrReader(broken)), kind: broken, parts: []string{"the input for the command can't be read: broken disk"}},
-		"an early error": {does: func(ssh.Channel) uint32 { return 28 }, input: strings.NewReader(long), parts: []string{"ended with status 28"}},
+		"what breaks":    {does: count, input: io.MultiReader(strings.NewReader("0123"), iotest.ErrReader(broken)), kind: broken, parts: []string{"reading the input for the command: broken disk"}},
+		"an early error": {does: func(ssh.Channel) uint32 { return 28 }, input: strings.NewReader(long), parts: []string{"exited with status 28"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := sshd.Start(t, sshd.Options{Commands: map[string]sshd.Command{"upload": {Does: test.does}}})

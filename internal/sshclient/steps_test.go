@@ -46,7 +46,7 @@ func TestStuckServer(t *testing.T) {
 		return connect(ctx, steps)
 	}
 	_, err := client.Hold(t.Context())
-	expect(t, err, ErrTimeout, server.Addr, "it answers, but lets nobody in within 30s", "load")
+	expect(t, err, ErrTimeout, server.Addr, "it answers, but the login took more than 30s", "load")
 	if errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("error says that the caller's time was over: %v", err)
 	}

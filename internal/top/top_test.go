@@ -196,11 +196,11 @@ func TestNotFound(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no such directory":     {[]string{"--endpoint", "/nowhere"}, "a cluster was not found in the state directory /nowhere; use --engine and --endpoint to say which engine runs the cluster, and where"},
-		"a relative directory":  {[]string{"--endpoint", "state"}, "a cluster was not found in the state directory " + here + "/state;"},
-		"no such engine":        {[]string{"--engine", "docker"}, `--engine: "docker" is not an engine; known are ["process" "swarm" "systemd"]`},
+		"no such directory":     {[]string{"--endpoint", "/nowhere"}, "cluster not found in the state directory /nowhere; use --engine and --endpoint to say which engine runs the cluster, and where"},
+		"a relative directory":  {[]string{"--endpoint", "state"}, "cluster not found in the state directory " + here + "/state;"},
+		"no such engine":        {[]string{"--engine", "docker"}, `--engine: unknown engine "docker"; use one of ["process" "swarm" "systemd"]`},
 		"no directory at all":   {nil, ".local/state/trainyard; say by --engine and --endpoint"},
-		"no such cluster there": {[]string{"--endpoint", "/nowhere", "--cluster", "lab"}, "a cluster was not found in the state directory /nowhere"},
+		"no such cluster there": {[]string{"--endpoint", "/nowhere", "--cluster", "lab"}, "cluster not found in the state directory /nowhere"},
 		"several":               {[]string{"--endpoint", stateDir}, `there are several clusters: choose one of ["a" "b"] with --cluster`},
 		"not the one":           {[]string{"--endpoint", stateDir, "--cluster", "c"}, `no cluster "c": choose one of ["a" "b"] with --cluster`},
 		"not a name":            {[]string{"--endpoint", stateDir, "--cluster", "../a"}, "name"},

@@ -147,7 +147,7 @@ data "trainyard_utilisation" "none" {
 				"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "traffic_reason": uncounted,
 				"roles": knownvalue.MapExact(map[string]knownvalue.Check{
 					"ps":     utilisation(runs, map[string]knownvalue.Check{"sampled_at": moment, "age_seconds": young, "reason": knownvalue.Null(), "traffic_reason": uncounted}),
-					"worker": utilisation(ended, map[string]knownvalue.Check{"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(), "reason": exactly("no member runs"), "traffic_reason": exactly("no member runs")}),
+					"worker": utilisation(ended, map[string]knownvalue.Check{"sampled_at": knownvalue.Null(), "age_seconds": knownvalue.Null(), "reason": exactly("no member is running"), "traffic_reason": exactly("no member is running")}),
 				}),
 			})})),
 			known("utilisation.now", "members", knownvalue.MapExact(map[string]knownvalue.Check{

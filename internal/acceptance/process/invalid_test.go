@@ -103,7 +103,7 @@ func TestAccInvalid(t *testing.T) {
 		cluster(`hosts = {}`, `hosts`, `at least 1`),
 		cluster(`hosts = { a = { capacity = { cpus = 0 } } }`, `hosts["a"].capacity.cpus: host "a" has 0 CPUs; a number above 0 is needed`),
 		cluster(`hosts = { a = { capacity = { memory_mib = 0 } } }`, `hosts["a"].capacity.memory_mib: host "a" has 0 MiB of memory; a number above 0 is needed`),
-		cluster(`hosts = { a = { address = "192.0.2.7" } }`, `hosts["a"].address:`, `"192.0.2.7" is none of its addresses`),
+		cluster(`hosts = { a = { address = "192.0.2.7" } }`, `hosts["a"].address:`, `"192.0.2.7" is not one of its addresses`),
 		cluster(`hosts = { "Node" = {} }`, `hosts["Node"]`, `"Node" is not a host name`),
 		cluster(`hosts = { a = { role = "manager" } }`, `hosts["a"].role: the engine "process" does not support role = "manager"`),
 		cluster(`hosts = { a = { role = "leader" } }`, `hosts["a"].role: host "a" can't be a "leader"; there are ["manager" "worker"]`),
@@ -142,8 +142,8 @@ func TestAccImpossible(t *testing.T) {
 		role(`placement = { spread_by = "rack" }`, `roles["worker"].placement.spread_by: no host of cluster "lab" has a label "rack" to spread members by; the labels of its hosts are: none`),
 		role(`command = ["no-such-program"]`, `roles["worker"].command:`, `"no-such-program" not found in PATH`),
 		role(`command = ["/no/such/program"]`, `roles["worker"].command:`, `"/no/such/program" is not an executable`),
-		role(`working_dir = "/no/such/folder"`, `roles["worker"].working_dir: "/no/such/folder" is no folder on host`),
-		role(`mounts = [{ source = "/tmp", target = "/data" }]`, `roles["worker"].mounts[0]: the engine "process" can't show "/tmp" as "/data"`),
+		role(`working_dir = "/no/such/folder"`, `roles["worker"].working_dir: "/no/such/folder" is not a directory on host`),
+		role(`mounts = [{ source = "/tmp", target = "/data" }]`, `roles["worker"].mounts[0]: the engine "process" can't mount "/tmp" at "/data"`),
 		{group("a-b", waiting("")) + `
 resource "trainyard_group" "job" {
   cluster = trainyard_cluster.lab

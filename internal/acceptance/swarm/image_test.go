@@ -258,7 +258,7 @@ func testAccImageTaken(t *testing.T, engine string) {
 	l.test(
 		resource.TestStep{
 			Config:      config,
-			ExpectError: acceptance.Says(l.image, `is the name of another image already: host node2 has `+theirs, `Nothing was changed. Give `+ours+` another name or tag, or remove what has it`),
+			ExpectError: acceptance.Says(l.image, `is already the name of another image: host node2 has `+theirs, `Nothing was changed. Give `+ours+` another name or tag, or remove the other image`),
 		},
 		resource.TestStep{
 			PreConfig: func() {

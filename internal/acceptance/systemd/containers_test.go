@@ -91,7 +91,7 @@ func TestAccContainers(t *testing.T) {
 	l.test(
 		resource.TestStep{
 			Config:      config(trainer, `container = { ports = { board = { target = 80, published = local.port } } }`),
-			ExpectError: acceptance.Says(`roles["worker"].container.ports["board"].published`, `can't publish port 80 as `+fmt.Sprint(l.port), fmt.Sprintf("write target = %d", l.port)),
+			ExpectError: acceptance.Says(`roles["worker"].container.ports["board"].published`, `can't publish port 80 as `+fmt.Sprint(l.port), fmt.Sprintf("set target = %d", l.port)),
 		},
 		resource.TestStep{
 			Config: config(trainer, with("")),
@@ -218,7 +218,7 @@ func TestAccContainersLack(t *testing.T) {
 		return job(fmt.Sprintf("image = %q\n  args = [\"wait\"]\n  roles = {\n    ps = { replicas = 1 }\n    %s\n  }", trainer, worker))
 	}
 	onGPUs := group(`worker = { replicas = 2, gpus = { pool = trainyard_gpu_pool.p.name }, args = ["file:` + testbed.VisibleDevices + `", "wait"] }`)
-	noEngine := acceptance.Says(`roles["ps"].image`, `host "`+host.Name+`" has no Docker Engine that answers, and role "ps" needs one for its image "`+trainer+`"`,
+	noEngine := acceptance.Says(`roles["ps"].image`, `host "`+host.Name+`" has no running Docker Engine, and role "ps" needs one for its image "`+trainer+`"`,
 		"sudo apt-get install -y docker.io", "sudo systemctl enable --now docker")
 
 	l.on(host, "systemctl disable --now --quiet docker.socket docker.service")

@@ -47,7 +47,7 @@ func TestAccBadHosts(t *testing.T) {
 	}
 	acceptance.ExpectSaid(t, output,
 		`"good" (ops@`+one.SSH+`) and "twin" (ops@`+locally(one)+`) are the same machine`,
-		`host "guest" (guest@`+two.SSH+`) does not let guest`, `guest ALL=(ALL) NOPASSWD: ALL`,
+		`host "guest" (guest@`+two.SSH+`) does not allow guest`, `guest ALL=(ALL) NOPASSWD: ALL`,
 		`hosts["stranger"].address`, `hosts["unknown"].address`, `known_hosts`, `hosts["changed"].address`,
 		`hosts["away"].address`, `127.0.0.1:1 refuses connections`,
 	)
@@ -82,21 +82,21 @@ func TestAccInvalid(t *testing.T) {
 	manager := host(0, `role = "manager"`)
 	var steps []resource.TestStep
 	for config, phrases := range map[string][]string{
-		l.clusterOf(host(0, "") + host(1, "")):                                                      {"No single store host", `give role = "manager" to one host, not to 0`},
-		l.clusterOf(manager + host(1, `role = "manager"`)):                                          {"No single store host", "not to 2"},
+		l.clusterOf(host(0, "") + host(1, "")):                                                      {"No single store host", `set role = "manager" on one host, not on 0`},
+		l.clusterOf(manager + host(1, `role = "manager"`)):                                          {"No single store host", "not on 2"},
 		l.clusterOf(manager + host(1, `availability = "drain"`)):                                    {`hosts["host2"].availability`, `does not support availability = "drain"`},
 		l.clusterOf(manager + host(1, `socket = "/run/docker.sock"`)):                               {`hosts["host2"].socket`, `does not support socket`},
 		l.clusterOf(manager + "    b = {}\n"):                                                       {`hosts["b"].address`, `logs in to host "b": give its address`},
-		l.clusterOf(manager + "    b = { address = \"tcp://gpu2\" }\n"):                             {`hosts["b"].address`, `"tcp://gpu2" is not an address of a host`},
+		l.clusterOf(manager + "    b = { address = \"tcp://gpu2\" }\n"):                             {`hosts["b"].address`, `"tcp://gpu2" is not a valid host address`},
 		strings.Replace(l.clusterOf(manager), "hosts", "network = {}\n  hosts", 1):                  {"network", "does not support network"},
 		"resource \"trainyard_cluster\" \"lab\" {\n  name   = \"lab\"\n  engine = \"systemd\"\n}\n": {"needs hosts that it can log in to"},
 		l.clusterOf(manager) + job(`image = "trainer:1"
   roles = { worker = {} }`): {`role "worker" needs one for its image "trainer:1"`, "no /run/docker.sock"},
 		l.clusterOf(manager) + job("roles = { worker = {} }"): {`role "worker" has neither a command nor an image, and neither has the group`},
 		l.clusterOf(manager) + job(`image = "trainer:1"
-  roles = { worker = { container = { ports = { a = { target = 80, published = 8080 } } } } }`): {`roles["worker"].container.ports["a"].published`, "write target = 8080"},
+  roles = { worker = { container = { ports = { a = { target = 80, published = 8080 } } } } }`): {`roles["worker"].container.ports["a"].published`, "set target = 8080"},
 		l.clusterOf(manager) + "resource \"trainyard_image\" \"a\" {\n  cluster = trainyard_cluster.lab\n  name = \"trainer:1\"\n}\n": {
-			"brings no images to its hosts", "push it to a registry that they reach", "docker load",
+			"does not copy images to its hosts", "push it to a registry that they can reach", "docker load",
 		},
 		l.clusterOf(manager) + job(`command = ["/no/such/program"]
   roles = { worker = {} }`): {`/no/such/program`},
@@ -105,7 +105,7 @@ func TestAccInvalid(t *testing.T) {
 	}
 	steps = append(steps, resource.TestStep{
 		Config: l.withBinary("/etc/hostname") + l.clusterOf(manager), PlanOnly: true,
-		ExpectError: acceptance.Says(`hosts["host1"].address`, "/etc/hostname is no program for Linux"),
+		ExpectError: acceptance.Says(`hosts["host1"].address`, "/etc/hostname is not a Linux program"),
 	})
 	l.test(steps...)
 }

@@ -87,9 +87,9 @@ func TestAccMetricsRefused(t *testing.T) {
 	own := l.cluster(host)
 	var steps []resource.TestStep
 	for config, phrases := range map[string][]string{
-		at("203.0.113.7"):     {`hosts["host1"].advertise_address`, "can't answer Prometheus at 203.0.113.7, which is none of its own", host.Address.String()},
-		at("localhost"):       {`hosts["host1"].advertise_address`, "can't answer Prometheus at localhost, which leads to", "Give advertise_address"},
-		at("nowhere.invalid"): {"which leads to none there"},
+		at("203.0.113.7"):     {`hosts["host1"].advertise_address`, "can't answer Prometheus at 203.0.113.7, which is not one of its own", host.Address.String()},
+		at("localhost"):       {`hosts["host1"].advertise_address`, "can't answer Prometheus at localhost, which resolves to", "Set advertise_address"},
+		at("nowhere.invalid"): {"which resolves to none there"},
 		strings.Replace(l.answering(own), "metrics_port = ", "metrics_port = 3 + ", 1): {
 			"agent.metrics_port", fmt.Sprintf("something listens on port %d already, at which the controller", l.metricsPort()+4),
 		},

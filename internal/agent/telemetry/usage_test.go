@@ -53,7 +53,7 @@ func TestUsageOfTraffic(t *testing.T) {
 		why      string
 	}{
 		"known":               {InstanceReport{ReceivedBps: known, SentBps: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, new(3.0), ""},
-		"counted from now on": {InstanceReport{CPUs: known, MemoryMiB: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, nil, "what it receives and sends was not known at the last look"},
+		"counted from now on": {InstanceReport{CPUs: known, MemoryMiB: known, ReceivedBytes: new(7.0), SentBytes: new(7.0)}, nil, "its network traffic was unknown at the last sample"},
 		"not known":           {InstanceReport{TrafficUnknown: "not counted"}, nil, "not counted"},
 		"an earlier agent":    {earlier.Instances["mark"], nil, "its agent is an earlier version and does not report it: apply the cluster again"},
 	} {

@@ -60,11 +60,11 @@ func (e *Engine) askAgent(ctx context.Context, q telemetry.Query) (report teleme
 	if failed != nil && err == nil {
 		return resident, "", nil // it reported everything but the GPUs
 	}
-	why := "the agent has just been started"
+	why := "the agent has just started"
 	if err != nil {
 		why = err.Error()
 	}
-	return report, "mean, max and p95 are of a moment, not of the window: " + why, failed
+	return report, "mean, max and p95 cover only a moment, not the window: " + why, failed
 }
 
 // askResident asks the resident agent. Nobody else can report on a window, so for that it waits for one that was just
@@ -99,12 +99,12 @@ func (e *Engine) runAgent(ctx context.Context) (telemetry.Report, error) {
 	command.Stdout, command.Stderr = out, complaint
 	if err := command.Run(); err != nil {
 		if ctx.Err() != nil {
-			err = errors.New("it took more than " + agentPatience.String())
+			err = errors.New("timed out after " + agentPatience.String())
 		}
 		if out.Err() != nil {
 			err = fmt.Errorf("its report has %w", out.Err())
 		}
-		return telemetry.Report{}, fmt.Errorf("the agent did not tell: %w %s", err, complaint)
+		return telemetry.Report{}, fmt.Errorf("the agent did not report: %w %s", err, complaint)
 	}
 	return telemetry.ReadReport(out.Bytes())
 }

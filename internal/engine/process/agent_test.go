@@ -34,7 +34,7 @@ func TestAskAgentThatStarts(t *testing.T) {
 		ordered time.Time
 	}{
 		"it stays":               {resident: []string{here}, run: "exit 1", want: "resident"},
-		"it starts":              {resident: []string{starting}, run: run, want: "run", brief: "not of the window: the agent has just been started"},
+		"it starts":              {resident: []string{starting}, run: run, want: "run", brief: "not the window: the agent has just started"},
 		"none can be run":        {resident: []string{starting}, run: "exit 1", want: "resident"},
 		"it does not answer":     {resident: []string{""}, run: run, want: "run", brief: "can't be read"},
 		"it was ordered lately":  {resident: []string{"", starting, here}, ordered: time.Now().Add(patience.Limit), run: "exit 1", want: "resident"},

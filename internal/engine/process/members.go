@@ -299,7 +299,7 @@ func (e *Engine) withdraw(names []string) (withdrawn bool, err error) {
 			case err == nil:
 				withdrawn = true
 			case !errors.Is(err, fs.ErrNotExist):
-				return withdrawn, fmt.Errorf("member %q can't be removed: %w", name, err)
+				return withdrawn, fmt.Errorf("removing member %q: %w", name, err)
 			}
 		}
 	}

@@ -29,7 +29,7 @@ func (e *Engine) Preflight(_ context.Context, specs []domain.MemberSpec) (domain
 	if limited {
 		if available, reason := limits.Available(); !available {
 			problems.Warn(domain.Path{"roles"}, "Limits not enforced",
-				"members are placed by their resources, but on this machine nothing keeps them from using more: %s", reason)
+				"members are placed by their resources, but this machine does not enforce them as limits: %s", reason)
 		}
 	}
 	return problems, nil
@@ -40,7 +40,8 @@ func (e *Engine) checkCommand(problems *domain.Problems, at domain.Path, spec do
 	if dir == "" {
 		dir = e.dir.WorkDir(spec.Name)
 	} else if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		problems.Add(at.At("working_dir"), "No such working directory", "%q is no folder on host %q", dir, spec.Host)
+		problems.Add(at.At("working_dir"), "No such working directory",
+			"%q is not a directory on host %q", dir, spec.Host)
 		return
 	}
 	if len(spec.Command) == 0 {
@@ -49,6 +50,6 @@ func (e *Engine) checkCommand(problems *domain.Problems, at domain.Path, spec do
 	env := maps.Clone(e.environment())
 	maps.Copy(env, spec.Env)
 	if _, err := supervisor.Command(spec.Argv(), dir, env); err != nil {
-		problems.Add(at.At("command"), "Command not found", "on host %q, %v; give the absolute path of a program that is there", spec.Host, err)
+		problems.Add(at.At("command"), "Command not found", "on host %q, %v; give the absolute path of a program on that host", spec.Host, err)
 	}
 }

@@ -70,7 +70,7 @@ func clusters(_ context.Context, endpoint string, settings engine.Settings) ([]s
 	}
 	names, err := statedir.Clusters(root)
 	if err == nil && len(names) == 0 {
-		return nil, fmt.Errorf("a cluster was %w in the state directory %s", engine.ErrNotFound, root)
+		return nil, fmt.Errorf("cluster %w in the state directory %s", engine.ErrNotFound, root)
 	}
 	return names, err
 }
@@ -88,7 +88,7 @@ func rootOf(endpoint string, settings engine.Settings) (string, error) {
 		}
 	}
 	if !filepath.IsAbs(root) {
-		return "", fmt.Errorf("the state directory %q is a relative path, which would lead somewhere else from another folder: use an absolute one, such as abspath(%q)", root, root)
+		return "", fmt.Errorf("the state directory %q is a relative path, which depends on the working directory: use an absolute one, such as abspath(%q)", root, root)
 	}
 	return root, nil
 }
@@ -145,7 +145,7 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 		}
 		if !isLocal(host.Address) {
 			problems.Add(domain.Path{"hosts", domain.Key(name), "address"}, "Not an address of this machine",
-				"the engine \"process\" runs members on this machine alone, and %q is none of its addresses; leave the address out, or use 127.0.0.1 to 127.255.255.254 or one of its own", host.Address)
+				"the engine \"process\" runs members only on this machine, and %q is not one of its addresses; omit the address, or use 127.0.0.1 to 127.255.255.254 or one of its own", host.Address)
 		}
 		hosts[name] = host
 	}
@@ -220,7 +220,7 @@ func (e *Engine) Dissolve(ctx context.Context) error {
 	}
 	err := e.dir.AwaitRelease(ctx, statedir.SupervisorLock)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) {
-		return fmt.Errorf("the supervisor of cluster %q has not ended: %w", e.dir.Cluster, err)
+		return fmt.Errorf("the supervisor of cluster %q has not exited: %w", e.dir.Cluster, err)
 	}
 	return errors.Join(e.content().Clear(), e.dir.Remove())
 }
@@ -232,7 +232,7 @@ var watched = []string{statedir.Documents, statedir.Specs, statedir.Staged, stat
 func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return nil, fmt.Errorf("the state directory can't be watched: %w", err)
+		return nil, fmt.Errorf("watching the state directory: %w", err)
 	}
 	for _, folder := range watched {
 		path := e.dir.Path(folder)
@@ -241,7 +241,7 @@ func (e *Engine) Watch(ctx context.Context) (<-chan struct{}, error) {
 			err = watcher.Add(path)
 		}
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("the state directory can't be watched: %w", err), watcher.Close())
+			return nil, errors.Join(fmt.Errorf("watching the state directory: %w", err), watcher.Close())
 		}
 	}
 	changes := make(chan struct{}, 1)

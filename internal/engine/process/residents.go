@@ -55,13 +55,13 @@ func (e *Engine) supervise(ctx context.Context) error {
 				return err
 			}
 			if err := e.startSupervisor(ctx); err != nil {
-				return fmt.Errorf("the supervisor can't be started: %w", err)
+				return fmt.Errorf("starting the supervisor: %w", err)
 			}
 			started, again = time.Now(), max(startAgain, 2*again)
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the supervisor is not at work after %s; see %s", startPatience, e.dir.SupervisorLog())
+			return fmt.Errorf("the supervisor did not start within %s; see %s", startPatience, e.dir.SupervisorLog())
 		case <-time.After(startLook):
 		}
 	}
@@ -255,10 +255,11 @@ func (e *Engine) await(ctx context.Context, what string, ended func() (bool, err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the %s have not ended: %w", what, context.Cause(ctx))
+			return fmt.Errorf("the %s did not end: %w", what, context.Cause(ctx))
 		case _, open := <-events:
 			if !open {
-				return fmt.Errorf("the state directory can't be watched for the end of the %s; try again", what)
+				return fmt.Errorf("lost the watch on the state directory while waiting for the %s to end; try again",
+					what)
 			}
 		case <-time.After(lookAgain):
 			if err := e.supervise(ctx); err != nil {

@@ -75,7 +75,7 @@ func (s store) Put(ctx context.Context, item engine.Item) (engine.Item, error) {
 	}
 	if item.Kind == domain.ClusterKind {
 		if err := s.dir.Create(); err != nil {
-			return item, fmt.Errorf("the state directory can't be made: %w", err)
+			return item, fmt.Errorf("creating the state directory: %w", err)
 		}
 	}
 	next := item

@@ -55,7 +55,7 @@ func (e *Engine) checkCrossings(ctx context.Context, problems *domain.Problems, 
 			say = problems.Warn
 		}
 		say(at, "Controller can't reach host", "the controller runs on host %q, and can't reach host %q at %s: %v. "+
-			"Give advertise_address = an address at which the hosts reach each other, with a port where its SSH server has another than in address",
+			"Set advertise_address to an address at which the hosts reach each other, with a port if its SSH port differs from that in address",
 			store, name, e.crossing(host), failed[name])
 	}
 }
@@ -68,7 +68,7 @@ func (e *Engine) crossing(host domain.Host) string {
 
 // answersFrom returns an error unless an SSH server answers at an address, as seen from a host.
 func answersFrom(ctx context.Context, from *sshclient.Client, address string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, crossingPatience, fmt.Errorf("it does not answer within %s", crossingPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, crossingPatience, fmt.Errorf("no answer within %s", crossingPatience))
 	defer cancel()
 	conn, err := from.Dial(ctx, "tcp", address)
 	if err == nil {
@@ -78,7 +78,7 @@ func answersFrom(ctx context.Context, from *sshclient.Client, address string) er
 		var greeting string
 		greeting, err = bufio.NewReader(io.LimitReader(conn, mostGreeting)).ReadString('\n')
 		if err == nil && !strings.HasPrefix(greeting, "SSH-") {
-			return fmt.Errorf("what answers there is no SSH server, but says %.40q", greeting)
+			return fmt.Errorf("not an SSH server: it answered %.40q", greeting)
 		}
 	}
 	if refused, ok := errors.AsType[*ssh.OpenChannelError](err); ok && refused.Reason != ssh.Prohibited {

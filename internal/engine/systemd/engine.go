@@ -143,7 +143,7 @@ func (e *Engine) Recognise(ctx context.Context, id string) error {
 		return err
 	}
 	if document.Spec.ID != id {
-		return &engine.ElsewhereError{Where: fmt.Sprintf("another cluster %q, made anew since", e.ref.Name), Expected: "the one of the state"}
+		return &engine.ElsewhereError{Where: fmt.Sprintf("another cluster %q, created since", e.ref.Name), Expected: "the one in the state"}
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ func (e *Engine) Recognise(ctx context.Context, id string) error {
 // clusters returns the names of the clusters that a host is in.
 func clusters(ctx context.Context, endpoint string, settings engine.Settings, program Program) ([]string, error) {
 	if endpoint == "" {
-		return nil, fmt.Errorf("a cluster was %w: the engine %q needs the address of a host, such as ssh://ops@gpu1", engine.ErrNotFound, Name)
+		return nil, fmt.Errorf("cluster %w: the engine %q needs the address of a host, such as ssh://ops@gpu1", engine.ErrNotFound, Name)
 	}
 	reach, err := newReach("", settings, program)
 	if err != nil {
@@ -163,7 +163,7 @@ func clusters(ctx context.Context, endpoint string, settings engine.Settings, pr
 	}
 	names, err := relay.Clusters.Ask(ctx, client.Client, "", none)
 	if err == nil && len(names) == 0 || errors.Is(err, engine.ErrNotFound) {
-		return nil, fmt.Errorf("a cluster was %w on %s", engine.ErrNotFound, endpoint)
+		return nil, fmt.Errorf("cluster %w on %s", engine.ErrNotFound, endpoint)
 	}
 	return names, err
 }
@@ -172,7 +172,7 @@ func clusters(ctx context.Context, endpoint string, settings engine.Settings, pr
 func loginOf(address string) (string, error) {
 	login, ok := strings.CutPrefix(address, "ssh://")
 	if parsed, err := url.Parse(address); !ok || err != nil || strings.Trim(parsed.Path, "/") != "" {
-		return "", fmt.Errorf("%q is not an address of a host: ssh://[user@]host[:port] is allowed", address)
+		return "", fmt.Errorf("%q is not a valid host address: use ssh://[user@]host[:port]", address)
 	}
 	return strings.TrimSuffix(login, "/"), nil
 }

@@ -50,7 +50,7 @@ func (f faulty) refusesOddHosts() {
 	mounted := func(flags string) (does, undoes string) {
 		return fmt.Sprintf("mkdir -p %[1]s && mount -t tmpfs -o size=600m,%[2]s none %[1]s", layout.Home, flags), "umount " + layout.Home
 	}
-	const needs = "Trainyard needs systemd 247 or newer as the first process, as in Debian 11, Ubuntu 22.04, RHEL 9 and later ones"
+	const needs = "Trainyard needs systemd 247 or newer as PID 1, as in Debian 11, Ubuntu 22.04, RHEL 9 and later"
 	type oddity struct{ does, undoes string }
 	of := func(does, undoes string) oddity { return oddity{does, undoes} }
 	for name, c := range map[string]struct {
@@ -59,34 +59,34 @@ func (f faulty) refusesOddHosts() {
 	}{
 		"another architecture": {
 			of(instead("uname", `[ "$*" = -m ] && echo ppc64le || exec /bin/uname "$@"`)), "No program for the architecture",
-			"is a machine of the architecture ppc64le (ppc64le); there are programs for " + runtime.GOARCH +
-				`. Give one for it in the provider's configuration: agent_binaries = { ppc64le = "PATH" }`,
+			"has the architecture ppc64le (ppc64le); Trainyard has programs for " + runtime.GOARCH +
+				`. Set one for it in the provider's configuration: agent_binaries = { ppc64le = "PATH" }`,
 		},
 		"no systemd": {
 			oddity{"mount --bind /dev/null /bin/systemctl", "umount /bin/systemctl"}, "No systemd",
-			"has no systemd: it runs Debian GNU/Linux 12 (bookworm), started by systemd; " + needs + ". Use another host, or install such a system on this one",
+			"has no systemd: it runs Debian GNU/Linux 12 (bookworm), with systemd as PID 1; " + needs + ". Use another host, or install a distribution with systemd on this one",
 		},
 		"another first process": {
 			oddity{
 				"echo tini >/var/tmp/comm && mount --bind /var/tmp/comm /proc/1/comm && mv /run/systemd/system /run/systemd/away",
 				"mv /run/systemd/away /run/systemd/system && umount /proc/1/comm",
 			}, "No systemd",
-			"has systemd 252, but was not started by it: its first process is tini; " + needs +
-				". If that is a container, use the machine that it runs on; else start it with init=/lib/systemd/systemd",
+			"has systemd 252, but PID 1 is tini; " + needs +
+				". If it is a container, use the machine that it runs on; otherwise boot it with init=/lib/systemd/systemd",
 		},
 		"an old systemd": {
-			of(instead("systemctl", `echo "systemd 245 (245.4-4ubuntu3)"`)), "Old systemd",
+			of(instead("systemctl", `echo "systemd 245 (245.4-4ubuntu3)"`)), "systemd too old",
 			"has systemd 245 (Debian GNU/Linux 12 (bookworm)); " + needs + ". Use another host, or upgrade the system to a newer release",
 		},
 		"a read-only place": {
 			of(mounted("ro")), "Read-only disk",
-			"has /var/lib/trainyard on a file system that root may not write to, mounted at /var/lib/trainyard (ro,relatime); " +
+			"has /var/lib/trainyard on a file system that root can't write to, mounted at /var/lib/trainyard (ro,relatime); " +
 				"Trainyard keeps its programs and the state of members in /var/lib/trainyard. Make it writable: sudo mount -o remount,rw /var/lib/trainyard",
 		},
 		"a place without programs": {
-			of(mounted("noexec")), "No programs on the disk",
-			"has /var/lib/trainyard on a file system from which nothing may be executed, mounted at /var/lib/trainyard (rw,noexec,relatime); " +
-				"Trainyard's programs are in /var/lib/trainyard/bin. Allow it, and take noexec out of /etc/fstab: sudo mount -o remount,exec /var/lib/trainyard",
+			of(mounted("noexec")), "Disk mounted noexec",
+			"has /var/lib/trainyard on a file system that doesn't allow execution, mounted at /var/lib/trainyard (rw,noexec,relatime); " +
+				"Trainyard's programs are in /var/lib/trainyard/bin. Remount it, and remove noexec from /etc/fstab: sudo mount -o remount,exec /var/lib/trainyard",
 		},
 	} {
 		f.sh(1, c.does)

@@ -174,7 +174,7 @@ func TestNoCopy(t *testing.T) {
 	f.suffers(2, powerCut)
 	warnings := put()
 	t.Log(warnings)
-	if len(warnings) != 1 || !strings.Contains(warnings[0].Detail, "stored on host host1 alone") ||
+	if len(warnings) != 1 || !strings.Contains(warnings[0].Detail, "stored only on host host1") ||
 		!strings.Contains(warnings[0].Detail, "host host2: ") || !strings.Contains(warnings[0].Detail, "host host3: ") {
 		t.Errorf("without a second host: %v", warnings)
 	}

@@ -26,8 +26,8 @@ func (e *Engine) Forget(ctx context.Context, name string) error {
 		return fmt.Errorf("cluster %q has no host %q", e.ref.Name, name)
 	}
 	if _, err := askHost(ctx, e, p, name, relay.ReadLedger, none); !errors.Is(err, engine.ErrUnreachable) {
-		return fmt.Errorf("host %s can be reached: take it out of hosts in the configuration, and apply: "+
-			"then nothing of the cluster stays there", name)
+		return fmt.Errorf("host %s can be reached: remove it from hosts in the configuration and run terraform apply, "+
+			"which also cleans it up", name)
 	}
 	for {
 		found, item, err := e.absence(ctx)
@@ -76,8 +76,8 @@ func (e *Engine) clean(ctx context.Context, p place, leaving map[string]domain.H
 		case found.Forgotten[name]:
 			delete(failed, name)
 		default:
-			failed[name] = fmt.Errorf("what it has of cluster %q can't be removed: %w: try again when it is there; if it is "+
-				"gone for good, have it forgotten: terraform-provider-trainyard forget --engine %s --cluster %s "+
+			failed[name] = fmt.Errorf("removing cluster %q from it: %w; try again when the host is back, or, if it is "+
+				"gone for good, forget it: terraform-provider-trainyard forget --engine %s --cluster %s "+
 				"--endpoint %s --host %s", e.ref.Name, err, Name, e.ref.Name, e.ref.Endpoint, name)
 		}
 	}

@@ -55,7 +55,7 @@ func (e *Engine) Complete(ctx context.Context, cluster domain.Cluster) (domain.C
 // excuse adds the problem of an unreachable host. For a host of the cluster that is only away, it is a warning: the
 // host keeps its stored capacity, so that changes on others can be planned.
 func (e *Engine) excuse(ctx context.Context, problems *domain.Problems, hosts map[string]domain.Host, name string, err error) {
-	const summary = "Host can't be reached"
+	const summary = "Host unreachable"
 	at, host := domain.Path{"hosts", domain.Key(name), "address"}, hosts[name]
 	refused := slices.ContainsFunc([]error{
 		sshclient.ErrHostKeyUnknown, sshclient.ErrHostKeyChanged, sshclient.ErrHostKeyRevoked, sshclient.ErrPermissionDenied,
@@ -66,7 +66,7 @@ func (e *Engine) excuse(ctx context.Context, problems *domain.Problems, hosts ma
 		problems.Add(at, summary, "%v", err)
 		return
 	}
-	problems.Warn(at, summary, "%v. It is planned as it was; an apply that changes the cluster fails until it is back", err)
+	problems.Warn(at, summary, "%v. The plan uses its last known state; an apply that changes the cluster fails until it is back", err)
 	if host.Capacity.CPUs == 0 {
 		host.Capacity.CPUs = known.Capacity.CPUs
 	}
@@ -98,7 +98,7 @@ func (e *Engine) check(cluster domain.Cluster) domain.Problems {
 		}
 	}
 	if len(managers) != 1 {
-		problems.Add(domain.Path{"hosts"}, "No single store host", "one host keeps the cluster's documents, and runs its controller: give role = \"manager\" to one host, not to %d: %q", len(managers), managers)
+		problems.Add(domain.Path{"hosts"}, "No single store host", "one host stores the cluster's documents and runs its controller: set role = \"manager\" on one host, not on %d: %q", len(managers), managers)
 	}
 	return problems
 }

@@ -30,7 +30,7 @@ func (e *Engine) Inventory(ctx context.Context, cluster domain.Cluster) (engine.
 	}
 	for name := range absence.Lost {
 		if _, known := cluster.Hosts[name]; known {
-			inventory.Closed[name] = fmt.Sprintf("host %s is lost: the controller can't reach it since %s", name, absence.Since[name].Format(time.DateTime))
+			inventory.Closed[name] = fmt.Sprintf("host %s is lost: unreachable from the controller since %s", name, absence.Since[name].Format(time.DateTime))
 			inventory.Lost[name] = inventory.Closed[name]
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // errNotRenewed is the reason why a lock is considered lost, if nobody could report whether it was.
-var errNotRenewed = errors.New("the store host could not be reached to renew it")
+var errNotRenewed = errors.New("the store host could not be reached to renew the lease")
 
 // Lock takes a lock by a lease on the store host.
 func (e *Engine) Lock(ctx context.Context, name string, holder engine.Holder) (release func() error, err error) {

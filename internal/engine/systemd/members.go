@@ -129,7 +129,7 @@ func (s *stagedHosts) done(start relay.Starting) {
 func onHosts[T any](p place, byHost map[string]T, do func(name string, own T) error) error {
 	_, failed := onAll(byHost, func(name string) (relay.None, error) {
 		if _, known := p.hosts[name]; !known {
-			return none, errors.New("it is not a host of the cluster")
+			return none, errors.New("not a host of the cluster")
 		}
 		return none, do(name, byHost[name])
 	})

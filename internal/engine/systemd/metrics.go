@@ -44,14 +44,14 @@ func (e *Engine) checkMetrics(ctx context.Context, problems *domain.Problems, cl
 // checkOwnAddress adds a problem if a host can't listen at the address by which the others reach it.
 func (e *Engine) checkOwnAddress(ctx context.Context, problems *domain.Problems, name string, host domain.Host, f facts.Facts) {
 	address := host.MemberAddress()
-	leads, which := []string{address}, "is none of its own"
+	leads, which := []string{address}, "is not one of its own"
 	if given, err := netip.ParseAddr(address); err == nil && given.IsLoopback() {
 		return // it is the only host
 	} else if err != nil {
 		if leads, err = e.resolveOn(ctx, host, address); err != nil {
 			return // unknown if the host can't be asked
 		}
-		which = "leads to " + orNone(leads) + " there"
+		which = "resolves to " + orNone(leads) + " there"
 	}
 	if slices.ContainsFunc(leads, func(address string) bool { return slices.Contains(f.Addresses, address) }) {
 		return
@@ -61,7 +61,7 @@ func (e *Engine) checkOwnAddress(ctx context.Context, problems *domain.Problems,
 		at = domain.Path{"hosts", domain.Key(name), "address"}
 	}
 	problems.Add(at, "No address for Prometheus", "host %q can't answer Prometheus at %s, which %s; its own addresses are %s. "+
-		"Give advertise_address = the one of these by which the hosts reach each other, or omit agent.metrics_port",
+		"Set advertise_address to the one at which the hosts reach each other, or omit agent.metrics_port",
 		name, address, which, orNone(f.Addresses))
 }
 

@@ -44,7 +44,7 @@ func (r *reach) introduced() (relay.Introduction, error) {
 		}
 	}
 	if err != nil {
-		return next, fmt.Errorf("the other hosts of cluster %q are not known: %w", r.cluster, err)
+		return next, fmt.Errorf("reading the other hosts of cluster %q: %w", r.cluster, err)
 	}
 	for _, before := range p.introduced.Peers {
 		address := "ssh://" + before.Login

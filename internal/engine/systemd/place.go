@@ -144,7 +144,7 @@ func (e *Engine) first(ctx context.Context) (*host, relay.Located, error) {
 	}
 	switch {
 	case len(reasons) == 0:
-		return nil, relay.Located{}, fmt.Errorf("cluster %q: %w: no host of it is known: give the address of one, such as endpoint = \"ssh://ops@gpu1\"", e.ref.Name, engine.ErrNotFound)
+		return nil, relay.Located{}, fmt.Errorf("cluster %q: %w: none of its hosts is known: set the address of one, such as endpoint = \"ssh://ops@gpu1\"", e.ref.Name, engine.ErrNotFound)
 	case absent:
 		return nil, relay.Located{}, fmt.Errorf("cluster %q: %w", e.ref.Name, engine.ErrNotFound)
 	}

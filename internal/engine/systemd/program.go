@@ -67,11 +67,11 @@ func runsOn(file, architecture string) error {
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("%s is no program for Linux: %w", file, err)
+		return fmt.Errorf("%s is not a Linux program: %w", file, err)
 	}
 	defer program.Close()
 	if program.Machine != architectures[architecture] {
-		return fmt.Errorf("%s is a program for another architecture than %s (%s)", file, architecture, program.Machine)
+		return fmt.Errorf("%s is built for another architecture than %s (%s)", file, architecture, program.Machine)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (p Program) check(hosts map[string]facts.Facts) (problems domain.Problems, 
 		if _, given := p.Binaries[f.Architecture]; given {
 			if err := runsOn(file, f.Architecture); err != nil {
 				problems.Add(domain.Path{"hosts", domain.Key(name), "address"}, "No program for the architecture",
-					"host %q is a machine of the architecture %s, and for those the provider's configuration has agent_binaries = { %s = %q }: %v",
+					"host %q has the architecture %s, for which the provider's configuration sets agent_binaries = { %s = %q }: %v",
 					name, f.Architecture, f.Architecture, file, err)
 				continue
 			}

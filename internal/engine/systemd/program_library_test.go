@@ -42,7 +42,7 @@ func TestProgramsByLibrary(t *testing.T) {
 		"the same":       {facts.Facts{Glibc: "2.34", Loaders: []string{loader}, NVIDIA: driver}, []string{"trainyard", telemetry.AgentName}, "", false},
 		"older":          {facts.Facts{Glibc: "2.31", Loaders: []string{loader}, NVIDIA: driver}, []string{"trainyard"}, "has glibc 2.31", true},
 		"older, no GPUs": {facts.Facts{Glibc: "2.31", Loaders: []string{loader}}, []string{"trainyard"}, "has glibc 2.31", false},
-		"musl":           {facts.Facts{Loaders: []string{"/lib/ld-musl.so.1"}, NVIDIA: driver}, []string{"trainyard"}, "has another C library", true},
+		"musl":           {facts.Facts{Loaders: []string{"/lib/ld-musl.so.1"}, NVIDIA: driver}, []string{"trainyard"}, "has a different C library", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.host.Architecture = runtime.GOARCH

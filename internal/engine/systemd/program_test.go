@@ -82,8 +82,8 @@ func TestGivenPrograms(t *testing.T) {
 	hosts := map[string]facts.Facts{"a": {Architecture: "arm64"}, "b": {Architecture: "amd64"}}
 	for file, says := range map[string]string{
 		programFor(t, filepath.Join(folder, "right"), elf.EM_AARCH64): "",
-		programFor(t, filepath.Join(folder, "wrong"), elf.EM_X86_64):  "is a program for another architecture than arm64 (EM_X86_64)",
-		text:                           "is no program for Linux",
+		programFor(t, filepath.Join(folder, "wrong"), elf.EM_X86_64):  "is built for another architecture than arm64 (EM_X86_64)",
+		text:                           "is not a Linux program",
 		filepath.Join(folder, "no-it"): "no-it",
 	} {
 		problems, err := Program{File: provider, Binaries: map[string]string{"arm64": file}}.check(hosts)

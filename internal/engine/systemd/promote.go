@@ -16,8 +16,9 @@ func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 		return "", "", err
 	}
 	if p.lost == nil {
-		return "", "", fmt.Errorf("host %s has the store of cluster %q, and can be reached: to have another host keep it, "+
-			"give that one role = \"manager\" in the configuration, and apply", p.ledger.Store, e.ref.Name)
+		return "", "", fmt.Errorf("host %s has the store of cluster %q, and can be reached: to move the store, "+
+			"set role = \"manager\" on another host in the configuration, and run terraform apply",
+			p.ledger.Store, e.ref.Name)
 	}
 	h, err := e.reach.client(e.ref.Endpoint)
 	if err != nil {
@@ -28,7 +29,7 @@ func (e *Engine) Promote(ctx context.Context) (from, to string, err error) {
 		return "", "", err
 	}
 	if own.Host == p.ledger.Store {
-		return "", "", fmt.Errorf("host %s no longer has the store of cluster %q: name another host by --endpoint", own.Host, e.ref.Name)
+		return "", "", fmt.Errorf("host %s no longer has the store of cluster %q: set --endpoint to another host", own.Host, e.ref.Name)
 	}
 	if err := e.moveStore(ctx, p, own.Host, p.hosts); err != nil {
 		return "", "", err

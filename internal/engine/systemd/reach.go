@@ -98,7 +98,7 @@ func (r *reach) named(name string, of domain.Host) (*host, error) {
 	}
 	peer, known := introduced.Peers[name]
 	if !known {
-		return nil, fmt.Errorf("host %s %w: it was not introduced", name, engine.ErrUnreachable)
+		return nil, fmt.Errorf("host %s %w: its address is not known here", name, engine.ErrUnreachable)
 	}
 	return r.client("ssh://" + peer.Login)
 }
@@ -138,7 +138,7 @@ func (r *reach) at(address string, open func() (*host, error)) (*host, error) {
 }
 
 // errOther is returned for a host of the cluster that has other versions of our programs.
-var errOther = errors.New("it has another version of Trainyard")
+var errOther = errors.New("another version of Trainyard is installed")
 
 // installing returns a dial function that installs our programs on a host of the cluster with other versions. What runs
 // there keeps running.
@@ -189,15 +189,15 @@ func greeted(dial func(context.Context) (net.Conn, error)) func(context.Context)
 		case greeting == relay.Greeting:
 			return &buffered{conn, reader}, nil
 		case greeting == relay.Absent:
-			err = fmt.Errorf("nothing of Trainyard's is there: %w", engine.ErrNotFound)
+			err = fmt.Errorf("no Trainyard installed there: %w", engine.ErrNotFound)
 		case greeting == relay.Other:
 			err = errOther
 		case errors.Is(err, io.EOF):
-			err = fmt.Errorf("%w: its relay ended at once, after %q", engine.ErrUnreachable, greeting)
+			err = fmt.Errorf("%w: its relay exited at once, after printing %q", engine.ErrUnreachable, greeting)
 		case err != nil:
 			err = fmt.Errorf("%w: %w", engine.ErrUnreachable, err)
 		default:
-			err = fmt.Errorf("%w: instead of the relay, something answers %.100q: what its shell prints at login?", engine.ErrUnreachable, greeting)
+			err = fmt.Errorf("%w: expected the relay, got %.100q; does its shell print that at login?", engine.ErrUnreachable, greeting)
 		}
 		_ = conn.Close()
 		return nil, err

@@ -76,6 +76,6 @@ func (e *Engine) explainGPUs(host string, gpus *domain.HostGPUs) {
 	}
 	if f, agent, is := e.blind(host); is {
 		why, mend := f.CantStart(agent.From, agent.need)
-		gpus.Unknown = "it " + why + ". To have them read, " + mend
+		gpus.Unknown = "it " + why + ". To make them readable, " + mend
 	}
 }

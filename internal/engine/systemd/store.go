@@ -71,8 +71,8 @@ func (e *Engine) List(ctx context.Context, kind domain.Kind) ([]engine.Item, err
 func (e *Engine) writable(ctx context.Context) (place, error) {
 	p, err := e.now().find(ctx)
 	if err == nil && p.lost != nil {
-		err = fmt.Errorf("nothing of cluster %q can be changed while its store host %s is down (%w): wait for it, or have another host "+
-			"take its place, such as %s: terraform-provider-trainyard promote --engine %s --cluster %s --endpoint %s",
+		err = fmt.Errorf("cluster %q can't be changed while its store host %s is down (%w): wait until it is back, or promote "+
+			"another host, such as %s: terraform-provider-trainyard promote --engine %s --cluster %s --endpoint %s",
 			e.ref.Name, p.ledger.Store, p.lost, p.ledger.Host, Name, e.ref.Name, p.hosts[p.ledger.Host].Address)
 	}
 	return p, err
@@ -200,10 +200,10 @@ func awaitCopy(ctx context.Context, hosts []string, outcomes <-chan copied) (lac
 // uncopied returns the warning for a change that only the store host has. Without lacking hosts, it withdraws the
 // warning.
 func uncopied(cluster, store string, lacking map[string]error) engine.Warning {
-	w := engine.Warning{Summary: fmt.Sprintf("No copy of the documents of cluster %q", cluster)}
+	w := engine.Warning{Summary: fmt.Sprintf("Latest change of cluster %q not replicated", cluster)}
 	if len(lacking) > 0 {
-		w.Detail = fmt.Sprintf("What was changed last is stored on host %s alone, and lost if that is. No copy could be made on:\n%v\n"+
-			"The controller copies it as soon as it reaches one of them.", store, joined(lacking))
+		w.Detail = fmt.Sprintf("The latest change is stored only on host %s, and lost if that host is. It could not be copied to:\n%v\n"+
+			"The controller copies it as soon as it can reach one of them.", store, joined(lacking))
 	}
 	return w
 }

@@ -77,7 +77,7 @@ func TestFlattenUsageWithoutMembers(t *testing.T) {
 		}
 	}
 	want := map[string]string{
-		"job": "no member runs", "job/ps": "no member runs", "job/worker": "it has no members", "farm": "it has no members", "farm/worker": "it has no members",
+		"job": "no member is running", "job/ps": "no member is running", "job/worker": "it has no members", "farm": "it has no members", "farm/worker": "it has no members",
 	}
 	if diff := cmp.Diff(want, said); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)

@@ -53,7 +53,7 @@ func TestNoPipe(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if runtime.GOOS != "windows" {
-		expect(t, err, nil, "named pipes are Windows' alone")
+		expect(t, err, nil, "named pipes exist only on Windows")
 	}
 }
 

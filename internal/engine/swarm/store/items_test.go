@@ -324,7 +324,7 @@ func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct{ revision, data, reason string }{
 		"no JSON":        {"1", `{"version":1,`, "unexpected end"},
 		"other type":     {"1", `{"version":1,"counts":3,"spec":3}`, "cannot unmarshal"},
-		"version":        {"1", `{"version":99}`, "version 99, and this build reads version 1"},
+		"version":        {"1", `{"version":99}`, "version 99, and this version of Trainyard supports version 1"},
 		"revision label": {"one", `{"version":1}`, `"one"`},
 	} {
 		for call, read := range map[string]func(s engine.Store) error{

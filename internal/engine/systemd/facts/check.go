@@ -38,8 +38,8 @@ func CheckAll(hosts map[string]Facts, architectures []string) domain.Problems {
 		}
 		other := hosts[names[j]]
 		if other.BootID == f.BootID {
-			problems.Add(address(name), "Host declared twice", "%q (%s) and %q (%s) are the same machine: both say that "+
-				"they are %s, with the machine ID %s and the addresses %s. Leave one of them out",
+			problems.Add(address(name), "Host declared twice", "%q (%s) and %q (%s) are the same machine: both report the "+
+				"host name %s, the machine ID %s and the addresses %s. Remove one of them",
 				names[j], other.Address, name, f.Address, f.Hostname, f.MachineID, list(f.Addresses))
 			continue
 		}
@@ -47,8 +47,8 @@ func CheckAll(hosts map[string]Facts, architectures []string) domain.Problems {
 			f.Sudo("rm -f /etc/machine-id /var/lib/dbus/machine-id"), f.Sudo("systemd-machine-id-setup"),
 			f.Sudo("systemctl reboot"),
 		}
-		problems.Warn(address(name), "Copied machine", "%q (%s) and %q (%s) have the same machine ID, %s, though they are "+
-			"two machines: one was copied from the other. Give it an ID of its own: %s",
+		problems.Warn(address(name), "Duplicate machine ID", "%q (%s) and %q (%s) have the same machine ID, %s, although they "+
+			"are two machines: one is a clone of the other. Give the clone its own ID: %s",
 			names[j], other.Address, name, f.Address, f.MachineID, strings.Join(mend, " && "))
 	}
 	return problems
@@ -134,20 +134,20 @@ func (c *check) root() {
 	if c.Root {
 		return
 	}
-	const needs = "Trainyard needs root, or a user with sudo for all commands without a password"
-	lack := Lack{Subject: SubjectRoot, Summary: "No root", Advice: "On the host"}
+	const needs = "Trainyard needs root or a user with passwordless sudo for all commands"
+	lack := Lack{Subject: SubjectRoot, Summary: "No root access", Advice: "On the host, run"}
 	switch {
 	case c.UserID == 0:
-		lack.Found, lack.Advice = fmt.Sprintf("lets us in as %s, who may not run commands as root; %s", c.User, needs), ""
+		lack.Found, lack.Advice = fmt.Sprintf("does not allow %s to run commands as root, despite user ID 0; %s", c.User, needs), ""
 	case c.Refusal == noSudo:
-		lack.Found = fmt.Sprintf("lets us in as %s (user ID %d), and has no sudo; %s", c.User, c.UserID, needs)
-		lack.Advice = `Log in as root (address = "root@…"), or as root there`
+		lack.Found = fmt.Sprintf("has no sudo, and %s (user ID %d) is not root; %s", c.User, c.UserID, needs)
+		lack.Advice = `Log in as root (address = "root@…"), or run as root on the host`
 		lack.Command, lack.AsRoot = c.install("sudo")+" && "+strings.Replace(allow(c.User), "sudo ", "", 1), true
 	case strings.Contains(c.Refusal, "tty"):
-		lack.Found = fmt.Sprintf("lets %s (user ID %d) use sudo at a terminal alone (%s); %s", c.User, c.UserID, c.Refusal, needs)
+		lack.Found = fmt.Sprintf("allows %s (user ID %d) to use sudo only from a terminal (%s); %s", c.User, c.UserID, c.Refusal, needs)
 		lack.Command = sudoers("Defaults:"+c.User+" !requiretty", "trainyard-tty")
 	default:
-		lack.Found = fmt.Sprintf("does not let %s (user ID %d) use sudo without a password (%s); %s", c.User, c.UserID, c.Refusal, needs)
+		lack.Found = fmt.Sprintf("does not allow %s (user ID %d) to use sudo without a password (%s); %s", c.User, c.UserID, c.Refusal, needs)
 		lack.Command = allow(c.User)
 	}
 	c.add(lack)
@@ -157,18 +157,19 @@ func (c *check) root() {
 const noSudo = "there is no sudo"
 
 func (c *check) systemd() {
-	needs := fmt.Sprintf("Trainyard needs systemd %d or newer as the first process, as in Debian 11, Ubuntu 22.04, RHEL 9 "+
-		"and later ones", oldestSystemd)
+	needs := fmt.Sprintf("Trainyard needs systemd %d or newer as PID 1, as in Debian 11, Ubuntu 22.04, RHEL 9 "+
+		"and later", oldestSystemd)
 	lack := Lack{Subject: SubjectSystemd, Summary: "No systemd"}
 	switch {
 	case c.Systemd == 0:
-		lack.Found = fmt.Sprintf("has no systemd: it runs %s, started by %s; %s", c.system(), c.first(), needs)
-		lack.Advice = "Use another host, or install such a system on this one"
+		lack.Found = fmt.Sprintf("has no systemd: it runs %s, with %s as PID 1; %s", c.system(), c.first(), needs)
+		lack.Advice = "Use another host, or install a distribution with systemd on this one"
 	case !c.SystemdRuns:
-		lack.Found = fmt.Sprintf("has systemd %d, but was not started by it: its first process is %s; %s", c.Systemd, c.first(), needs)
-		lack.Advice = "If that is a container, use the machine that it runs on; else start it with init=/lib/systemd/systemd"
+		lack.Found = fmt.Sprintf("has systemd %d, but PID 1 is %s; %s", c.Systemd, c.first(), needs)
+		lack.Advice = "If it is a container, use the machine that it runs on; otherwise boot it with init=/lib/systemd/systemd"
 	case c.Systemd < oldestSystemd:
-		lack.Summary, lack.Found = "Old systemd", fmt.Sprintf("has systemd %d (%s); %s", c.Systemd, c.system(), needs)
+		lack.Summary = "systemd too old"
+		lack.Found = fmt.Sprintf("has systemd %d (%s); %s", c.Systemd, c.system(), needs)
 		lack.Advice, lack.Command = c.upgrade()
 		lack.Advice = "Use another host, or " + lack.Advice
 	default:
@@ -197,13 +198,13 @@ func (c *check) architecture(known []string) {
 	}
 	lack := Lack{
 		Subject: SubjectArchitecture, Summary: "Unknown architecture",
-		Found:  fmt.Sprintf("is a machine of the type %q; there are programs for %s", c.Machine, list(known)),
+		Found:  fmt.Sprintf("has the unknown machine type %q; Trainyard has programs for %s", c.Machine, list(known)),
 		Advice: "Use another host",
 	}
 	if c.Architecture != "" {
 		lack.Summary = "No program for the architecture"
-		lack.Found = fmt.Sprintf("is a machine of the architecture %s (%s); there are programs for %s", c.Architecture, c.Machine, list(known))
-		lack.Advice = fmt.Sprintf("Give one for it in the provider's configuration: agent_binaries = { %s = \"PATH\" }", c.Architecture)
+		lack.Found = fmt.Sprintf("has the architecture %s (%s); Trainyard has programs for %s", c.Architecture, c.Machine, list(known))
+		lack.Advice = fmt.Sprintf("Set one for it in the provider's configuration: agent_binaries = { %s = \"PATH\" }", c.Architecture)
 	}
 	c.add(lack)
 }
@@ -224,8 +225,8 @@ func (c *check) tools() {
 	}
 	c.add(Lack{
 		Subject: SubjectTools, Summary: "Commands missing",
-		Found:  fmt.Sprintf("lacks %s, which our programs are brought with", domain.Enumerate(c.Lacks)),
-		Advice: "Install what has them", Command: c.Sudo(c.install(packages...)),
+		Found:  fmt.Sprintf("lacks %s, needed to install Trainyard's programs", domain.Enumerate(c.Lacks)),
+		Advice: "Install the packages", Command: c.Sudo(c.install(packages...)),
 	})
 }
 
@@ -234,8 +235,8 @@ func (c *check) identity() {
 		return
 	}
 	c.add(Lack{
-		Subject: SubjectIdentity, Summary: "No machine ID", Found: "has no machine ID in /etc/machine-id, by which hosts are told apart",
-		Advice: "Make one", Command: c.Sudo("systemd-machine-id-setup"),
+		Subject: SubjectIdentity, Summary: "No machine ID", Found: "has no machine ID in /etc/machine-id, which identifies a host",
+		Advice: "Create one", Command: c.Sudo("systemd-machine-id-setup"),
 	})
 }
 
@@ -248,26 +249,26 @@ func (c *check) disk() {
 	case !at.Writable:
 		c.add(Lack{
 			Subject: SubjectDisk, Summary: "Read-only disk",
-			Found: fmt.Sprintf("has %s on a file system that root may not write to, mounted at %s (%s); "+
+			Found: fmt.Sprintf("has %s on a file system that root can't write to, mounted at %s (%s); "+
 				"Trainyard keeps its programs and the state of members in %s",
 				at.Folder, at.Mount, strings.Join(at.MountOptions, ","), layout.Home),
 			Advice: "Make it writable", Command: c.remount("rw"),
 		})
 	case slices.Contains(at.MountOptions, "noexec"):
 		c.add(Lack{
-			Subject: SubjectDisk, Summary: "No programs on the disk",
-			Found: fmt.Sprintf("has %s on a file system from which nothing may be executed, mounted at %s (%s); "+
+			Subject: SubjectDisk, Summary: "Disk mounted noexec",
+			Found: fmt.Sprintf("has %s on a file system that doesn't allow execution, mounted at %s (%s); "+
 				"Trainyard's programs are in %s",
 				at.Folder, at.Mount, strings.Join(at.MountOptions, ","), layout.Programs),
-			Advice: "Allow it, and take noexec out of /etc/fstab", Command: c.remount("exec"),
+			Advice: "Remount it, and remove noexec from /etc/fstab", Command: c.remount("exec"),
 		})
 	}
 	if free := at.FreeBytes >> 20; free < LeastFreeMiB {
 		look := "du -xh --max-depth=2 " + sshclient.Quote(at.Mount) + " | sort -h | tail -n 20"
 		c.add(Lack{
 			Subject: SubjectDisk, Summary: "Disk full",
-			Found:  fmt.Sprintf("has %d MiB free in %s (mounted at %s); at least %d are needed", free, at.Folder, at.Mount, LeastFreeMiB),
-			Advice: "See what takes the room", Command: c.Sudo(look),
+			Found:  fmt.Sprintf("has %d MiB free in %s (mounted at %s); at least %d MiB are needed", free, at.Folder, at.Mount, LeastFreeMiB),
+			Advice: "See what uses the space", Command: c.Sudo(look),
 		})
 	}
 }
@@ -280,7 +281,7 @@ func (c *check) controlGroups() {
 	lack := Lack{Subject: SubjectControlGroups, Warning: true}
 	if c.ControlGroups == "" {
 		lack.Summary, lack.Found = "No control groups", "has no control groups mounted: members' limits are not enforced"
-		lack.Advice = "Start the host with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
+		lack.Advice = "Boot the host with systemd.unified_cgroup_hierarchy=1 on the kernel command line"
 		c.add(lack)
 		return
 	}
@@ -293,10 +294,10 @@ func (c *check) controlGroups() {
 	}
 	if missing != nil {
 		lack.Summary = "Limits not enforced"
-		lack.Found = fmt.Sprintf("has control groups (version %s) without %s: there is %s. Nothing keeps members from "+
-			"using more than their limits", c.ControlGroups, domain.Enumerate(missing), list(c.Controllers))
-		lack.Advice = fmt.Sprintf("Add %s to the kernel's command line, take cgroup_disable out of it, and reboot: "+
-			"cat /proc/cmdline shows what it is", strings.Join(parameters, " "))
+		lack.Found = fmt.Sprintf("has control groups (version %s) without %s (available: %s): "+
+			"members' limits are not enforced", c.ControlGroups, domain.Enumerate(missing), list(c.Controllers))
+		lack.Advice = fmt.Sprintf("Add %s to the kernel command line, remove cgroup_disable from it, and reboot: "+
+			"cat /proc/cmdline shows the current one", strings.Join(parameters, " "))
 		c.add(lack)
 	}
 }
@@ -304,8 +305,8 @@ func (c *check) controlGroups() {
 func (c *check) clock() {
 	if c.Clock.IsZero() {
 		c.add(Lack{
-			Subject: SubjectClock, Summary: "Clock unknown", Warning: true, Found: "did not tell its time",
-			Advice: "See whether its clock is right", Command: "date",
+			Subject: SubjectClock, Summary: "Clock unknown", Warning: true, Found: "did not report its time",
+			Advice: "Check its clock", Command: "date",
 		})
 		return
 	}
@@ -315,10 +316,10 @@ func (c *check) clock() {
 	}
 	if c.Apart.Abs() > mostApart {
 		c.add(Lack{
-			Subject: SubjectClock, Summary: "Clocks apart", Warning: true,
-			Found: fmt.Sprintf("has a clock %s %s this machine's (it says %s); a minute is allowed",
+			Subject: SubjectClock, Summary: "Clock skew", Warning: true,
+			Found: fmt.Sprintf("has a clock %s %s this machine's (it reports %s); at most a minute is allowed",
 				c.Apart.Abs().Round(time.Second), direction, c.Clock.UTC().Format(time.RFC3339)),
-			Advice: "One of the two is wrong. Where it is the host", Command: c.Sudo("timedatectl set-ntp true"),
+			Advice: "One of the two is wrong. If it is the host's", Command: c.Sudo("timedatectl set-ntp true"),
 		})
 	}
 }

@@ -28,27 +28,27 @@ func TestCheck(t *testing.T) {
 		"root itself":  {change: func(f *Facts) { f.User, f.UserID = "root", 0 }},
 		"a minute off": {change: func(f *Facts) { f.Apart = time.Minute }},
 		"no sudo without a password": {
-			change: func(f *Facts) { f.Root, f.Refusal = false, "a password is required" }, want: "No root",
-			parts: []string{`does not let ops (user ID 1000) use sudo without a password (a password is required)`, "needs root, or", "echo 'ops ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/trainyard"},
+			change: func(f *Facts) { f.Root, f.Refusal = false, "a password is required" }, want: "No root access",
+			parts: []string{`does not allow ops (user ID 1000) to use sudo without a password (a password is required)`, "needs root or", "echo 'ops ALL=(ALL) NOPASSWD: ALL' | sudo tee /etc/sudoers.d/trainyard"},
 		},
 		"no sudo at all": {
-			change: func(f *Facts) { f.Root, f.Refusal, f.OS.IDs = false, noSudo, []string{"rocky", "rhel"} }, want: "No root",
+			change: func(f *Facts) { f.Root, f.Refusal, f.OS.IDs = false, noSudo, []string{"rocky", "rhel"} }, want: "No root access",
 			parts: []string{"has no sudo", `address = "root@…"`, "dnf install -y sudo && echo 'ops ALL=(ALL) NOPASSWD: ALL' | tee /etc/sudoers.d/trainyard"},
 		},
 		"sudo with a terminal": {
-			change: func(f *Facts) { f.Root, f.Refusal = false, "sorry, you must have a tty to run sudo" }, want: "No root",
-			parts: []string{"at a terminal alone", "echo 'Defaults:ops !requiretty' | sudo tee /etc/sudoers.d/trainyard-tty"},
+			change: func(f *Facts) { f.Root, f.Refusal = false, "sorry, you must have a tty to run sudo" }, want: "No root access",
+			parts: []string{"only from a terminal", "echo 'Defaults:ops !requiretty' | sudo tee /etc/sudoers.d/trainyard-tty"},
 		},
 		"no systemd": {
 			change: func(f *Facts) { f.Systemd, f.SystemdRuns, f.Init, f.OS.Name = 0, false, "init", "Alpine Linux v3.20" }, want: "No systemd",
-			parts: []string{"Alpine Linux v3.20, started by init", "systemd 247 or newer", "Use another host"},
+			parts: []string{"Alpine Linux v3.20, with init as PID 1", "systemd 247 or newer", "Use another host"},
 		},
 		"systemd not first": {
 			change: func(f *Facts) { f.SystemdRuns, f.Init = false, "sh" }, want: "No systemd",
-			parts: []string{"systemd 255, but was not started by it: its first process is sh", "systemd 247 or newer", "init=/lib/systemd/systemd"},
+			parts: []string{"systemd 255, but PID 1 is sh", "systemd 247 or newer", "init=/lib/systemd/systemd"},
 		},
 		"old systemd": {
-			change: func(f *Facts) { f.Systemd, f.OS.Name = 245, "Ubuntu 20.04 LTS" }, want: "Old systemd",
+			change: func(f *Facts) { f.Systemd, f.OS.Name = 245, "Ubuntu 20.04 LTS" }, want: "systemd too old",
 			parts: []string{"systemd 245 (Ubuntu 20.04 LTS)", "systemd 247 or newer", "sudo do-release-upgrade"},
 		},
 		"another architecture": {
@@ -72,7 +72,7 @@ func TestCheck(t *testing.T) {
 			parts: []string{"mounted at /data/my disk (ro,noexec)", "/var/lib/trainyard", "sudo mount -o remount,rw '/data/my disk'"},
 		},
 		"a disk without programs": {
-			change: func(f *Facts) { f.Home.MountOptions = []string{"rw", "noexec"} }, want: "No programs on the disk",
+			change: func(f *Facts) { f.Home.MountOptions = []string{"rw", "noexec"} }, want: "Disk mounted noexec",
 			parts: []string{"(rw,noexec)", "/var/lib/trainyard/bin", "sudo mount -o remount,exec '/data/my disk'"},
 		},
 		"a full disk": {
@@ -80,7 +80,7 @@ func TestCheck(t *testing.T) {
 			parts: []string{"499 MiB free in /data/my disk/trainyard", "at least 500", "sudo du -xh --max-depth=2 '/data/my disk'"},
 		},
 		"a disk that can't be looked at": {
-			change: func(f *Facts) { f.Root, f.Home = false, Home{Folder: "/var/lib"} }, want: "No root",
+			change: func(f *Facts) { f.Root, f.Home = false, Home{Folder: "/var/lib"} }, want: "No root access",
 		},
 		"no control groups": {
 			change: func(f *Facts) { f.ControlGroups = "" }, want: "No control groups", warning: true,
@@ -88,18 +88,18 @@ func TestCheck(t *testing.T) {
 		},
 		"no limits of memory": {
 			change: func(f *Facts) { f.Controllers = []string{"cpu"} }, want: "Limits not enforced", warning: true,
-			parts: []string{"(version 2) without memory: there is cpu", "Add cgroup_enable=memory"},
+			parts: []string{"(version 2) without memory (available: cpu)", "Add cgroup_enable=memory"},
 		},
 		"no limits": {
 			change: func(f *Facts) { f.Controllers = nil }, want: "Limits not enforced", warning: true,
-			parts: []string{"without cpu, memory: there is none", "Add cgroup_enable=cpu cgroup_enable=memory"},
+			parts: []string{"without cpu, memory (available: none)", "Add cgroup_enable=cpu cgroup_enable=memory"},
 		},
 		"a clock ahead": {
-			change: func(f *Facts) { f.Apart = time.Minute + time.Second }, want: "Clocks apart", warning: true,
+			change: func(f *Facts) { f.Apart = time.Minute + time.Second }, want: "Clock skew", warning: true,
 			parts: []string{"1m1s ahead of", "2026-11-24T13:59:05Z", "a minute is allowed", "sudo timedatectl set-ntp true"},
 		},
 		"a clock behind": {
-			change: func(f *Facts) { f.User, f.UserID, f.Apart = "root", 0, -time.Hour }, want: "Clocks apart", warning: true,
+			change: func(f *Facts) { f.User, f.UserID, f.Apart = "root", 0, -time.Hour }, want: "Clock skew", warning: true,
 			parts: []string{"1h0m0s behind", ": timedatectl set-ntp true"},
 		},
 		"no clock": {change: func(f *Facts) { f.Clock = time.Time{} }, want: "Clock unknown", warning: true},
@@ -149,12 +149,12 @@ func TestCheckAll(t *testing.T) {
 	broken := good()
 	broken.MachineID = ""
 	problems := CheckAll(map[string]Facts{"a": one, "b": other, "c": copied, "d": apart, "e": broken, "f": broken}, []string{"amd64"})
-	want := []string{"Host declared twice", "Copied machine", "No machine ID", "No machine ID"}
+	want := []string{"Host declared twice", "Duplicate machine ID", "No machine ID", "No machine ID"}
 	if diff := cmp.Diff(want, summaries(problems)); diff != "" {
 		t.Fatalf("(-want +got):\n%s", diff)
 	}
 	for i, parts := range [][]string{
-		{`hosts["b"].address`, `"a" (ops@10.0.0.5) and "b" (gpu1.lab.example) are the same machine`, "gpu1", someMachine, "10.0.0.5, fd00::2", "Leave one of them out"},
+		{`hosts["b"].address`, `"a" (ops@10.0.0.5) and "b" (gpu1.lab.example) are the same machine`, "gpu1", someMachine, "10.0.0.5, fd00::2", "Remove one of them"},
 		{`hosts["c"].address`, `"a" (ops@10.0.0.5) and "c" (ops@10.0.0.6) have the same machine ID`, "sudo systemd-machine-id-setup && sudo systemctl reboot"},
 	} {
 		for _, part := range parts {

@@ -81,11 +81,11 @@ func TestHost(t *testing.T) {
 	guest, err := Read(t.Context(), as(t, bed, host, "guest"))
 	must(t, err)
 	problems = Check("gpu1", guest, []string{runtime.GOARCH})
-	if diff := cmp.Diff([]string{"No root"}, faults(problems)); diff != "" || !strings.Contains(problems.Error(), "(a password is required)") {
+	if diff := cmp.Diff([]string{"No root access"}, faults(problems)); diff != "" || !strings.Contains(problems.Error(), "(a password is required)") {
 		t.Errorf("(-want +got):\n%s\n%v", diff, problems)
 	}
 	// Following the advice helps.
-	_, command, _ := strings.Cut(problems[0].Detail, "On the host: ")
+	_, command, _ := strings.Cut(problems[0].Detail, "On the host, run: ")
 	run(command)
 	t.Cleanup(func() { run("rm -f /etc/sudoers.d/trainyard") })
 	guest, err = Read(t.Context(), as(t, bed, host, "guest"))
@@ -116,7 +116,7 @@ func TestHostDisk(t *testing.T) {
 		t.Helper()
 		run(problem.Detail[strings.LastIndex(problem.Detail, "sudo mount"):])
 	}
-	mend(check("No programs on the disk", "Disk full")[0])
+	mend(check("Disk mounted noexec", "Disk full")[0])
 	run("mount -o remount,ro /var/lib/trainyard")
 	mend(check("Read-only disk", "Disk full")[0])
 	_ = check("Disk full")

@@ -23,8 +23,8 @@ func CheckImage(f Facts, spec domain.MemberSpec, usesGPUs bool) (problems domain
 // NoEngine adds the problem of a host on which no Docker Engine answers, with the reason.
 func NoEngine(problems *domain.Problems, spec domain.MemberSpec, why string) {
 	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "image"}, "No Docker Engine",
-		"host %q has no Docker Engine that answers, and role %q needs one for its image %q: %s. "+
-			"Install it there: sudo apt-get install -y docker.io (Debian, Ubuntu), or as docs.docker.com/engine/install says; where it is installed: sudo systemctl enable --now docker",
+		"host %q has no running Docker Engine, and role %q needs one for its image %q: %s. "+
+			"Install it: sudo apt-get install -y docker.io (Debian, Ubuntu), or see docs.docker.com/engine/install; if it is installed, start it: sudo systemctl enable --now docker",
 		spec.Host, spec.Role, spec.Image, why)
 }
 
@@ -32,8 +32,8 @@ func NoEngine(problems *domain.Problems, spec domain.MemberSpec, why string) {
 // Docker Engine.
 func NoToolkit(problems *domain.Problems, spec domain.MemberSpec, restart string) {
 	problems.Add(domain.Path{"roles", domain.Key(spec.Role), "gpus"}, "No container toolkit",
-		"host %q lacks NVIDIA's container toolkit, and role %q needs it for GPUs in containers: there is no %s. "+
-			"Install it there: sudo apt-get install -y nvidia-container-toolkit, from NVIDIA's package repository (docs.nvidia.com/datacenter/cloud-native/container-toolkit). "+
-			"Then %s, as a Docker Engine looks for it when it starts; its default runtime stays as it is",
+		"host %q lacks NVIDIA's container toolkit, and role %q needs it for GPUs in containers: %s not found. "+
+			"Install it: sudo apt-get install -y nvidia-container-toolkit, from NVIDIA's package repository (docs.nvidia.com/datacenter/cloud-native/container-toolkit). "+
+			"Then run %s, as Docker Engine looks for it only at startup; its default runtime need not change",
 		spec.Host, spec.Role, ToolkitHook, restart)
 }

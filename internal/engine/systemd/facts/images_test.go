@@ -18,9 +18,9 @@ func TestCheckImage(t *testing.T) {
 		"all":                {Facts{Docker: docker, NVIDIA: toolkit}, true, nil},
 		"no GPUs":            {Facts{Docker: docker}, false, nil},
 		"no toolkit":         {Facts{Docker: docker}, true, []string{"lacks NVIDIA's container toolkit"}},
-		"a silent one":       {Facts{Docker: Docker{Socket: "/run/docker.sock", Silent: true}}, false, []string{"has no Docker Engine that answers"}},
-		"no Docker Engine":   {Facts{NVIDIA: toolkit}, false, []string{"has no Docker Engine that answers"}},
-		"neither of the two": {Facts{}, true, []string{"has no Docker Engine that answers", "lacks NVIDIA's container toolkit"}},
+		"a silent one":       {Facts{Docker: Docker{Socket: "/run/docker.sock", Silent: true}}, false, []string{"has no running Docker Engine"}},
+		"no Docker Engine":   {Facts{NVIDIA: toolkit}, false, []string{"has no running Docker Engine"}},
+		"neither of the two": {Facts{}, true, []string{"has no running Docker Engine", "lacks NVIDIA's container toolkit"}},
 	} {
 		problems := CheckImage(test.facts, domain.MemberSpec{Host: "gpu1", Role: "worker", Image: "trainer:1"}, test.gpus)
 		if len(problems) != len(test.want) {

@@ -29,7 +29,7 @@ func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
 		if need.Glibc != "" {
 			needs += " of glibc " + need.Glibc + " or newer"
 		}
-		return fmt.Sprintf("has another C library (%s) than %s needs: that is started by %s, and the host's loader is %s",
+		return fmt.Sprintf("has a different C library (%s) than %s needs: the program needs the loader %s, and the host's loader is %s",
 			here.system(), program, needs, list(f.Loaders)), "use a host with that C library"
 	}
 	return "", ""
@@ -38,7 +38,7 @@ func (f Facts) CantStart(program string, need libc.Need) (why, mend string) {
 // CheckProgram adds the problem of a host that can't start a program that every host needs.
 func CheckProgram(problems *domain.Problems, host string, f Facts, program string, need libc.Need) {
 	if why, mend := f.CantStart(program, need); why != "" {
-		problems.Add(address(host), "Program can't be started", "host %q (%s) %s. Build it with CGO_ENABLED=0, and it needs no C library; or %s",
+		problems.Add(address(host), "Program can't be started", "host %q (%s) %s. Build it with CGO_ENABLED=0, so that it needs no C library, or %s",
 			host, f.Address, why, mend)
 	}
 }
@@ -46,8 +46,8 @@ func CheckProgram(problems *domain.Problems, host string, f Facts, program strin
 // CheckAgent warns about a host with GPUs that can't start the agent that reads them.
 func CheckAgent(problems *domain.Problems, host string, f Facts, agent string, need libc.Need) {
 	if why, mend := f.CantStart(agent, need); why != "" && f.NVIDIA.present() {
-		problems.Warn(address(host), noGPUs, "host %q (%s) %s. It is measured and runs members all the same, but none can have its GPUs. "+
-			"To have them, %s", host, f.Address, why, mend)
+		problems.Warn(address(host), noGPUs, "host %q (%s) %s. It still reports usage and runs members, but none can use its GPUs. "+
+			"To use them, %s", host, f.Address, why, mend)
 	}
 }
 
@@ -55,7 +55,7 @@ func CheckAgent(problems *domain.Problems, host string, f Facts, agent string, n
 func CheckGPUs(problems *domain.Problems, f Facts, spec domain.MemberSpec, agent string, need libc.Need) {
 	if why, mend := f.CantStart(agent, need); why != "" {
 		problems.Add(domain.Path{"roles", domain.Key(spec.Role), "gpus"}, noGPUs,
-			"role %q asks for GPUs of host %q, which %s. To have them, %s", spec.Role, spec.Host, why, mend)
+			"role %q requests GPUs of host %q, which %s. To use them, %s", spec.Role, spec.Host, why, mend)
 	}
 }
 

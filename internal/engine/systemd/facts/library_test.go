@@ -25,10 +25,10 @@ func TestCantStart(t *testing.T) {
 		"the same":           {debian11, libc.Need{Loader: glibcLoader, Glibc: "2.31"}, "", ""},
 		"an older one":       {debian11, libc.Need{Loader: glibcLoader, Glibc: "2.2.5"}, "", ""},
 		"a newer one":        {debian11, libc.Need{Loader: glibcLoader, Glibc: "2.34"}, "has glibc 2.31 (Debian 11), and agent needs glibc 2.34 or newer", "do-release-upgrade, or build the program with an older glibc"},
-		"musl":               {alpine, libc.Need{Loader: glibcLoader, Glibc: "2.17"}, "has another C library (Alpine 3.20) than agent needs: that is started by " + glibcLoader + " of glibc 2.17 or newer, and the host's loader is " + muslLoader, "use a host with that C library"},
-		"musl with a loader": {host("Alpine 3.20", "", glibcLoader, muslLoader), libc.Need{Loader: glibcLoader, Glibc: "2.17"}, "has another C library", "use a host"},
+		"musl":               {alpine, libc.Need{Loader: glibcLoader, Glibc: "2.17"}, "has a different C library (Alpine 3.20) than agent needs: the program needs the loader " + glibcLoader + " of glibc 2.17 or newer, and the host's loader is " + muslLoader, "use a host with that C library"},
+		"musl with a loader": {host("Alpine 3.20", "", glibcLoader, muslLoader), libc.Need{Loader: glibcLoader, Glibc: "2.17"}, "has a different C library", "use a host"},
 		"musl for musl":      {alpine, libc.Need{Loader: muslLoader}, "", ""},
-		"glibc for musl":     {debian11, libc.Need{Loader: muslLoader}, "started by " + muslLoader + ", and the host's loader is " + glibcLoader, "use a host"},
+		"glibc for musl":     {debian11, libc.Need{Loader: muslLoader}, "the loader " + muslLoader + ", and the host's loader is " + glibcLoader, "use a host"},
 		"no loader":          {host("NixOS", "2.40"), libc.Need{Loader: glibcLoader, Glibc: "2.17"}, "and the host's loader is none", "use a host"},
 	} {
 		why, mend := test.host.CantStart("agent", test.need)
@@ -53,10 +53,10 @@ func TestCheckLibrary(t *testing.T) {
 	}{
 		"a program":                 {func(ps *domain.Problems) { CheckProgram(ps, "gpu1", without, "/x/p", need) }, []string{`hosts["gpu1"].address`, "Program can't be started", `host "gpu1" (ops@10.0.0.5) has glibc 2.31 (Debian 11), and /x/p needs glibc 2.34`, "CGO_ENABLED=0"}},
 		"a program on a newer host": {func(ps *domain.Problems) { CheckProgram(ps, "gpu1", newer, "/x/p", need) }, nil},
-		"an agent":                  {func(ps *domain.Problems) { CheckAgent(ps, "gpu1", old, "/x/a", need) }, []string{`hosts["gpu1"].address`, noGPUs, `host "gpu1" (ops@10.0.0.5) has glibc 2.31 (Debian 11), and /x/a needs glibc 2.34`, "none can have its GPUs", "upgrade the system"}},
+		"an agent":                  {func(ps *domain.Problems) { CheckAgent(ps, "gpu1", old, "/x/a", need) }, []string{`hosts["gpu1"].address`, noGPUs, `host "gpu1" (ops@10.0.0.5) has glibc 2.31 (Debian 11), and /x/a needs glibc 2.34`, "none can use its GPUs", "upgrade the system"}},
 		"an agent without GPUs":     {func(ps *domain.Problems) { CheckAgent(ps, "gpu1", without, "/x/a", need) }, nil},
 		"an agent on a newer host":  {func(ps *domain.Problems) { CheckAgent(ps, "gpu1", newer, "/x/a", need) }, nil},
-		"a role":                    {func(ps *domain.Problems) { CheckGPUs(ps, old, spec, "/x/a", need) }, []string{`roles["worker"].gpus`, noGPUs, `role "worker" asks for GPUs of host "gpu1", which has glibc 2.31 (Debian 11), and /x/a needs glibc 2.34`, "upgrade the system"}},
+		"a role":                    {func(ps *domain.Problems) { CheckGPUs(ps, old, spec, "/x/a", need) }, []string{`roles["worker"].gpus`, noGPUs, `role "worker" requests GPUs of host "gpu1", which has glibc 2.31 (Debian 11), and /x/a needs glibc 2.34`, "upgrade the system"}},
 		"a role on a newer host":    {func(ps *domain.Problems) { CheckGPUs(ps, newer, spec, "/x/a", need) }, nil},
 	} {
 		var problems domain.Problems

@@ -26,7 +26,7 @@ const (
 )
 
 // errNoShell is returned if something other than the script's output answers a command.
-var errNoShell = errors.New("what was run is no shell")
+var errNoShell = errors.New("the remote command is not a shell")
 
 // Parse returns the facts that the script printed. It skips earlier output of the user's shell, and nonsensical values:
 // unknown facts are up to [Check].
@@ -66,9 +66,9 @@ func Answer(output []byte, name string) ([]Line, error) {
 	}
 	said := clean(lastLine(string(output)))
 	if begun {
-		return nil, fmt.Errorf("the host was asked what it is, and its answer broke off after %q", said)
+		return nil, fmt.Errorf("querying the host: its answer broke off after %q", said)
 	}
-	return nil, fmt.Errorf("the host was asked what it is, and %w: it printed %q; "+
+	return nil, fmt.Errorf("querying the host: %w: it printed %q; "+
 		"check that the user's login shell runs commands (getent passwd USER)", errNoShell, said)
 }
 

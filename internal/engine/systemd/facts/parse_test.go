@@ -143,7 +143,7 @@ func TestParseFails(t *testing.T) {
 	for output, want := range map[string]string{
 		"":                                      `it printed ""`,
 		"This account is not available.\n":      `"This account is not available."; check that the user's login shell runs commands`,
-		"facts=end\n":                           "no shell",
+		"facts=end\n":                           "not a shell",
 		"facts=begin\nuser=ops\nhostname=gpu\n": `its answer broke off after "hostname=gpu"`,
 	} {
 		if _, err := Parse([]byte(output)); err == nil || !strings.Contains(err.Error(), want) {

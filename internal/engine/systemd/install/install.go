@@ -25,7 +25,7 @@ func Install(ctx context.Context, host facts.Runner, f facts.Facts, files ...Fil
 	room := f.Home.FreeBytes
 	for _, file := range missing {
 		if room -= file.Bytes; room < 0 {
-			return noRoom(host, file, fmt.Errorf("%d MiB are free", f.Home.FreeBytes>>20))
+			return noRoom(host, file, fmt.Errorf("%d MiB free", f.Home.FreeBytes>>20))
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
@@ -37,7 +37,8 @@ func Install(ctx context.Context, host facts.Runner, f facts.Facts, files ...Fil
 
 // noRoom adds advice to the error of an upload that may have failed for lack of space.
 func noRoom(host facts.Runner, file File, err error) error {
-	return fmt.Errorf("bringing %s to %s: the disk there is full, and %s needs %d MiB: %w; make room, and apply again",
+	return fmt.Errorf("copying %s to %s: the disk is full, and %s needs %d MiB: %w; "+
+		"free some space, and run terraform apply again",
 		file.From, host.Host(), layout.Programs, file.Bytes>>20+1, err)
 }
 
@@ -46,7 +47,7 @@ func noRoom(host facts.Runner, file File, err error) error {
 // file is in no program's folder, so it is never taken for a program.
 const receive = `set -e; umask 022; export LC_ALL=C; mkdir -p "$1"; t=$(mktemp "$1/.upload.XXXXXXXX"); ` +
 	`trap "rm -f $t" EXIT; trap "exit 1" HUP INT TERM PIPE; gzip -dc >"$t"; ` +
-	`s=$(sha256sum "$t"); case $s in "$2 "*) ;; *) echo "what arrived has the digest ${s%% *}" >&2; exit 65;; esac; ` +
+	`s=$(sha256sum "$t"); case $s in "$2 "*) ;; *) echo "received digest ${s%% *}" >&2; exit 65;; esac; ` +
 	`chmod 0755 "$t"; chcon -t bin_t "$t" 2>/dev/null || :; sync "$t" 2>/dev/null || sync; ` +
 	`mkdir -p "$1/$2"; mv -f "$t" "$1/$2/$3"; sync "$1/$2" 2>/dev/null || :`
 
@@ -70,11 +71,11 @@ func upload(ctx context.Context, host facts.Runner, f facts.Facts, file File) er
 	says := func(text string) bool { return strings.Contains(err.Error(), text) }
 	switch {
 	case ended != nil && ended.ExitStatus() == otherDigest:
-		return fmt.Errorf("bringing %s: %w; the file was changed meanwhile: apply again", file.From, err)
+		return fmt.Errorf("copying %s: %w; the file was changed meanwhile: run terraform apply again", file.From, err)
 	case says("No space left on device"), says("Disk quota exceeded"):
 		return noRoom(host, file, err)
 	}
-	return fmt.Errorf("bringing %s: %w", file.From, err)
+	return fmt.Errorf("copying %s: %w", file.From, err)
 }
 
 // packet is the payload size of an SSH packet.

@@ -92,7 +92,7 @@ func TestInstallOnHost(t *testing.T) {
 	_, err = host.Run(t.Context(), "mount -t tmpfs -o size=8m none "+layout.Programs)
 	must(t, err)
 	err = Install(t.Context(), client, before, agent)
-	if err == nil || !strings.Contains(err.Error(), "the disk there is full, and /var/lib/trainyard/bin needs 17 MiB") {
+	if err == nil || !strings.Contains(err.Error(), "the disk is full, and /var/lib/trainyard/bin needs 17 MiB") {
 		t.Errorf("the error is %v", err)
 	}
 	has()

@@ -38,13 +38,13 @@ func (p Program) For(architecture string) (File, error) {
 		if len(p.Files) > 0 {
 			there = strings.Join(p.Architectures(), ", ")
 		}
-		return File{}, fmt.Errorf("there is no program %s for hosts of the architecture %s; there is %s. "+
-			"Give the path of one in the provider's configuration: agent_binaries = { %s = \"PATH\" }",
+		return File{}, fmt.Errorf("no program %s for hosts with the architecture %s; available: %s. "+
+			"Set the path of one in the provider's configuration: agent_binaries = { %s = \"PATH\" }",
 			p.Name, architecture, there, architecture)
 	}
 	file, err := Open(p.Name, from)
 	if err != nil {
-		return File{}, fmt.Errorf("the program %s for hosts of the architecture %s: %w", p.Name, architecture, err)
+		return File{}, fmt.Errorf("program %s for the architecture %s: %w", p.Name, architecture, err)
 	}
 	return file, nil
 }
@@ -64,8 +64,8 @@ func (f File) Path() string { return path.Join(layout.Programs, f.Digest, f.Name
 // after it changed.
 func Open(name, from string) (File, error) {
 	if name == "" || strings.HasPrefix(name, ".") || strings.ContainsFunc(name, notOfName) {
-		return File{}, fmt.Errorf("%q can't name a program: use letters, digits, dots, hyphens and underscores, "+
-			"with no dot first", name)
+		return File{}, fmt.Errorf("%q is not a valid program name: use letters, digits, dots, hyphens and "+
+			"underscores, not starting with a dot", name)
 	}
 	content, err := contentOf(from)
 	if err != nil {
@@ -117,7 +117,7 @@ func contentOf(from string) (content, error) {
 		return known.content, nil
 	}
 	if !info.Mode().IsRegular() {
-		return content{}, fmt.Errorf("%s is no file", from)
+		return content{}, fmt.Errorf("%s is not a regular file", from)
 	}
 	file, err := os.Open(from)
 	if err != nil {

@@ -47,11 +47,11 @@ func TestOpen(t *testing.T) {
 	if _, err := Open("trainyard", from); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the error is %v", err)
 	}
-	if _, err := Open("trainyard", filepath.Dir(from)); err == nil || !strings.Contains(err.Error(), "is no file") {
+	if _, err := Open("trainyard", filepath.Dir(from)); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("the error is %v", err)
 	}
 	for _, name := range []string{"", ".upload", "a/b", "a b", "ä"} {
-		if _, err := Open(name, from); err == nil || !strings.Contains(err.Error(), "can't name a program") {
+		if _, err := Open(name, from); err == nil || !strings.Contains(err.Error(), "is not a valid program name") {
 			t.Errorf("%q: the error is %v", name, err)
 		}
 	}
@@ -70,7 +70,7 @@ func TestProgram(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	_, err = program.For("riscv64")
-	for _, part := range []string{"hosts of the architecture riscv64", "there is amd64, arm64", `agent_binaries = { riscv64 = "PATH" }`} {
+	for _, part := range []string{"hosts with the architecture riscv64", "available: amd64, arm64", `agent_binaries = { riscv64 = "PATH" }`} {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}

@@ -134,7 +134,7 @@ func writeAs(login *user.User, folder, file, text string) (err error) {
 	defer func() {
 		if err != nil {
 			_ = os.Remove(temporary.Name())
-			err = fmt.Errorf("the controller can't be let in: %w", err)
+			err = fmt.Errorf("adding the key of the controller: %w", err)
 		}
 	}()
 	_, err = temporary.WriteString(text)

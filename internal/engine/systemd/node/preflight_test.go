@@ -62,7 +62,7 @@ func TestImages(t *testing.T) {
 		"none":                    {docker: docker{away: errors.New("no such file")}, path: "image", says: []string{`"gpu1"`, `"worker"`, `"trainer:1"`, "no such file", "apt-get install -y docker.io", "systemctl enable --now docker"}},
 		"GPUs":                    {gpus: "GPU-1", hook: true, engine: 60, unit: "docker.service"},
 		"no GPUs, no toolkit":     {gpus: "void"},
-		"GPUs, no toolkit":        {gpus: "GPU-1", path: "gpus", says: []string{`"gpu1"`, `"worker"`, "apt-get install -y nvidia-container-toolkit", "systemctl restart docker", "its default runtime stays"}},
+		"GPUs, no toolkit":        {gpus: "GPU-1", path: "gpus", says: []string{`"gpu1"`, `"worker"`, "apt-get install -y nvidia-container-toolkit", "systemctl restart docker", "its default runtime need not change"}},
 		"GPUs, a toolkit since":   {gpus: "GPU-1", hook: true, engine: -60, unit: "docker.service", path: "gpus", says: []string{`"gpu1"`, "systemctl restart docker,", "live-restore"}, warning: true},
 		"a toolkit since a snap":  {gpus: "GPU-1", hook: true, engine: -60, unit: "snap.docker.dockerd.service", path: "gpus", says: []string{"systemctl restart snap.docker.dockerd,"}, warning: true},
 		"a snap, no toolkit":      {gpus: "GPU-1", engine: -60, unit: "snap.docker.dockerd.service", path: "gpus", says: []string{"systemctl restart snap.docker.dockerd,"}},

@@ -22,7 +22,7 @@ import (
 )
 
 // unit is the unit of a supervisor. Members are units of their own, and keep running without it.
-const unit = `# Written by Trainyard; an apply of the cluster writes it anew.
+const unit = `# Written by Trainyard. Changes are overwritten by the next apply of the cluster.
 [Unit]
 Description=Trainyard: members of cluster %[1]s
 StartLimitIntervalSec=0
@@ -91,7 +91,7 @@ func writeUnit(ctx context.Context, cluster, program, version string) error {
 		return nil
 	}
 	if err := os.WriteFile(file, text, 0o644); err != nil { //nolint:gosec // unit files are readable by all
-		return fmt.Errorf("the unit of the supervisor can't be written: %w", err)
+		return fmt.Errorf("writing the unit of the supervisor: %w", err)
 	}
 	if err := forgetStale(ctx, name); err != nil { // of an earlier cluster of the same name
 		return err

@@ -51,7 +51,7 @@ func (p part) writeLedger(ledger relay.Ledger) error {
 // alone calls a function while nobody else changes the store or its ledger.
 func (p part) alone(ctx context.Context, name string, do func() error) error {
 	for {
-		lock, err := p.dir.Lock(name, engine.Holder{Who: "a write of the store", Since: time.Now()})
+		lock, err := p.dir.Lock(name, engine.Holder{Who: "a write to the store", Since: time.Now()})
 		switch {
 		case err == nil:
 			return errors.Join(do(), lock.Release())

@@ -50,7 +50,7 @@ func (c Call[Q, A]) Ask(ctx context.Context, client *Client, cluster string, que
 		return answer, err
 	}
 	if err := json.Unmarshal(told, &answer); err != nil {
-		return answer, fmt.Errorf("the answer of %s to %q can't be read: %w", client.name, c.name, err)
+		return answer, fmt.Errorf("decoding the answer of %s to %q: %w", client.name, c.name, err)
 	}
 	return answer, nil
 }
@@ -103,7 +103,7 @@ func readFault(body io.Reader) error {
 	}
 	var f fault
 	if err := json.Unmarshal(told, &f); err != nil {
-		return fmt.Errorf("it answered %.200q", told)
+		return fmt.Errorf("unexpected answer %.200q", told)
 	}
 	return f.err()
 }

@@ -148,7 +148,7 @@ func (c *link) post(ctx context.Context, path string, body io.Reader) (io.ReadCl
 	case http.StatusOK:
 		return response.Body, nil
 	case http.StatusNotFound:
-		err = fmt.Errorf("the program on %s is of another version: it does not know %s", c.name, path)
+		err = fmt.Errorf("the program on %s has another version, which does not support %s", c.name, path)
 	default:
 		err = readFault(response.Body)
 	}

@@ -9,9 +9,9 @@ import (
 
 var (
 	// ErrBehind is returned by a copy of the store that lacks a change before the given one.
-	ErrBehind = errors.New("its copy misses earlier changes")
+	ErrBehind = errors.New("its copy lacks earlier changes")
 	// ErrDeposed is returned by a host that is taken for the store host, but is not, or no longer.
-	ErrDeposed = errors.New("it is not the store host")
+	ErrDeposed = errors.New("not the store host")
 )
 
 // kinds are the errors that keep their identity between hosts.

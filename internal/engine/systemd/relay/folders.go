@@ -33,7 +33,7 @@ func (c *Client) ReadFolder(ctx context.Context, cluster string, folder domain.K
 			return nil
 		}
 		if err != nil {
-			return c.failure(ctx, fmt.Errorf("the archive of %s broke off: %w", folder.Path, err))
+			return c.failure(ctx, fmt.Errorf("the archive of %s was cut short: %w", folder.Path, err))
 		}
 		if err := visit(header, archive); err != nil {
 			return err
