@@ -127,10 +127,10 @@ func TestScalerGivesNoRoom(t *testing.T) {
 		says              string
 	}{
 		"as important":     {func(*domain.AutoscalingPolicy) {}, 0, 2, false, "would have room with 1"},
-		"too many":         {func(*domain.AutoscalingPolicy) {}, 1, 8, false, "nobody gives way: there would be no room even so"},
+		"too many":         {func(*domain.AutoscalingPolicy) {}, 1, 8, false, "no role gives way: there would still be no room"},
 		"an apply of none": {func(*domain.AutoscalingPolicy) {}, 1, 2, true, ""},
 		"it is paused":     {func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseIn }, 1, 2, false, "its policy is paused"},
-		"it is tried out":  {func(p *domain.AutoscalingPolicy) { p.DryRun = true }, 1, 2, false, "its policy is tried out"},
+		"it is tried out":  {func(p *domain.AutoscalingPolicy) { p.DryRun = true }, 1, 2, false, "its policy is a dry run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newFullLab(t)

@@ -94,7 +94,7 @@ func TestVerticalHeld(t *testing.T) {
 		t.Errorf("the size is %+v", size)
 	}
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	held := func(e autoscale.Entry) bool { return strings.HasPrefix(e.Resized, "held: there is no room for that") }
+	held := func(e autoscale.Entry) bool { return strings.HasPrefix(e.Resized, "held: no room for that") }
 	if entries := l.entries(t, l.now, autoscale.Selection{}); !slices.ContainsFunc(entries, held) {
 		t.Errorf("the history tells of %+v", entries)
 	}

@@ -50,6 +50,6 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	}
 	_, err = fmt.Fprintln(out, printable.Text(fmt.Sprintf("Host %s was removed from cluster %s; its members are placed elsewhere. "+
 		"Remove it from hosts in the configuration, and apply.\nFiles of the cluster stay on its disk: if it comes "+
-		"back, add it to hosts once more, and then remove it.", *host, name)))
+		"back, add it to hosts again, and then remove it.", *host, name)))
 	return err
 }

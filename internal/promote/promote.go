@@ -40,7 +40,7 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 		return fmt.Errorf("promote: unknown argument %q", flags.Arg(0))
 	}
 	if cluster.Endpoint == "" {
-		return fmt.Errorf("promote: name the host that is to keep the store from now on, such as --endpoint ssh://ops@gpu2")
+		return fmt.Errorf("promote: name the host to move the store to, such as --endpoint ssh://ops@gpu2")
 	}
 	name, e, err := cluster.Find(ctx, engines)
 	if err != nil {

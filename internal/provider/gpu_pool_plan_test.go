@@ -119,7 +119,7 @@ func TestPlanOfNewGPUPool(t *testing.T) {
 		"a host that is not there":   {set: named(t, map[string][]int{"c": {0}}), refused: `devices["c"]: cluster "lab" has no host "c"; its hosts are a, b`},
 		"a host of which nothing is known": {
 			set: named(t, map[string][]int{"b": {0}}), change: func(e *providertest.Stub) { e.HostGPUs["b"] = domain.HostGPUs{Unknown: "no NVML"} },
-			refused: `devices["b"][0]: it can't be told whether host "b" has ` + uuid("b", 0) + ": no NVML",
+			refused: `devices["b"][0]: unknown whether host "b" has ` + uuid("b", 0) + ": no NVML",
 		},
 		"a device of another pool": {
 			set: named(t, map[string][]int{"b": {0}}),

@@ -257,9 +257,9 @@ func TestImagesThatCantBePlanned(t *testing.T) {
 		"an archive and a build":   {map[string]tftypes.Value{"archive": text("a", file)["a"], "build": l.buildValue(image.BuildModel{Context: folder})}, "cannot be specified when"},
 		"an archive with a digest": {with(text("archive", file), digest), "leave archive out to have it pulled"},
 		"a build with a digest":    {with(map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder})}, digest), "leave build out to have it pulled"},
-		"a name that is none":      {with(text("archive", file), "Trainer:1"), `"Trainer:1" is no name of an image`},
-		"an ID":                    {with(map[string]tftypes.Value{}, "sha256:"+strings.Repeat("a", 64)), "no name"},
-		"no name":                  {with(map[string]tftypes.Value{}, ""), "is no name of an image"},
+		"a name that is none":      {with(text("archive", file), "Trainer:1"), `"Trainer:1" is not a valid image name`},
+		"an ID":                    {with(map[string]tftypes.Value{}, "sha256:"+strings.Repeat("a", 64)), "not a name"},
+		"no name":                  {with(map[string]tftypes.Value{}, ""), "is not a valid image name"},
 	} {
 		config := l.image(test.set)
 		resp, err := l.server.ValidateResourceConfig(t.Context(), &tfprotov6.ValidateResourceConfigRequest{TypeName: theImage, Config: l.object(theImage, config)})

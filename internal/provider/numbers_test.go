@@ -208,7 +208,7 @@ func TestFractionsOfWholeNumbers(t *testing.T) {
 	}
 	config["roles"] = roles
 	said := tf.validate("trainyard_group", tftypes.NewValue(tf.schemas["trainyard_group"].ValueType(), config))
-	if len(said) == 0 || !strings.Contains(said[0], `roles["worker"].replicas: only whole numbers are allowed here; floor and ceil make one`) {
+	if len(said) == 0 || !strings.Contains(said[0], `roles["worker"].replicas: only whole numbers are allowed here; use floor or ceil`) {
 		t.Errorf("got %q", said)
 	}
 }

@@ -108,7 +108,7 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 		"a group that is stored":  {},
 		"a group that is planned": {stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) }},
 		"a cluster that is, too":  {stub: func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), nil) }},
-		"no group":                {stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) }, says: `Unknown group: group: cluster "lab" has no group "g"; it has none. Where the group is declared beside the policy, refer to it`},
+		"no group":                {stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) }, says: `Unknown group: group: cluster "lab" has no group "g"; it has none. If the group is in the same configuration, refer to it`},
 		"another group":           {policy: func(m *policy.Model) { m.Group = types.StringValue("h") }, says: `cluster "lab" has no group "h"; it has "g"`},
 		"no cluster":              {stub: func(e *providertest.Stub) { providertest.Drop[domain.ClusterDocument](e) }, says: `cluster "lab" has no group "g"`},
 		"a Swarm still to be made": {stub: func(e *providertest.Stub) {
@@ -125,15 +125,15 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 		"a role that this plan counts no more": {stub: func(e *providertest.Stub) {
 			providertest.Set(e, providertest.Documents[domain.GroupDocument](storedWorkers(t, 3))["g"])
 		}, before: func(tf terraform) { tf.plan("trainyard_group", tf.uncountedWorkers(), tf.group("g", three)) }},
-		"a group that goes": {before: func(tf terraform) { tf.plan("trainyard_group", nil, tf.uncountedWorkers()) }, says: `Group leaves: group: this plan destroys group "g"`},
+		"a group that goes": {before: func(tf terraform) { tf.plan("trainyard_group", nil, tf.uncountedWorkers()) }, says: `Group is destroyed: group: this plan destroys group "g"`},
 		"a group that is made anew": {before: func(tf terraform) {
 			tf.plan("trainyard_group", nil, tf.uncountedWorkers())
 			tf.plan("trainyard_group", tf.uncountedWorkers(), nil)
 		}},
 		"programs on a Swarm": {stub: func(e *providertest.Stub) { e.Particular = engine.Traits{Name: "swarm", Contained: true} }, policy: func(m *policy.Model) {
 			m.Hooks = &policy.ScalingHooksModel{AfterAddition: &policy.HookModel{Command: []string{"drain"}}}
-		}, says: `hooks.after_addition.command: the controller of a cluster of engine "swarm"`},
-		"percent of nothing": {policy: func(m *policy.Model) { m.Metrics["used"].Source.Agent.Measure = "cpu_percent" }, says: `metrics["used"].source.agent.measure: cpu_percent is measured by what members request, and roles["worker"].resources.cpus of group "g" is not given`},
+		}, says: `hooks.after_addition.command: on engine "swarm", the controller`},
+		"percent of nothing": {policy: func(m *policy.Model) { m.Metrics["used"].Source.Agent.Measure = "cpu_percent" }, says: `metrics["used"].source.agent.measure: cpu_percent is relative to what members request, and roles["worker"].resources.cpus of group "g" is not set`},
 		"more than there is place for": {
 			stub: func(e *providertest.Stub) {
 				providertest.Change(e, "g", func(document *domain.GroupDocument) {
@@ -142,7 +142,7 @@ func TestPlanOfAutoscalingPolicy(t *testing.T) {
 					document.Spec.Roles["worker"] = worker
 				})
 			},
-			warns: `max: max is 9, and there is no place for that many members even if nothing else is in the cluster: role "worker" has 9 members of 1 CPU each, and only 4 of them fit`,
+			warns: `max: max is 9, but that many members do not fit even in an empty cluster: role "worker" has 9 members of 1 CPU each, and only 4 of them fit`,
 		},
 		"a role that is not known":   {open: "role"},
 		"metrics that are not known": {open: "metrics", stub: func(e *providertest.Stub) { providertest.Drop[domain.GroupDocument](e) }},
@@ -296,8 +296,8 @@ func TestPlanOfAutoscalingPolicyThatIsNotThere(t *testing.T) {
 
 // A role has one policy: another one, in the same configuration or outside, is refused at plan.
 func TestPlanOfTwoAutoscalingPolicies(t *testing.T) {
-	const twice = `Two policies for one role: role: another resource of this configuration is the autoscaling policy for role "worker" of group "g" already`
-	const exists = `role "worker" of group "g" in cluster "lab" already has an autoscaling policy, with another specification, and a role has one at most; change that one, or import it: terraform import <address> lab/g/worker`
+	const twice = `Two policies for one role: role: another resource of this configuration is already the autoscaling policy of role "worker" of group "g"`
+	const exists = `role "worker" of group "g" in cluster "lab" already has an autoscaling policy with another specification, and a role can have only one; change that one, or import it: terraform import <address> lab/g/worker`
 
 	tf := newTerraform(t, scaledStub(t, 2))
 	tf.planPolicy(tf.policy(), nil)
@@ -468,7 +468,7 @@ func TestCreateAndDeleteOfAutoscalingPolicy(t *testing.T) {
 	// Another run has created one before this apply.
 	planned := newTerraform(t, scaledStub(t, 2)).planPolicy(tf.policy(atLeast(2)), nil)
 	none, diagnostics := tf.apply(thePolicy, tf.policy(atLeast(2)), nil, planned)
-	if none != nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy exists already" || !strings.Contains(diagnostics[0].Detail, "terraform import <address> lab/g/worker") {
+	if none != nil || len(diagnostics) != 1 || diagnostics[0].Summary != "Autoscaling policy already exists" || !strings.Contains(diagnostics[0].Detail, "terraform import <address> lab/g/worker") {
 		t.Errorf("another: got %v (%v)", none, details(diagnostics))
 	}
 	stub.Fails = providertest.Failures{"Put policy": engine.ErrConflict}

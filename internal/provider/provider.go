@@ -101,11 +101,11 @@ func (p *trainyardProvider) Schema(_ context.Context, _ provider.SchemaRequest, 
 
 func (p *trainyardProvider) Configure(ctx context.Context, req provider.ConfigureRequest, resp *provider.ConfigureResponse) {
 	for attribute, unknown := range map[string]string{
-		"state_dir":      "The folder with the clusters has to be known before anything is planned: write it down, take it from a variable, or set " + stateDirVariable + ".",
-		"agent_binaries": "The programs for hosts have to be known before anything is planned: write their paths down, or take them from a variable.",
+		"state_dir":      "The state directory must be known before planning: use a literal or a variable, or set " + stateDirVariable + ".",
+		"agent_binaries": "The programs for hosts must be known before planning: use literals or variables for their paths.",
 		"ssh":            unknownCredentials,
 		"docker":         unknownCredentials,
-		"prometheus":     "Who may ask a Prometheus has to be known before it is asked: write it down, take it from a variable, or from an ephemeral resource.",
+		"prometheus":     "Credentials for Prometheus must be known before it is queried: use a literal, a variable or an ephemeral resource.",
 	} {
 		if !resourcekit.KnownAttribute(req.Config.Raw, attribute) {
 			resp.Diagnostics.AddAttributeError(path.Root(attribute), "Unknown provider configuration", unknown)
@@ -127,8 +127,8 @@ func (p *trainyardProvider) Configure(ctx context.Context, req provider.Configur
 }
 
 // unknownCredentials says what to do about unknown credentials.
-const unknownCredentials = "What reaches the hosts has to be known before anything is planned, as their live state is part of every plan: write it down, take it from a variable, or from an ephemeral resource. " +
-	"Where it comes from another resource, apply that one first (-target)."
+const unknownCredentials = "Credentials for the hosts must be known before planning, as every plan reads their live state: use a literal, a variable or an ephemeral resource. " +
+	"If they come from another resource, apply that one first (-target)."
 
 func (p *trainyardProvider) Resources(context.Context) []func() resource.Resource {
 	return []func() resource.Resource{

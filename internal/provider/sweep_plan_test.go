@@ -226,7 +226,7 @@ func TestPlanOfSweepTellsReruns(t *testing.T) {
 		stored, change func(*sweep.Model)
 		says           []string // empty for no warning
 	}{
-		"another program": {change: image, says: []string{`Sweep "lr": 3 runs start anew`, "3 of its 4 runs have been started before"}},
+		"another program": {change: image, says: []string{`Sweep "lr": 3 runs start anew`, "3 of its 4 runs were started before"}},
 		"another program, where the failed are rerun": {stored: failed, change: func(m *sweep.Model) {
 			failed(m)
 			image(m)
@@ -354,7 +354,7 @@ func TestValidateSweep(t *testing.T) {
 		"rerun":        {func(m *sweep.Model) { m.Rerun = types.StringValue("none") }, []string{`rerun: "none"`, "changed", "failed", "all"}},
 		"then":         {func(m *sweep.Model) { m.OnFailure = &sweep.OnFailureModel{After: 1, Then: new("end")} }, []string{`on_failure.then: "end"`, "stop", "drain"}},
 		"a reserve":    {func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{ReservePercent: types.Float64Value(100)} }, []string{"admission.reserve_percent: 100", "below 100"}},
-		"a duration":   {func(m *sweep.Model) { m.Retry = &sweep.RetryModel{Delay: types.StringValue("soon")} }, []string{`retry.delay: "soon" is no duration`}},
+		"a duration":   {func(m *sweep.Model) { m.Retry = &sweep.RetryModel{Delay: types.StringValue("soon")} }, []string{`retry.delay: "soon" is not a valid duration`}},
 		"a secret": {func(m *sweep.Model) {
 			m.Image, m.Container = new("trainer:1"), &group.ContainerModel{Secrets: map[string]group.SecretFileModel{"s": {Value: types.StringValue("x"), Version: "1"}}}
 		}, []string{"container.secrets: runs are started after the apply"}},

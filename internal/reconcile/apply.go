@@ -195,7 +195,7 @@ func (r Reconciler) finish(ctx context.Context, doc domain.GroupDocument) (domai
 		return stored, err
 	}
 	if err := r.Engine.Prune(ctx, stored.Spec.Name, &stored.Spec); err != nil {
-		r.say(ctx, stored.Spec.Name, "what members no longer need is left", slog.String("error", err.Error()))
+		r.say(ctx, stored.Spec.Name, "cleanup after the change failed", slog.String("error", err.Error()))
 	}
 	return stored, nil
 }
@@ -213,7 +213,7 @@ func (r Reconciler) converge(ctx context.Context, d Decision, observed []domain.
 
 // carryOut executes changes; all members among them start at once.
 func (r Reconciler) carryOut(ctx context.Context, d Decision, changes []Change) error {
-	r.say(ctx, d.Document.Spec.Name, "members change", append([]any{slog.Int("revision", d.Document.Revision)}, byAction(changes)...)...)
+	r.say(ctx, d.Document.Spec.Name, "changing members", append([]any{slog.Int("revision", d.Document.Revision)}, byAction(changes)...)...)
 	var remove []string
 	var stage []domain.MemberSpec
 	// The current run is started even if nothing is staged: that drops what an interrupted apply

@@ -364,7 +364,7 @@ func TestServiceThatEnds(t *testing.T) {
 	f.plays["mnist-ps-0"] = []play{{waits, waits, waits}}
 	err := reconcile.Reconciler{Engine: f}.Update(within(t), group(1, 1, func(g *domain.Group) { g.Completion.When = domain.WhenNever }))
 	var failure *reconcile.MemberError
-	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" || !strings.Contains(err.Error(), "exit code 0") {
+	if !errors.As(err, &failure) || failure.Member.Name != "mnist-worker-0" || !strings.Contains(err.Error(), "exited with code 0") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -397,8 +397,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 		play play
 		want string
 	}{
-		"pending":  {play{waits, waits, waits, waits}, `group "mnist" is pending, not running yet, and goes on: context canceled`},
-		"degraded": {play{exits(137), waits, waits, waits}, `group "mnist" is degraded (restarting: mnist-worker-0), not running yet, and goes on: context canceled`},
+		"pending":  {play{waits, waits, waits, waits}, `group "mnist" is pending, not running yet, and continues: context canceled`},
+		"degraded": {play{exits(137), waits, waits, waits}, `group "mnist" is degraded (restarting: mnist-worker-0), not running yet, and continues: context canceled`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake()

@@ -113,7 +113,7 @@ func TestEveryFieldDrifts(t *testing.T) {
 				value = c.live(new(live.Normal())).FieldByName(field.Name).Interface()
 			}})
 			changes := reconcile.Diff(read.Decision, read.Observed)
-			if len(changes) != 1 || changes[0].Reason != "changed outside: "+prefix+name {
+			if len(changes) != 1 || changes[0].Reason != "changed outside Terraform: "+prefix+name {
 				t.Errorf("%s%s is not covered: the changes are %+v", prefix, name, changes)
 				continue
 			}

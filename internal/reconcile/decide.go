@@ -91,7 +91,7 @@ func Decide(view View, spec domain.Group) (Decision, domain.Problems) {
 		members = topology.Expand(spec, counts, absent)
 	}
 	if _, taken := view.Sweeps[spec.Name]; taken {
-		problems.Add(domain.Path{"name"}, "Name in use", "cluster %q has a sweep %q, whose runs are members of that group; choose another name", spec.Cluster, spec.Name)
+		problems.Add(domain.Path{"name"}, "Name in use", "cluster %q has a sweep %q, whose runs are members of a group of that name; choose another name", spec.Cluster, spec.Name)
 	}
 	checkNames(&problems, view.occupants(), spec.Name, members)
 	checkTaken(&problems, view, spec, members)
@@ -229,11 +229,11 @@ func checkSize(problems *domain.Problems, traits engine.Traits, document domain.
 	case err != nil:
 		problems.Add(nil, "Group can't be stored", "%v", err)
 	case len(data) > traits.MaxItem && document.Before != nil:
-		problems.Add(nil, "Group too large", "what is stored of it takes %d bytes, with what it goes back to should the change fail, and a cluster of engine %q stores at most %d: "+
-			"make its configs, environment and commands smaller, put them into the image or onto the hosts, or leave out update.on_failure = %q", len(data), traits.Name, traits.MaxItem, domain.UpdateRollback)
+		problems.Add(nil, "Group too large", "the stored group takes %d bytes, including the specification to roll back to, and a cluster of engine %q stores at most %d: "+
+			"shrink its configs, environment and commands, move them into the image or onto the hosts, or leave out update.on_failure = %q", len(data), traits.Name, traits.MaxItem, domain.UpdateRollback)
 	case len(data) > traits.MaxItem:
-		problems.Add(nil, "Group too large", "what is stored of it takes %d bytes, and a cluster of engine %q stores at most %d: "+
-			"make its configs, environment and commands smaller, or put them into the image or onto the hosts", len(data), traits.Name, traits.MaxItem)
+		problems.Add(nil, "Group too large", "the stored group takes %d bytes, and a cluster of engine %q stores at most %d: "+
+			"shrink its configs, environment and commands, or move them into the image or onto the hosts", len(data), traits.Name, traits.MaxItem)
 	}
 }
 
@@ -252,7 +252,7 @@ func checkNames(problems *domain.Problems, groups map[string]domain.GroupDocumen
 		for _, m := range members {
 			if _, taken := groups[other].Assignments[m.Name]; taken {
 				problems.Add(domain.Path{"roles", domain.Key(m.Role)}, "Member name in use",
-					"a member would be called %q, and group %q of this cluster has a member of that name already; rename the group or the role", m.Name, other)
+					"a member would be named %q, but group %q of this cluster already has a member of that name; rename the group or the role", m.Name, other)
 				break
 			}
 		}

@@ -112,7 +112,7 @@ func (d Decision) stale(i int, o *domain.Observed) string {
 	case o.Run < d.Document.MinRun:
 		return "rerun"
 	case d.retryFailed && (o.State == domain.StateFailed || o.Unstarted):
-		return "failed in an apply that did not end well"
+		return "failed in an earlier apply"
 	}
 	return ""
 }

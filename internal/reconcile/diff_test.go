@@ -48,7 +48,7 @@ func TestDiff(t *testing.T) {
 		"failed in an apply that failed": {func(o []domain.Observed) []domain.Observed {
 			o[ps].State, o[w0].State, o[w1].State = domain.StateStopped, domain.StateCompleted, domain.StateFailed
 			return o
-		}, true, []string{"restart mnist-worker-1 (2): failed in an apply that did not end well"}},
+		}, true, []string{"restart mnist-worker-1 (2): failed in an earlier apply"}},
 		"one missing": {func(o []domain.Observed) []domain.Observed {
 			return append(o[:w0:w0], o[w1])
 		}, false, []string{"start mnist-worker-0 (1): missing"}},

@@ -81,9 +81,9 @@ func (d Decision) describeDrift(i int, o *domain.Observed) string {
 	}
 	changed = append(changed, d.driftOf(i, o).words()...)
 	if len(changed) == 0 {
-		return "changed outside"
+		return "changed outside Terraform"
 	}
-	return "changed outside: " + strings.Join(changed, ", ")
+	return "changed outside Terraform: " + strings.Join(changed, ", ")
 }
 
 // Found is a group as found on the engine.

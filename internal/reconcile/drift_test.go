@@ -246,7 +246,7 @@ func TestDrift(t *testing.T) {
 				if change.Action != reconcile.ActionMend || change.Run != 3 || read.Members[change.Index].Name != change.Member {
 					t.Errorf("the change is %+v", change)
 				}
-				mends[change.Member] = strings.TrimPrefix(strings.TrimPrefix(change.Reason, "changed outside"), ": ")
+				mends[change.Member] = strings.TrimPrefix(strings.TrimPrefix(change.Reason, "changed outside Terraform"), ": ")
 			}
 			if diff := cmp.Diff(c.mends, mends); diff != "" {
 				t.Errorf("mends (-want +got):\n%s", diff)

@@ -35,7 +35,7 @@ type FilesInUseError struct {
 
 // Error says what to do about it.
 func (e *FilesInUseError) Error() string {
-	return fmt.Sprintf("files %q of cluster %q are in use by %s, which refer to %s: destroy these first, or let them use others",
+	return fmt.Sprintf("files %q of cluster %q are in use by %s, which refer to %s: destroy those first, or point them to other files",
 		e.Name, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps), e.Path)
 }
 
@@ -51,7 +51,7 @@ func (r Reconciler) Files(ctx context.Context, name string) (Files, error) {
 	}
 	found, err := store.FindFiles(ctx)
 	if errors.Is(err, engine.ErrNotFound) {
-		return Files{}, fmt.Errorf("files %q are there, but the document of their cluster %q is not; apply the cluster alone to store it anew (-target)", name, doc.Spec.Cluster)
+		return Files{}, fmt.Errorf("files %q exist, but the document of their cluster %q is missing; apply the cluster alone to store it again (-target)", name, doc.Spec.Cluster)
 	}
 	return Files{doc, store.FilesPath(doc.Digest), found}, err
 }
@@ -197,7 +197,7 @@ func (r Reconciler) usersOfFiles(ctx context.Context, digest string) (groups, sw
 // left to the next change.
 func (r Reconciler) pruneFiles(ctx context.Context) {
 	if err := r.tryPruneFiles(ctx); err != nil {
-		r.say(ctx, "", "versions of files that nothing needs any more are left", slog.String("error", err.Error()))
+		r.say(ctx, "", "removing unused versions of files failed", slog.String("error", err.Error()))
 	}
 }
 
@@ -219,7 +219,7 @@ func (r Reconciler) tryPruneFiles(ctx context.Context) (err error) {
 	if len(unused) == 0 {
 		return nil
 	}
-	release, err := r.lock(ctx, allocationLock, "removal of files that are not needed")
+	release, err := r.lock(ctx, allocationLock, "removal of unused files")
 	if err != nil {
 		return err
 	}

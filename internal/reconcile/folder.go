@@ -22,7 +22,7 @@ func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.Kep
 	}
 	i := slices.IndexFunc(observed, func(o domain.Observed) bool { return o.Name == member })
 	if i < 0 {
-		return domain.KeptFolder{}, fmt.Errorf("there is no member %q: terraform-provider-trainyard top shows those that are there", member)
+		return domain.KeptFolder{}, fmt.Errorf("no member %q; terraform-provider-trainyard top lists them", member)
 	}
 	document, err := engine.Get[domain.GroupDocument](ctx, r.Engine, observed[i].Group)
 	if err != nil && !errors.Is(err, engine.ErrNotFound) { // else a run of a sweep, or left over from a group
@@ -32,14 +32,14 @@ func (r Reconciler) FolderOf(ctx context.Context, member, at string) (domain.Kep
 	folder := domain.KeptFolder{Member: member, Host: observed[i].Host, Path: at}
 	if !path.IsAbs(at) {
 		if traits.WorkDir == nil || traits.InContainer(template.Image) {
-			return domain.KeptFolder{}, fmt.Errorf("member %q has no folder of its own on the engine %q, as it runs in a container: "+
-				"name one in a volume or mount, such as --path /results", member, traits.Name)
+			return domain.KeptFolder{}, fmt.Errorf("member %q runs in a container and has no folder of its own on engine %q: "+
+				"name a folder in a volume or mount, such as --path /results", member, traits.Name)
 		}
 		folder.Path = path.Join(traits.WorkDir(member), at)
 	}
 	folder.Mount = domain.MountOf(template.Mounts, folder.Path)
 	if traits.Supports.Images && template.Image != "" && (folder.Mount == nil || folder.Mount.Type != "" && folder.Mount.Type != domain.MountBind) {
-		return domain.KeptFolder{}, fmt.Errorf("member %q runs in a container, and %q is no folder of its host: name one in a mount of the type %q", member, folder.Path, domain.MountBind)
+		return domain.KeptFolder{}, fmt.Errorf("member %q runs in a container, and %q is not a folder of its host: name a folder in a mount of type %q", member, folder.Path, domain.MountBind)
 	}
 	return folder, nil
 }

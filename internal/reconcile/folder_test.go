@@ -28,9 +28,9 @@ func TestFolderOf(t *testing.T) {
 		{"mnist-ps-0", "out", "/own/mnist-ps-0/out", ""},
 		{"mnist-ps-0", "/var/log", "/var/log", ""},
 		{"mnist-worker-0", "/data/lr", "/mnt/nas/lr", ""},
-		{"mnist-worker-0", "out", "", `member "mnist-worker-0" has no folder of its own on the engine "fake", as it runs in a container`},
-		{"mnist-worker-0", "/var/log", "", `"/var/log" is no folder of its host: name one in a mount of the type "bind"`},
-		{"mnist-worker-0", "/cache/a", "", `"/cache/a" is no folder of its host`},
+		{"mnist-worker-0", "out", "", `member "mnist-worker-0" runs in a container and has no folder of its own on engine "fake"`},
+		{"mnist-worker-0", "/var/log", "", `"/var/log" is not a folder of its host: name a folder in a mount of type "bind"`},
+		{"mnist-worker-0", "/cache/a", "", `"/cache/a" is not a folder of its host`},
 	} {
 		folder, err := r.FolderOf(t.Context(), test.member, test.at)
 		switch {

@@ -88,7 +88,7 @@ func (r *resolver) find(host, uuid string, at domain.Path) (domain.Device, bool)
 	case i >= 0:
 		r.problems.Add(at, "GPU can't be used", "%s of host %q can't be in a pool: %s", uuid, host, usable(there.GPUs[i]))
 	case there.Unknown != "":
-		r.problems.Add(at, "GPUs not known", "it can't be told whether host %q has %s: %s", host, uuid, there.Unknown)
+		r.problems.Add(at, "GPUs unknown", "unknown whether host %q has %s: %s", host, uuid, there.Unknown)
 	default:
 		r.problems.Add(at, "No such GPU", "host %q has no GPU %s; %s", host, uuid, r.whatIsThere(host, uuid))
 	}
@@ -108,7 +108,7 @@ func asFound(g domain.GPU, before domain.Device) domain.Device {
 // usable returns the reason why a device can't be in a pool, or "".
 func usable(g domain.GPU) string {
 	if g.MIG != nil && *g.MIG {
-		return "it is divided by MIG, and a pool has whole GPUs; switch MIG off (nvidia-smi -mig 0), or leave it out"
+		return "it is partitioned by MIG, and pools take whole GPUs; disable MIG (nvidia-smi -mig 0), or leave it out"
 	}
 	return g.Trouble
 }
@@ -176,12 +176,12 @@ func (r *resolver) chosen(previous domain.GPUPoolDocument) {
 	switch {
 	case len(r.problems) > 0:
 	case len(unknown) > 0 && len(r.devices) == 0:
-		r.problems.Add(domain.Path{"select"}, "GPUs not known", "it can't be told which GPUs there are: %s", strings.Join(unknown, "; "))
+		r.problems.Add(domain.Path{"select"}, "GPUs unknown", "the hosts' GPUs are unknown: %s", strings.Join(unknown, "; "))
 	case len(r.devices) == 0:
-		r.problems.Add(domain.Path{"select"}, "No GPU selected", "no GPU of cluster %q is as selected; %s", r.spec.Cluster, cmp.Or(strings.Join(leftOut, "; "), "its hosts have none"))
+		r.problems.Add(domain.Path{"select"}, "No GPU selected", "no GPU of cluster %q matches select; %s", r.spec.Cluster, cmp.Or(strings.Join(leftOut, "; "), "its hosts have none"))
 	case len(unknown) > 0:
-		r.problems.Warn(domain.Path{"select"}, "GPUs not known", "it can't be told which GPUs some hosts have, and those are not in the pool: %s. An apply waits %s for them; what it selects then stays so until the specification changes. "+
-			"See to these hosts, and have the pool selected anew once they tell, by naming all of its hosts in select.hosts; or name the others there, to do without these",
+		r.problems.Warn(domain.Path{"select"}, "GPUs unknown", "the GPUs of some hosts are unknown, so they are not in the pool: %s. An apply waits %s for them; its selection then stays until the specification changes. "+
+			"Fix these hosts, and then select again by naming all hosts of the pool in select.hosts; or name only the others there, to do without these",
 			strings.Join(unknown, "; "), gpusPatience)
 	}
 }
@@ -227,7 +227,7 @@ func (r *resolver) checkSlots() {
 	for _, host := range slices.Sorted(maps.Keys(r.devices)) {
 		for _, device := range r.devices[host] {
 			if r.spec.SlotsOf(device) == 0 {
-				r.problems.Add(domain.Path{"memory_mib_per_slot"}, "Slot beyond the device", "a slot of %d MiB does not fit into %s of host %q, which has %d MiB, %g %% of them in reserve",
+				r.problems.Add(domain.Path{"memory_mib_per_slot"}, "Slot larger than the device", "a slot of %d MiB does not fit into %s of host %q, which has %d MiB, %g %% of it in reserve",
 					r.spec.MemoryMiBPerSlot, device.UUID, host, device.MemoryMiB, 100*r.spec.Reserve())
 			}
 		}
@@ -243,7 +243,7 @@ type PoolInUseError struct {
 
 // Error says what to do about it.
 func (e *PoolInUseError) Error() string {
-	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy these first, or let them name another pool", e.Pool, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps))
+	return fmt.Sprintf("GPU pool %q of cluster %q is in use by %s: destroy those first, or have them use another pool", e.Pool, e.Cluster, domain.EnumerateUsers(e.Groups, e.Sweeps))
 }
 
 // gpusPatience is how long an apply waits for hosts to report their GPUs: their agents may have just been started.
@@ -318,10 +318,10 @@ func (r Reconciler) tryPool(ctx context.Context, spec domain.GPUPool, created bo
 		return nil, slices.ContainsFunc(slices.Collect(maps.Values(view.GPUs)), func(found domain.HostGPUs) bool { return found.Unknown != "" }), err
 	}
 	if patient && len(problems) > 0 {
-		return nil, true, fmt.Errorf("GPU pool %q was not settled in the time that there was: %s", spec.Name, problems.Error())
+		return nil, true, fmt.Errorf("GPU pool %q could not be resolved in time: %s", spec.Name, problems.Error())
 	}
 	if found := doc.UUIDs(); shown != nil && !maps.EqualFunc(shown, found, slices.Equal) {
-		return nil, false, fmt.Errorf("since the plan was made, the GPUs have changed that GPU pool %q selects: it showed %v, and now there are %v. Nothing was changed; plan and apply again", spec.Name, shown, found)
+		return nil, false, fmt.Errorf("the GPUs that GPU pool %q selects have changed since the plan: it showed %v, and now there are %v. Nothing was changed; plan and apply again", spec.Name, shown, found)
 	}
 	_, err = engine.Put(ctx, r.Engine, doc)
 	return problems, false, err

@@ -57,7 +57,7 @@ func TestResolvePool(t *testing.T) {
 	}{
 		"two named cards of eight":    {spec: named(map[string][]string{"a": {"GPU-a5", "GPU-a4"}}), want: map[string][]string{"a": {"GPU-a5", "GPU-a4"}}, slots: 2},
 		"37 slots of one A40, not 38": {spec: slots, want: map[string][]string{"b": {"GPU-b0"}}, slots: 37},
-		"a slot that does not fit":    {spec: large, problem: "memory_mib_per_slot: Slot beyond the device: a slot of 46000 MiB does not fit into GPU-b0 of host \"b\", which has 46068 MiB, 3 % of them in reserve"},
+		"a slot that does not fit":    {spec: large, problem: "memory_mib_per_slot: Slot larger than the device: a slot of 46000 MiB does not fit into GPU-b0 of host \"b\", which has 46068 MiB, 3 % of it in reserve"},
 		"selected by model":           {spec: selected(domain.DeviceSelector{Model: "*A40"}), want: map[string][]string{"b": {"GPU-b0"}}, slots: 1},
 		"selected by memory, at most two a host": {
 			spec: selected(domain.DeviceSelector{MemoryMiB: 30000, MaxPerHost: 2}), want: map[string][]string{"a": {"GPU-a0", "GPU-a1"}, "b": {"GPU-b0"}}, slots: 3,
@@ -87,22 +87,22 @@ func TestResolvePool(t *testing.T) {
 		"a device that is divided": {
 			spec:    named(map[string][]string{"b": {"GPU-b0"}}),
 			change:  func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].MIG = &mig },
-			problem: "it is divided by MIG",
+			problem: "it is partitioned by MIG",
 		},
 		"not known, named": {
 			spec:    named(map[string][]string{"b": {"GPU-b0"}}),
 			change:  func(found map[string]domain.HostGPUs) { found["b"] = domain.HostGPUs{Unknown: "no driver"} },
-			problem: `devices["b"][0]: GPUs not known: it can't be told whether host "b" has GPU-b0: no driver`,
+			problem: `devices["b"][0]: GPUs unknown: unknown whether host "b" has GPU-b0: no driver`,
 		},
 		"not known, selected": {
 			spec:    selected(domain.DeviceSelector{Hosts: []string{"b"}}),
 			change:  func(found map[string]domain.HostGPUs) { found["b"] = domain.HostGPUs{Unknown: "no driver"} },
-			problem: "select: GPUs not known: it can't be told which GPUs there are: host b: no driver",
+			problem: "select: GPUs unknown: the hosts' GPUs are unknown: host b: no driver",
 		},
 		"none selected, by model and host": {
 			spec:    selected(domain.DeviceSelector{Model: "H100*", Hosts: []string{"b"}}),
 			change:  func(found map[string]domain.HostGPUs) { found["a"] = domain.HostGPUs{GPUs: found["a"].GPUs[:1]} },
-			problem: `select: No GPU selected: no GPU of cluster "lab" is as selected; host a: GPU-a0 (Tesla V100-SXM2-32GB, 32768 MiB): "a" is not in select.hosts, and its model does not match "H100*"; host b: GPU-b0 (NVIDIA A40, 46068 MiB): its model does not match "H100*"`,
+			problem: `select: No GPU selected: no GPU of cluster "lab" matches select; host a: GPU-a0 (Tesla V100-SXM2-32GB, 32768 MiB): "a" is not in select.hosts, and its model does not match "H100*"; host b: GPU-b0 (NVIDIA A40, 46068 MiB): its model does not match "H100*"`,
 		},
 		"none selected, by label and memory": {
 			spec:    selected(domain.DeviceSelector{MemoryMiB: 40000, Labels: map[string]string{"gpu": "v100"}}),
@@ -111,7 +111,7 @@ func TestResolvePool(t *testing.T) {
 		"none selected, divided": {
 			spec:    selected(domain.DeviceSelector{Model: "*A40"}),
 			change:  func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].MIG = &mig },
-			problem: "host b: GPU-b0 (NVIDIA A40, 46068 MiB): it is divided by MIG",
+			problem: "host b: GPU-b0 (NVIDIA A40, 46068 MiB): it is partitioned by MIG",
 		},
 		"none selected, in trouble": {
 			spec:    selected(domain.DeviceSelector{Model: "*A40"}),
@@ -342,7 +342,7 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 		"until they tell, as planned": {selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting, dgx()}, shown: both, want: both, waits: true},
 		"and no longer than that": {
 			selector: domain.DeviceSelector{MaxPerHost: 1}, gpus: []map[string]domain.HostGPUs{starting}, want: map[string][]string{"a": {"GPU-a0"}}, waits: true,
-			warned: "select: GPUs not known: it can't be told which GPUs some hosts have, and those are not in the pool: host b: they are being read for the first time. An apply waits 30s",
+			warned: "select: GPUs unknown: the GPUs of some hosts are unknown, so they are not in the pool: host b: they are being read for the first time. An apply waits 30s",
 		},
 		"a host of which it has some": {
 			selector: domain.DeviceSelector{Model: "*A40"}, stored: map[string][]domain.Device{"b": {{UUID: "GPU-b1", Model: "NVIDIA A40"}}},
@@ -427,13 +427,13 @@ func TestPlannedDevices(t *testing.T) {
 	busy["a"].GPUs[6].Processes = []domain.GPUProcess{{PID: 4711, Command: "python"}}
 	f.gpus = []map[string]domain.HostGPUs{busy}
 	r.Planned = map[string]domain.Assignment{"busy-worker-0": domain.ParsePlace("a GPU-a4"), "busy-worker-1": domain.ParsePlace("a GPU-a6")}
-	if err := r.Update(ctx, pooled("busy")); err == nil || !strings.Contains(err.Error(), "busy-worker-1 was to have GPU-a6 of host a: it is used by python (process 4711)") {
+	if err := r.Update(ctx, pooled("busy")); err == nil || !strings.Contains(err.Error(), "busy-worker-1 was to get GPU-a6 of host a: it is used by python (process 4711)") {
 		t.Errorf("a planned device that is in use since: %v", err)
 	}
 	f.gpus = []map[string]domain.HostGPUs{dgx()}
 	r.Planned = map[string]domain.Assignment{"other-worker-0": domain.ParsePlace("a GPU-a7"), "other-worker-1": domain.ParsePlace("a GPU-a6")}
 	var stale *reconcile.StalePlanError
-	if err := r.Update(ctx, pooled("other")); !errors.As(err, &stale) || len(stale.Members) != 1 || !strings.Contains(err.Error(), "other-worker-0 was to be on a GPU-a7, and would be on a GPU-a4") {
+	if err := r.Update(ctx, pooled("other")); !errors.As(err, &stale) || len(stale.Members) != 1 || !strings.Contains(err.Error(), "other-worker-0 was planned on a GPU-a7, and would now be on a GPU-a4") {
 		t.Errorf("planned devices that were taken since: %v", err)
 	}
 	if _, err := engine.Get[domain.GroupDocument](ctx, f, "other"); !errors.Is(err, engine.ErrNotFound) {

@@ -23,7 +23,7 @@ type StalePlanError struct {
 
 // Error says what to do about it.
 func (e *StalePlanError) Error() string {
-	return fmt.Sprintf("since the plan was made, hosts or GPUs that it gave to members of group %q are no longer to be had: %s. Nothing was changed; plan and apply again",
+	return fmt.Sprintf("hosts or GPUs planned for members of group %q are no longer available: %s. Nothing was changed; plan and apply again",
 		e.Group, strings.Join(e.Members, "; "))
 }
 
@@ -112,7 +112,7 @@ type told struct {
 }
 
 // errUnreportedGPUs means that devices have to be chosen, and that some hosts have not reported theirs.
-var errUnreportedGPUs = errors.New("hosts joined the cluster again and again while GPUs were chosen; apply again")
+var errUnreportedGPUs = errors.New("hosts kept joining the cluster while GPUs were chosen; run terraform apply again")
 
 // asks is how often the hosts are asked if new hosts keep joining.
 const asks = 3
@@ -237,13 +237,13 @@ func checkPlanned(decision Decision, stored domain.GroupDocument, view View, pla
 	for _, member := range slices.Sorted(maps.Keys(planned)) {
 		at, now := planned[member], decision.Document.Assignments[member]
 		if at.Host != now.Host || at.GPUs != now.GPUs {
-			stale.Members = append(stale.Members, fmt.Sprintf("%s was to be on %s, and would be on %s", member, at.Place(), now.Place()))
+			stale.Members = append(stale.Members, fmt.Sprintf("%s was planned on %s, and would now be on %s", member, at.Place(), now.Place()))
 			continue
 		}
 		for _, uuid := range at.GPUs.UUIDs() {
 			had := slices.Contains(stored.Assignments[member].GPUs.UUIDs(), uuid)
 			if why := unavailable(view, uuid); why != "" && !had {
-				stale.Members = append(stale.Members, fmt.Sprintf("%s was to have %s of host %s: %s", member, uuid, at.Host, why))
+				stale.Members = append(stale.Members, fmt.Sprintf("%s was to get %s of host %s: %s", member, uuid, at.Host, why))
 			}
 		}
 	}

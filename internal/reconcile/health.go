@@ -108,7 +108,7 @@ func (r Reconciler) KeepPools(ctx context.Context) (pooled bool, err error) {
 // noteTrouble stores what is wrong with the devices of pools, from what was found on the hosts
 // since the pools were read.
 func (r Reconciler) noteTrouble(ctx context.Context, before map[string]domain.GPUPoolDocument, found map[string]domain.HostGPUs) (err error) {
-	release, err := r.lock(ctx, allocationLock, "look at the GPU pools")
+	release, err := r.lock(ctx, allocationLock, "check of the GPU pools")
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func TestExamine(t *testing.T) {
 		"a host that is no part of the cluster": {change: func(found map[string]domain.HostGPUs) { delete(found, "b") }, want: map[string]string{"GPU-b0": "no longer found"}},
 		"a device that is divided": {
 			change: func(found map[string]domain.HostGPUs) { found["b"].GPUs[0].MIG = new(true) },
-			want:   map[string]string{"GPU-b0": "it is divided by MIG, and a pool has whole GPUs; switch MIG off (nvidia-smi -mig 0), or leave it out"},
+			want:   map[string]string{"GPU-b0": "it is partitioned by MIG, and pools take whole GPUs; disable MIG (nvidia-smi -mig 0), or leave it out"},
 		},
 		"a device that works again": {before: map[string]string{"GPU-a1": offTheBus, "GPU-b0": offTheBus}, change: func(map[string]domain.HostGPUs) {}},
 		"a host that can't tell": {

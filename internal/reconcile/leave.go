@@ -156,6 +156,6 @@ func (s stuck) warning() domain.Problem {
 	}
 	return domain.Problem{
 		Path: domain.Path{"roles", domain.Key(s.role), "gpus"}, Summary: "GPU can't be used", Warning: true,
-		Detail: fmt.Sprintf("members of role %q stay on GPUs that can't be used, as there are no others for them: %s; %v", s.role, strings.Join(said, "; "), s.cause),
+		Detail: fmt.Sprintf("members of role %q stay on GPUs that can't be used, as no others are available: %s; %v", s.role, strings.Join(said, "; "), s.cause),
 	}
 }

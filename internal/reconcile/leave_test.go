@@ -42,7 +42,7 @@ func TestMembersLeaveLostGPUs(t *testing.T) {
 		"one that nobody has": {devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{6}, want: two},
 		"with none to spare": {
 			devices: []string{"GPU-a4", "GPU-a5"}, broken: []int{4}, reason: "GPU-a4 of host a (" + offTheBus + "): " + w0, want: two,
-			warns: []string{`members of role "worker" stay on GPUs that can't be used, as there are no others for them: GPU-a4 of host a (` + offTheBus + "): " + w0, "1 of them fit"},
+			warns: []string{`members of role "worker" stay on GPUs that can't be used, as no others are available: GPU-a4 of host a (` + offTheBus + "): " + w0, "1 of them fit"},
 		},
 		"with too few to spare": {
 			devices: []string{"GPU-a4", "GPU-a5", "GPU-a6"}, broken: []int{4, 5},

@@ -20,7 +20,7 @@ func TestLog(t *testing.T) {
 	must(t, err)
 	must(t, r.Update(within(t), group(1, 1, secret)))
 	for _, want := range []string{
-		`msg="members change" group=mnist revision=1 start="[mnist-ps-0 mnist-worker-0 mnist-worker-1]"`, "remove=[mnist-worker-1]",
+		`msg="changing members" group=mnist revision=1 start="[mnist-ps-0 mnist-worker-0 mnist-worker-1]"`, "remove=[mnist-worker-1]",
 	} {
 		if !strings.Contains(told.String(), want) {
 			t.Errorf("the log lacks %s:\n%s", want, told.String())

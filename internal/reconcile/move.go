@@ -43,7 +43,7 @@ func (r Reconciler) lostHosts(ctx context.Context, cluster domain.Cluster, obser
 	}
 	inventory, err := r.Engine.Inventory(ctx, cluster)
 	if err != nil {
-		return nil, fmt.Errorf("the hosts of cluster %q could not be read: %w", cluster.Name, err)
+		return nil, fmt.Errorf("reading the hosts of cluster %q: %w", cluster.Name, err)
 	}
 	return inventory.Lost, nil
 }
@@ -158,7 +158,7 @@ func (r Reconciler) moveBy(ctx context.Context, by *told, group Group, members [
 		next.Resume(started)
 	}
 	if next, err = engine.Put(ctx, r.Engine, next); err != nil {
-		return d, fmt.Errorf("members of group %q could not be moved: %w", name, err)
+		return d, fmt.Errorf("moving members of group %q: %w", name, err)
 	}
 	return decisionOf(view, next), nil
 }

@@ -92,7 +92,7 @@ func (s Observation) Standing(name, role string) Standing {
 	group := groupState()
 	standing := Standing{Count: doc.Counts[role], Ready: min(group.ready[role], doc.Counts[role])}
 	if doc.Scaling {
-		standing.Held = "the last change of a count is still being carried out"
+		standing.Held = "the last count change is still in progress"
 	} else if err := cmp.Or(roleHeldBack(doc, role), group.held); err != nil {
 		standing.Held = err.Error()
 	}

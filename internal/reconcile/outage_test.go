@@ -106,7 +106,7 @@ func TestOutageOfTenMinutes(t *testing.T) {
 		"it is outlasted":              {timeout: time.Hour, lock: engine.ErrLockLost},
 		"its lock can't be released":   {timeout: time.Hour, lock: engine.ErrLockUnreleased},
 		"its lock is another's matter": {timeout: time.Hour, lock: errors.New("no space left"), want: `lock "group mnist": no space left`},
-		"it is not":                    {5 * time.Minute, engine.ErrLockLost, `group "mnist" is pending (the hosts: can't be reached), not running yet, and goes on: context deadline exceeded`},
+		"it is not":                    {5 * time.Minute, engine.ErrLockLost, `group "mnist" is pending (the hosts: can't be reached), not running yet, and continues: context deadline exceeded`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

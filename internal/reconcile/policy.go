@@ -18,7 +18,7 @@ type PolicyExistsError struct{ Cluster, Group, Role, From string }
 
 // Error says what to do about it.
 func (e *PolicyExistsError) Error() string {
-	return fmt.Sprintf("role %q of group %q in cluster %q already has an autoscaling policy, with another specification, and a role has one at most; change that one, or import it: terraform import <address> %s",
+	return fmt.Sprintf("role %q of group %q in cluster %q already has an autoscaling policy with another specification, and a role can have only one; change that one, or import it: terraform import <address> %s",
 		e.Role, e.Group, e.Cluster, e.From+domain.AutoscalingPolicy{Cluster: e.Cluster, Group: e.Group, Role: e.Role}.ID())
 }
 

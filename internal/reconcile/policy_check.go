@@ -18,7 +18,7 @@ func UnknownGroup(p domain.AutoscalingPolicy, groups []string) domain.Problem {
 		there = strings.Join(quote(groups), ", ")
 	}
 	return domain.Problem{Path: domain.Path{"group"}, Summary: "Unknown group", Detail: fmt.Sprintf(
-		"cluster %q has no group %q; it has %s. Where the group is declared beside the policy, refer to it (group = trainyard_group.<name>.name), so that it comes first", p.Cluster, p.Group, there)}
+		"cluster %q has no group %q; it has %s. If the group is in the same configuration, refer to it (group = trainyard_group.<name>.name), so that it is created first", p.Cluster, p.Group, there)}
 }
 
 func quote(names []string) []string {
@@ -32,7 +32,7 @@ func quote(names []string) []string {
 // CountedTwice is the problem of a role with both replicas and a policy.
 func CountedTwice(at domain.Path, group, role string, replicas int, p domain.AutoscalingPolicy) domain.Problem {
 	return domain.Problem{Path: at, Summary: "Count managed twice", Detail: fmt.Sprintf(
-		"role %[1]q of group %[2]q has roles[%[1]q].replicas = %[3]d, and an autoscaling policy with min = %[4]d and max = %[5]d; a count follows one of the two: leave replicas out, or the policy",
+		"role %[1]q of group %[2]q has roles[%[1]q].replicas = %[3]d, and an autoscaling policy with min = %[4]d and max = %[5]d; only one of the two can set the count: remove replicas or the policy",
 		role, group, replicas, p.Min, p.Max)}
 }
 
@@ -47,7 +47,7 @@ func CheckPolicy(traits engine.Traits, group domain.Group, p domain.AutoscalingP
 		c.problems = append(c.problems, CountedTwice(domain.Path{"role"}, group.Name, p.Role, *role.Replicas, p))
 	}
 	if group.WaitFor == domain.WaitCompleted {
-		c.problems.Warn(domain.Path{"group"}, "Policy after the end", "group %q has wait_for = %q: its apply ends with the training, and a policy that is created after it finds nothing to scale; set wait_for = %q",
+		c.problems.Warn(domain.Path{"group"}, "Policy created too late", "group %q has wait_for = %q: its apply ends when the training does, and a policy created after that has nothing to scale; set wait_for = %q",
 			group.Name, domain.WaitCompleted, domain.WaitRunning)
 	}
 	c.bounds()
@@ -70,10 +70,10 @@ type policyCheck struct {
 func (c *policyCheck) bounds() {
 	least, most := topology.Bounds(c.group, c.policy.Role)
 	if c.policy.Min < least {
-		c.problems.Add(domain.Path{"min"}, "Too few members", "min is %d, and framework %q needs %d member of role %q at least", c.policy.Min, c.group.Framework, least, c.policy.Role)
+		c.problems.Add(domain.Path{"min"}, "Too few members", "min is %d, but framework %q needs at least %d member of role %q", c.policy.Min, c.group.Framework, least, c.policy.Role)
 	}
 	if most > 0 && c.policy.Max > most {
-		c.problems.Add(domain.Path{"max"}, "Too many members", "max is %d, and framework %q takes %d member of role %q at most", c.policy.Max, c.group.Framework, most, c.policy.Role)
+		c.problems.Add(domain.Path{"max"}, "Too many members", "max is %d, but framework %q takes at most %d member of role %q", c.policy.Max, c.group.Framework, most, c.policy.Role)
 	}
 }
 
@@ -108,9 +108,9 @@ func (c *policyCheck) guards() {
 		at := at.At("remove")
 		switch {
 		case topology.HasIdentity(c.group, c.policy.Role):
-			c.problems.Add(at, "Order not possible", "members of role %q have an identity by their index, and %q would leave gaps; %q is allowed", c.policy.Role, g.Remove, domain.RemoveHighestIndex)
+			c.problems.Add(at, "Removal order not possible", "members of role %q are identified by their index, and %q would leave gaps; use %q", c.policy.Role, g.Remove, domain.RemoveHighestIndex)
 		case distributed:
-			c.problems.Add(at, "Order not possible", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that %q can't be had; leave it out", c.traits.Name, c.policy.Role, g.Remove)
+			c.problems.Add(at, "Removal order not possible", "engine %q distributes the members of role %q itself and chooses which to remove, so %q is not possible; leave it out", c.traits.Name, c.policy.Role, g.Remove)
 		}
 	}
 	if b := g.Busy; b != nil {
@@ -129,8 +129,8 @@ func (c *policyCheck) hooks() {
 		switch {
 		case hook == nil:
 		case moment == domain.BeforeRemoval && SchedulingOf(c.traits, c.group, c.policy.Role) == domain.SchedulingEngine:
-			c.problems.Add(at, "Nobody to tell of", "a cluster of engine %q distributes the members of role %q by itself, and chooses which go, so that no hook can be told; "+
-				"leave it out: guards.busy keeps all of them while one works, and those that go have the grace_period of their role", c.traits.Name, c.policy.Role)
+			c.problems.Add(at, "Hook not possible", "engine %q distributes the members of role %q itself and chooses which to remove, so no hook can be called before that; "+
+				"leave it out: guards.busy keeps all of them while one is busy, and those removed get the grace_period of their role", c.traits.Name, c.policy.Role)
 		default:
 			c.program(at.At("command"), hook.Command, "url")
 		}
@@ -144,8 +144,8 @@ func (c *policyCheck) vertical() {
 		return
 	}
 	if SchedulingOf(c.traits, c.group, c.policy.Role) == domain.SchedulingEngine {
-		c.problems.Add(at.At("apply"), "One size for all", "a cluster of engine %q distributes the members of role %q by itself, and they all request the same: none can be started with another size unless all are; "+
-			"apply to %q, and set roles[%[2]q].resources to what is recommended", c.traits.Name, c.policy.Role, domain.ApplyNever)
+		c.problems.Add(at.At("apply"), "Members share one size", "engine %q distributes the members of role %q itself, and they all request the same: none can start with another size unless all do; "+
+			"set apply to %q, and roles[%[2]q].resources to what is recommended", c.traits.Name, c.policy.Role, domain.ApplyNever)
 	}
 	for _, r := range []struct {
 		name      string
@@ -153,7 +153,7 @@ func (c *policyCheck) vertical() {
 		requested bool
 	}{{"cpus", v.CPUs != nil, c.role.Resources.CPUs > 0}, {"memory_mib", v.MemoryMiB != nil, c.role.Resources.MemoryMiB > 0}} {
 		if r.scaled && !r.requested {
-			c.problems.Add(at.At(r.name), "Nothing to begin with", "apply = %q moves what members request, and roles[%q].resources.%s of group %q is not given; set it to what they are to begin with, or apply to %q",
+			c.problems.Add(at.At(r.name), "Nothing to start from", "apply = %q changes what members request, but roles[%q].resources.%s of group %q is not set; set it to the initial request, or set apply to %q",
 				v.ApplyRule(), c.policy.Role, r.name, c.group.Name, domain.ApplyNever)
 		}
 	}
@@ -187,7 +187,7 @@ func (c *policyCheck) measurable(at domain.Path, measure domain.AgentMeasure) {
 func (c *policyCheck) bounded(at domain.Path) {
 	r := c.role
 	if r.Resources.CPUs == 0 && r.Resources.MemoryMiB == 0 && r.GPUs == nil && r.Placement.Strategy != domain.OnePerHost {
-		c.problems.Add(at, "Nothing to measure", "members of role %q of group %q request nothing, and there would always be room for one more; set roles[%[1]q].resources or gpus, or placement.strategy = %q",
+		c.problems.Add(at, "Nothing to measure", "members of role %q of group %q request nothing, so there would always be room for one more; set roles[%[1]q].resources or gpus, or placement.strategy = %q",
 			c.policy.Role, c.group.Name, domain.OnePerHost)
 	}
 }
@@ -195,7 +195,7 @@ func (c *policyCheck) bounded(at domain.Path) {
 // requested adds a problem if the role does not request the resource that a measure is relative to.
 func (c *policyCheck) requested(at domain.Path, what, attribute string, given bool) {
 	if !given {
-		c.problems.Add(at, "Nothing to measure", "%s is measured by what members request, and roles[%q].%s of group %q is not given; set it, or follow something else", what, c.policy.Role, attribute, c.group.Name)
+		c.problems.Add(at, "Nothing to measure", "%s is relative to what members request, and roles[%q].%s of group %q is not set; set it, or use something else", what, c.policy.Role, attribute, c.group.Name)
 	}
 }
 
@@ -204,8 +204,8 @@ func (c *policyCheck) requested(at domain.Path, what, attribute string, given bo
 func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) (problems domain.Problems) {
 	if p.FillsRoom() {
 		if view.scattered(group, p.Role) {
-			problems.Warn(domain.Path{"role"}, "Gives no room back", "a cluster of engine %q distributes the members of role %q over several hosts by itself, and chooses which go, so that it can't be told whose room that frees: "+
-				"none go for who has a higher priority. They do where the role's placement allows one host alone, or its members have gpus", view.Traits.Name, p.Role)
+			problems.Warn(domain.Path{"role"}, "Does not give way", "engine %q distributes the members of role %q over several hosts itself and chooses which to remove, so it is unknown whose room that frees: "+
+				"the role does not give way to higher priorities. It does if its placement allows only one host, or its members have gpus", view.Traits.Name, p.Role)
 		}
 		return problems
 	}
@@ -219,7 +219,7 @@ func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) (probl
 	_, found := Decide(view, group)
 	for _, problem := range found {
 		if !problem.Warning {
-			problems.Warn(domain.Path{"max"}, "No place for so many", "max is %d, and there is no place for that many members even if nothing else is in the cluster: %s. The policy never asks for more than there is place for", p.Max, problem.Detail)
+			problems.Warn(domain.Path{"max"}, "Max exceeds capacity", "max is %d, but that many members do not fit even in an empty cluster: %s. The policy never asks for more than fit", p.Max, problem.Detail)
 			return problems
 		}
 	}
@@ -229,6 +229,6 @@ func CheckRoom(view View, group domain.Group, p domain.AutoscalingPolicy) (probl
 // checkProgram adds a problem if the engine's controller can't run a program.
 func checkProgram(ps *domain.Problems, traits engine.Traits, at domain.Path, command []string, instead string) {
 	if len(command) > 0 && traits.Contained {
-		ps.Add(at, "No programs", "the controller of a cluster of engine %q runs in a container without any programs, and can't run %q; use %s instead", traits.Name, command, instead)
+		ps.Add(at, "Commands not supported", "on engine %q, the controller runs in a container without other programs, and can't run %q; use %s instead", traits.Name, command, instead)
 	}
 }

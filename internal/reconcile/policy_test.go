@@ -152,7 +152,7 @@ func TestPutPolicyNeedsItsRole(t *testing.T) {
 		"a group":             {policy(func(p *domain.AutoscalingPolicy) { p.Group = "cifar" }), `group: Unknown group: cluster "lab" has no group "cifar"; it has "mnist"`},
 		"a role":              {policy(func(p *domain.AutoscalingPolicy) { p.Role = "chief" }), `role: Unknown role: group "mnist" has no role "chief"; it has "ps", "worker"`},
 		"without any number":  {policy(), `role: Count managed twice: role "worker" of group "mnist" has roles["worker"].replicas = 1, and an autoscaling policy with min = 1 and max = 8`},
-		"that takes this few": {policy(func(p *domain.AutoscalingPolicy) { p.Min = 0 }), `min: Too few members: min is 0, and framework "tensorflow" needs 1 member of role "worker" at least`},
+		"that takes this few": {policy(func(p *domain.AutoscalingPolicy) { p.Min = 0 }), `min: Too few members: min is 0, but framework "tensorflow" needs at least 1 member of role "worker"`},
 	} {
 		if _, err := r.PutPolicy(t.Context(), test.policy, true); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: %v", name, err)
@@ -213,8 +213,8 @@ func TestCheckPolicy(t *testing.T) {
 		"sizes that are recommended": {traits: swarm, group: spark(bare), change: sizes("")},
 		"sizes":                      {group: spark(), change: sizes(domain.ApplyAtStart)},
 		"sizes of members on GPUs":   {traits: swarm, group: spark(gpus), change: sizes(domain.ApplyAtStart)},
-		"sizes of nothing":           {group: spark(bare), change: sizes(domain.ApplyAtStart), says: `vertical.memory_mib: Nothing to begin with: apply = "restart" moves what members request, and roles["worker"].resources.memory_mib of group "spark" is not given`},
-		"sizes of a pool":            {traits: swarm, group: spark(), change: sizes(domain.ApplyAtStart), says: `vertical.apply: One size for all: a cluster of engine "swarm" distributes the members of role "worker" by itself, and they all request the same`},
+		"sizes of nothing":           {group: spark(bare), change: sizes(domain.ApplyAtStart), says: `vertical.memory_mib: Nothing to start from: apply = "restart" changes what members request, but roles["worker"].resources.memory_mib of group "spark" is not set`},
+		"sizes of a pool":            {traits: swarm, group: spark(), change: sizes(domain.ApplyAtStart), says: `vertical.apply: Members share one size: engine "swarm" distributes the members of role "worker" itself, and they all request the same`},
 		"down to none":               {group: spark(), change: from(0)},
 		"in percent":                 {group: spark(), change: measure(domain.AgentCPUPercent)},
 		"its own programs":           {group: spark(), change: external},
@@ -227,29 +227,29 @@ func TestCheckPolicy(t *testing.T) {
 		"another role": {group: spark(), change: func(p *domain.AutoscalingPolicy) { p.Role = "submit" }, says: `role: Unknown role: group "spark" has no role "submit"; it has "master", "worker"`},
 		"a role that is counted": {
 			group: spark(func(r *domain.Role) { r.Replicas = new(3) }),
-			says:  `role: Count managed twice: role "worker" of group "spark" has roles["worker"].replicas = 3, and an autoscaling policy with min = 1 and max = 8; a count follows one of the two: leave replicas out, or the policy`,
+			says:  `role: Count managed twice: role "worker" of group "spark" has roles["worker"].replicas = 3, and an autoscaling policy with min = 1 and max = 8; only one of the two can set the count: remove replicas or the policy`,
 		},
 		"a group that is waited for": {
-			group: func() domain.Group { g := spark(); g.WaitFor = domain.WaitCompleted; return g }(), says: `group: Policy after the end: group "spark" has wait_for = "completed"`,
+			group: func() domain.Group { g := spark(); g.WaitFor = domain.WaitCompleted; return g }(), says: `group: Policy created too late: group "spark" has wait_for = "completed"`,
 		},
 		"masters": {
 			group:  domain.Group{Name: "spark", Framework: "spark", Roles: map[string]domain.Role{"master": {}}},
-			change: func(p *domain.AutoscalingPolicy) { p.Role = "master" }, says: `max: Too many members: max is 8, and framework "spark" takes 1 member of role "master" at most`,
+			change: func(p *domain.AutoscalingPolicy) { p.Role = "master" }, says: `max: Too many members: max is 8, but framework "spark" takes at most 1 member of role "master"`,
 		},
 		"what is needed": {
 			group:  domain.Group{Name: "mpi", Framework: "mpi", Roles: map[string]domain.Role{"launcher": {}, "worker": {}}},
-			change: from(0), says: `min: Too few members: min is 0, and framework "mpi" needs 1 member of role "worker" at least`,
+			change: from(0), says: `min: Too few members: min is 0, but framework "mpi" needs at least 1 member of role "worker"`,
 		},
 		"percent of nothing": {
 			group: spark(bare), change: measure(domain.AgentCPUPercent),
-			says: `metrics["m"].source.agent.measure: Nothing to measure: cpu_percent is measured by what members request, and roles["worker"].resources.cpus of group "spark" is not given`,
+			says: `metrics["m"].source.agent.measure: Nothing to measure: cpu_percent is relative to what members request, and roles["worker"].resources.cpus of group "spark" is not set`,
 		},
-		"memory in percent of nothing": {group: spark(bare), change: measure(domain.AgentMemoryPercent), says: `memory_percent is measured by what members request, and roles["worker"].resources.memory_mib`},
-		"no GPUs":                      {group: spark(), change: measure(domain.AgentGPUPercent), says: `metrics["m"].source.agent.measure: Nothing to measure: gpu_percent is measured by what members request, and roles["worker"].gpus of group "spark" is not given`},
-		"no memory of GPUs":            {group: spark(), change: measure(domain.AgentGPUMemoryMiB), says: `gpu_memory_mib is measured`},
+		"memory in percent of nothing": {group: spark(bare), change: measure(domain.AgentMemoryPercent), says: `memory_percent is relative to what members request, and roles["worker"].resources.memory_mib`},
+		"no GPUs":                      {group: spark(), change: measure(domain.AgentGPUPercent), says: `metrics["m"].source.agent.measure: Nothing to measure: gpu_percent is relative to what members request, and roles["worker"].gpus of group "spark" is not set`},
+		"no memory of GPUs":            {group: spark(), change: measure(domain.AgentGPUMemoryMiB), says: `gpu_memory_mib is relative`},
 		"busy by nothing": {
 			group: spark(bare), change: guards(domain.ScalingGuards{Busy: &domain.BusyGuard{CPUPercent: new(10.0)}}),
-			says: `guards.busy.cpu_percent: Nothing to measure: cpu_percent is measured by what members request, and roles["worker"].resources.cpus`,
+			says: `guards.busy.cpu_percent: Nothing to measure: cpu_percent is relative to what members request, and roles["worker"].resources.cpus`,
 		},
 		"busy without GPUs": {
 			group: spark(), change: guards(domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(10.0)}}), says: `guards.busy.gpu_percent: Nothing to measure: gpu_percent is`,
@@ -266,25 +266,25 @@ func TestCheckPolicy(t *testing.T) {
 		"the least busy with GPUs on Swarm": {traits: swarm, group: spark(gpus), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy})},
 		"the least busy of many with identity": {
 			group: domain.Group{Name: "train", Framework: "tensorflow", Roles: map[string]domain.Role{"worker": {}}}, change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
-			says: `guards.remove: Order not possible: members of role "worker" have an identity by their index, and "least_busy" would leave gaps; "highest_index" is allowed`,
+			says: `guards.remove: Removal order not possible: members of role "worker" are identified by their index, and "least_busy" would leave gaps; use "highest_index"`,
 		},
 		"the least busy on Swarm": {
 			traits: swarm, group: spark(), change: guards(domain.ScalingGuards{Remove: domain.RemoveLeastBusy}),
-			says: `guards.remove: Order not possible: a cluster of engine "swarm" distributes the members of role "worker" by itself`,
+			says: `guards.remove: Removal order not possible: engine "swarm" distributes the members of role "worker" itself`,
 		},
 		"a program on Swarm that decides": {
 			traits: swarm, group: spark(), change: external,
-			says: `metrics["m"].algorithm.external.command: No programs: the controller of a cluster of engine "swarm" runs in a container without any programs, and can't run ["decide"]; use url instead`,
+			says: `metrics["m"].algorithm.external.command: Commands not supported: on engine "swarm", the controller runs in a container without other programs, and can't run ["decide"]; use url instead`,
 		},
-		"a program on Swarm that counts": {traits: swarm, group: spark(), change: queue, says: `metrics["m"].source.queue.command: No programs: the controller`},
+		"a program on Swarm that counts": {traits: swarm, group: spark(), change: queue, says: `metrics["m"].source.queue.command: Commands not supported: on engine "swarm", the controller`},
 		"a hook on Swarm before a removal": {
 			traits: swarm, group: spark(), change: told(broker, domain.BeforeRemoval),
-			says: `hooks.before_removal: Nobody to tell of: a cluster of engine "swarm" distributes the members of role "worker" by itself, and chooses which go, so that no hook can be told; leave it out: guards.busy keeps all of them`,
+			says: `hooks.before_removal: Hook not possible: engine "swarm" distributes the members of role "worker" itself and chooses which to remove, so no hook can be called before that; leave it out: guards.busy keeps all of them`,
 		},
 		"a hook on Swarm before a removal of members with GPUs": {traits: swarm, group: spark(gpus), change: told(broker, domain.BeforeRemoval)},
 		"a hook on Swarm after an addition":                     {traits: swarm, group: spark(), change: told(broker, domain.AfterAddition)},
-		"a program on Swarm before a removal":                   {traits: swarm, group: spark(gpus), change: told(program, domain.BeforeRemoval), says: `hooks.before_removal.command: No programs: the controller`},
-		"a program on Swarm after an addition":                  {traits: swarm, group: spark(), change: told(program, domain.AfterAddition), says: `hooks.after_addition.command: No programs: the controller`},
+		"a program on Swarm before a removal":                   {traits: swarm, group: spark(gpus), change: told(program, domain.BeforeRemoval), says: `hooks.before_removal.command: Commands not supported: on engine "swarm", the controller`},
+		"a program on Swarm after an addition":                  {traits: swarm, group: spark(), change: told(program, domain.AfterAddition), says: `hooks.after_addition.command: Commands not supported: on engine "swarm", the controller`},
 	} {
 		p := policy(func(p *domain.AutoscalingPolicy) { p.Group = test.group.Name })
 		if test.change != nil {
@@ -317,7 +317,7 @@ func TestCheckRoom(t *testing.T) {
 		t.Errorf("8 on 8 processors: %v", problems)
 	}
 	nine := policy(func(p *domain.AutoscalingPolicy) { p.Max = 9 })
-	const says = `max: No place for so many: max is 9, and there is no place for that many members even if nothing else is in the cluster: role "worker" has 9 members of 1 CPU each, and only 8 of them fit`
+	const says = `max: Max exceeds capacity: max is 9, but that many members do not fit even in an empty cluster: role "worker" has 9 members of 1 CPU each, and only 8 of them fit`
 	if problems := reconcile.CheckRoom(view, spec, nine); len(problems) != 1 || !problems[0].Warning || !strings.Contains(problems[0].Error(), says) {
 		t.Errorf("9 on 8 processors: %v", problems)
 	}

@@ -125,9 +125,9 @@ func (r Reconciler) stored(ctx context.Context, name string) (Group, error) {
 // as the group does exist.
 func withoutCluster(group domain.Group, err error) error {
 	if errors.Is(err, engine.ErrNotFound) {
-		return fmt.Errorf("group %q is there, but the document of its cluster %q is not; apply the cluster alone to store it anew (-target)", group.Name, group.Cluster)
+		return fmt.Errorf("group %q exists, but the document of its cluster %q is missing; apply the cluster alone to store it again (-target)", group.Name, group.Cluster)
 	}
-	return fmt.Errorf("group %q is there, but its cluster %q could not be read: %w", group.Name, group.Cluster, err)
+	return fmt.Errorf("group %q exists, but its cluster %q could not be read: %w", group.Name, group.Cluster, err)
 }
 
 // View reads what a decision about a group needs to know. It reads GPU pools only if the group uses GPUs.

@@ -32,7 +32,7 @@ type Sizing struct {
 //
 // A size that is stored already is handed over again, as whoever stored it may have died before.
 func (r Reconciler) Resize(ctx context.Context, s Sizing) (err error) {
-	release, err := r.lockAs(ctx, GroupLock(s.Group), r.holder("sizing of group "+s.Group))
+	release, err := r.lockAs(ctx, GroupLock(s.Group), r.holder("resize of group "+s.Group))
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (r Reconciler) Resize(ctx context.Context, s Sizing) (err error) {
 	case !found:
 		return held("group %q has no role %q", s.Group, s.Role)
 	case doc.Applying && !declared:
-		return held("an apply of group %q is at work; if it was cut short, the next one finishes it", s.Group)
+		return held("an apply of group %q is in progress; if it was interrupted, the next apply completes it", s.Group)
 	}
 	if size := doc.Sizes[s.Role]; size.Resources != s.To || size.InPlace != s.InPlace {
 		if group.Decision, err = r.storeSize(ctx, s, group); err != nil {
@@ -81,7 +81,7 @@ func (r Reconciler) storeSize(ctx context.Context, s Sizing, group Group) (d Dec
 		}
 		defer func() { err = errors.Join(err, release()) }()
 	}
-	r.say(ctx, next.Spec.Name, "size of a role changes", slog.String("role", s.Role), slog.Float64("cpus", s.To.CPUs), slog.Int64("memory_mib", s.To.MemoryMiB), slog.String("why", s.Why))
+	r.say(ctx, next.Spec.Name, "resizing role", slog.String("role", s.Role), slog.Float64("cpus", s.To.CPUs), slog.Int64("memory_mib", s.To.MemoryMiB), slog.String("why", s.Why))
 	if next, err = engine.Put(ctx, r.Engine, next); err != nil {
 		return d, err
 	}
@@ -110,9 +110,9 @@ func (r Reconciler) roomFor(ctx context.Context, group Group, next domain.GroupD
 	d, problems := Decide(view, next.Spec)
 	switch {
 	case problems.Err() != nil:
-		err = held("there is no room for that: %s", reasonOf(problems.Err()))
+		err = held("no room for that: %s", reasonOf(problems.Err()))
 	case !maps.Equal(d.Document.Assignments, group.Document.Assignments):
-		err = &HeldError{"there is no room for that on the hosts where its members are"}
+		err = &HeldError{"no room for that on the hosts of its members"}
 	default:
 		return release, nil
 	}
@@ -132,7 +132,7 @@ func (r Reconciler) handOver(ctx context.Context, role string, group Group) erro
 		return nil
 	}
 	if err := r.carryOut(ctx, group.Decision, changes); err != nil {
-		return fmt.Errorf("members of role %q could not be handed their size: %w", role, err)
+		return fmt.Errorf("handing members of role %q their size: %w", role, err)
 	}
 	return nil
 }

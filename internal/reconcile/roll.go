@@ -149,16 +149,16 @@ func goesBack(d Decision, err error) bool {
 func (r Reconciler) goBack(ctx context.Context, d Decision, failure error) error {
 	before := d.Document.Before
 	if before == nil {
-		return fmt.Errorf("%w\n\nThere is nothing to roll back to: the group has not run under another specification before", failure)
+		return fmt.Errorf("%w\n\nThere is nothing to roll back to: the group has never run with another specification", failure)
 	}
-	r.say(ctx, d.Document.Spec.Name, "group rolls back", slog.String("failure", failure.Error()))
+	r.say(ctx, d.Document.Spec.Name, "rolling back group", slog.String("failure", failure.Error()))
 	r.Planned = nil // planned for the failed change
 	decision, observed, err := r.allocate(ctx, before.Spec, before)
 	if err == nil {
 		_, err = r.bring(ctx, decision, observed)
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n\nIt could not be rolled back, either: %w", failure, err)
+		return fmt.Errorf("%w\n\nThe rollback failed, too: %w", failure, err)
 	}
-	return fmt.Errorf("%w\n\nThe group was rolled back to the specification that it had before", failure)
+	return fmt.Errorf("%w\n\nThe group was rolled back to its previous specification", failure)
 }

@@ -128,7 +128,7 @@ func TestUpdateInTurns(t *testing.T) {
 			update: inTurns(0, domain.UpdateRollback), plays: map[string][]play{"mnist-worker-3": {lasts, {exits(127)}}},
 			turns:    []string{"new: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (6 run)", "old: ps-0 worker-0 worker-1 worker-2 worker-3 worker-4 (5 run)"},
 			commands: "old old old old old old",
-			failure:  []string{"exit code 127", "could not be rolled back, either: member mnist-worker-3"},
+			failure:  []string{"exit code 127", "The rollback failed, too: member mnist-worker-3"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

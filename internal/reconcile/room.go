@@ -293,12 +293,12 @@ func (c Claim) answer(view View, y Yielders) string {
 	case c.Refusal == nil && len(c.Gone) == 0:
 		return "there is room"
 	case c.Refusal == nil:
-		return "to give way: " + c.Yields(view)
+		return "will give way: " + c.Yields(view)
 	}
 	if hint := view.Hint(c.Request, y); hint != "" {
-		return "nobody gives way: " + hint
+		return "no role gives way: " + hint
 	}
-	return "nobody gives way: there would be no room even so"
+	return "no role gives way: there would still be no room"
 }
 
 // claimsBefore returns what requests that come before a group get: those with a higher priority, or with the same one

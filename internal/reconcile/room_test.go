@@ -117,26 +117,26 @@ func TestShare(t *testing.T) {
 		"not for its own kind": {
 			func(t *testing.T, f *fake) { f.shares(t, 1, 4, 1, "low") },
 			[]domain.RoomRequest{asks("urgent", 1, 2)},
-			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
+			[]string{`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
 				`Roles under a policy give way to groups and sweeps with a higher priority: this one has 1, and would have room with 2`},
 		},
 		"not below min": {
 			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 3, "low") },
-			[]domain.RoomRequest{asks("urgent", 1, 2)}, []string{"urgent: nobody gives way: there would be no room even so"},
+			[]domain.RoomRequest{asks("urgent", 1, 2)}, []string{"urgent: no role gives way: there would still be no room"},
 		},
 		"not a role that is paused": {
 			func(t *testing.T, f *fake) {
 				f.shares(t, 0, 4, 1, "low", func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseIn })
 			},
 			[]domain.RoomRequest{asks("urgent", 1, 2)},
-			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy is paused`},
+			[]string{`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy is paused`},
 		},
 		"nor one that never scales in": {
 			func(t *testing.T, f *fake) {
 				f.shares(t, 0, 4, 1, "low", func(p *domain.AutoscalingPolicy) { p.ScaleIn.Select = domain.SelectDisabled })
 			},
 			[]domain.RoomRequest{asks("urgent", 1, 2)},
-			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy never scales in`},
+			[]string{`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: its policy never scales in`},
 		},
 		"nor one whose group is being applied": {
 			func(t *testing.T, f *fake) {
@@ -146,8 +146,8 @@ func TestShare(t *testing.T) {
 				set(f, doc)
 			},
 			[]domain.RoomRequest{asks("urgent", 1, 2)},
-			[]string{`urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: ` +
-				`an apply of group "low" is at work; if it was cut short, the next one finishes it`},
+			[]string{`urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: ` +
+				`an apply of group "low" is in progress; if it was interrupted, the next apply completes it`},
 		},
 		"the least important one": {
 			func(t *testing.T, f *fake) { f.shares(t, -1, 2, 0, "lowest"); f.shares(t, 0, 2, 0, "low") },
@@ -156,12 +156,12 @@ func TestShare(t *testing.T) {
 		"one after the other": {
 			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 0, "low") },
 			[]domain.RoomRequest{asks("next", 1, 2), asks("first", 2, 2), asks("none", 1, 3)},
-			[]string{"first: low-worker-3 low-worker-2", "next: low-worker-1 low-worker-0", "none: nobody gives way: there would be no room even so"},
+			[]string{"first: low-worker-3 low-worker-2", "next: low-worker-1 low-worker-0", "none: no role gives way: there would still be no room"},
 		},
 		"what can't be had keeps nobody": {
 			func(t *testing.T, f *fake) { f.shares(t, 0, 4, 0, "low") },
 			[]domain.RoomRequest{asks("huge", 9, 5), asks("next", 1, 1)},
-			[]string{"huge: nobody gives way: there would be no room even so", "next: low-worker-3"},
+			[]string{"huge: no role gives way: there would still be no room", "next: low-worker-3"},
 		},
 		"members on their way": {
 			func(t *testing.T, f *fake) {
@@ -222,7 +222,7 @@ func TestShareOfHosts(t *testing.T) {
 // If the engine chooses which members are removed, only roles on a single host yield: with several, the
 // wrong host might be freed.
 func TestShareOfScattered(t *testing.T) {
-	const stays = `urgent: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: the engine chooses which of its members go, and may free another host`
+	const stays = `urgent: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1, but it keeps 4: the engine chooses which members to remove, and may free another host`
 	for name, test := range map[string]struct {
 		hosts     []string
 		schedules bool

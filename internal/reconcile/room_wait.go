@@ -30,9 +30,9 @@ type RoomError struct {
 func (e *RoomError) Error() string {
 	answer := e.Answer
 	if answer == "" {
-		answer = "the cluster's controller has not answered: look at its log"
+		answer = "the cluster's controller has not answered: check its log"
 	}
-	return fmt.Sprintf("group %q has waited %s for room, and nothing of it was changed (%s): %v. Raise timeouts, or apply again: %v", e.Group, e.Waited.Round(time.Second), answer, e.Lacks, e.Cause)
+	return fmt.Sprintf("group %q waited %s for room, and nothing in it was changed (%s): %v. Raise timeouts, or apply again: %v", e.Group, e.Waited.Round(time.Second), answer, e.Lacks, e.Cause)
 }
 
 // Unwrap returns what ended the wait.
@@ -138,7 +138,7 @@ func (r Reconciler) newRoomWait(ctx context.Context, spec domain.Group, lacks do
 	if err := r.Engine.StartController(ctx); err != nil {
 		return nil, err
 	}
-	r.say(ctx, spec.Name, "group waits for room", slog.String("yields", claim.Yields(view)), slog.String("lacks", lacks.Error()))
+	r.say(ctx, spec.Name, "waiting for room", slog.String("yields", claim.Yields(view)), slog.String("lacks", lacks.Error()))
 	w.request, err = r.putRequest(ctx, w.request)
 	return w, err
 }

@@ -30,9 +30,9 @@ func (y Yielders) stays(doc domain.AutoscalingPolicyDocument, count int) Stay {
 	why := ""
 	switch {
 	case doc.Ending:
-		why = "its policy ends"
+		why = "its policy is ending"
 	case policy.DryRun:
-		why = "its policy is tried out"
+		why = "its policy is a dry run"
 	case policy.Paused == domain.PauseAll, policy.Paused == domain.PauseIn:
 		why = "its policy is paused"
 	case policy.ScaleIn.Select == domain.SelectDisabled:
@@ -68,7 +68,7 @@ func (v View) elastics(y Yielders) []elastic {
 		}
 		stay := y.stays(y.Policies[key], count)
 		if v.scattered(doc.Spec, policy.Role) {
-			stay = Stay{count, "the engine chooses which of its members go, and may free another host"}
+			stay = Stay{count, "the engine chooses which members to remove, and may free another host"}
 		}
 		order := Scaling{Group: policy.Group, Role: policy.Role}.order(v.Traits, doc, doc.Indexes(policy.Role))
 		slices.Reverse(order)

@@ -36,7 +36,7 @@ type CountError struct {
 
 // Error names the role and both counts.
 func (e *CountError) Error() string {
-	return fmt.Sprintf("role %q of group %q has a count of %d by now, and not %d", e.Role, e.Group, e.Found, e.Expected)
+	return fmt.Sprintf("role %q of group %q now has a count of %d, not %d", e.Role, e.Group, e.Found, e.Expected)
 }
 
 // HeldError means that a group must not be scaled at present.
@@ -128,9 +128,9 @@ func roleHeldBack(doc domain.GroupDocument, name string) error {
 	case !found:
 		return held("group %q has no role %q", doc.Spec.Name, name)
 	case role.Replicas != nil:
-		return held("role %q of group %q has replicas of its own, %d: its count is Terraform's", name, doc.Spec.Name, *role.Replicas)
+		return held("role %q of group %q sets replicas = %d: Terraform manages its count", name, doc.Spec.Name, *role.Replicas)
 	case !topology.Scalable(doc.Spec, name):
-		return held("framework %q takes at most 1 member of role %q, so that there is nothing to scale", doc.Spec.Framework, name)
+		return held("framework %q takes at most 1 member of role %q, so there is nothing to scale", doc.Spec.Framework, name)
 	}
 	return nil
 }
@@ -140,7 +140,7 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 	doc := g.Document
 	switch {
 	case doc.Applying:
-		return held("an apply of group %q is at work; if it was cut short, the next one finishes it", doc.Spec.Name)
+		return held("an apply of group %q is in progress; if it was interrupted, the next apply completes it", doc.Spec.Name)
 	case g.Progress.Phase.Ended():
 		return held("group %q has %s", doc.Spec.Name, g.Progress.Phase)
 	}
@@ -152,7 +152,7 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 	}
 	for _, m := range g.Members {
 		if _, known := hosts[m.Host]; !m.Shared() && !known {
-			why := fmt.Sprintf("host %s is no longer one of the cluster's, and an apply has to move its members", m.Host)
+			why := fmt.Sprintf("host %s is no longer in the cluster, and an apply has to move its members", m.Host)
 			troubled[why] = append(troubled[why], m.Name)
 		}
 	}
@@ -194,7 +194,7 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 		return d, "", err
 	}
 	if err := problems.Err(); err != nil {
-		return d, "", held("further members of role %q can't run: %s", s.Role, reasonOf(err))
+		return d, "", held("more members of role %q can't run: %s", s.Role, reasonOf(err))
 	}
 
 	next := d.Document
@@ -205,7 +205,7 @@ func (r Reconciler) recount(ctx context.Context, s Scaling, group Group, cluster
 	if next.Scaled == nil {
 		next.Scaled = map[string]domain.Scaled{}
 	}
-	r.say(ctx, next.Spec.Name, "role scales", slog.String("role", s.Role), slog.Int("from", s.From), slog.Int("to", count), slog.String("why", s.Why))
+	r.say(ctx, next.Spec.Name, "scaling role", slog.String("role", s.Role), slog.Int("from", s.From), slog.Int("to", count), slog.String("why", s.Why))
 	next.Scaled[s.Role] = domain.Scaled{At: s.At, From: s.From, To: count, Why: s.Why}
 	next.Scaling = true
 	d.Document, err = engine.Put(ctx, r.Engine, next)

@@ -31,7 +31,7 @@ func TestScaleIsHeld(t *testing.T) {
 		want   string
 	}{
 		"an apply that did not end": {
-			change: edit(func(doc *domain.GroupDocument) { doc.Applying = true }), want: `an apply of group "mnist" is at work`,
+			change: edit(func(doc *domain.GroupDocument) { doc.Applying = true }), want: `an apply of group "mnist" is in progress`,
 		},
 		"completed": {
 			change: func(_ *testing.T, f *fake) {
@@ -45,7 +45,7 @@ func TestScaleIsHeld(t *testing.T) {
 			change: edit(func(doc *domain.GroupDocument) {
 				role("worker", func(r *domain.Role) { r.Replicas = new(2) })(&doc.Spec)
 			}),
-			want: `role "worker" of group "mnist" has replicas of its own, 2`,
+			want: `role "worker" of group "mnist" sets replicas = 2: Terraform manages its count`,
 		},
 		"a role that has one member at most": {
 			change: edit(func(doc *domain.GroupDocument) { doc.Spec.Roles["chief"] = domain.Role{} }),
@@ -57,10 +57,10 @@ func TestScaleIsHeld(t *testing.T) {
 		},
 		"a host that is no longer one of the cluster's": {
 			change: func(_ *testing.T, f *fake) { f.setHosts(map[string]domain.Host{"a": f.hosts()["a"]}) },
-			want:   "host b is no longer one of the cluster's, and an apply has to move its members: mnist-worker-0",
+			want:   "host b is no longer in the cluster, and an apply has to move its members: mnist-worker-0",
 		},
 		"members that could not run": {
-			change: func(_ *testing.T, f *fake) { f.absent = "train" }, want: `further members of role "worker" can't run: "train" is not there`,
+			change: func(_ *testing.T, f *fake) { f.absent = "train" }, want: `more members of role "worker" can't run: "train" is not there`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -110,7 +110,7 @@ func TestScaleAfterOthers(t *testing.T) {
 	r := reconcile.Reconciler{Engine: e, Controller: true}
 	_, _, err := r.Scale(within(t), scaling(3, 4))
 	count, is := errors.AsType[*reconcile.CountError](err)
-	if !is || *count != (reconcile.CountError{Group: "mnist", Role: "worker", Expected: 3, Found: 2}) || !strings.Contains(err.Error(), `role "worker" of group "mnist" has a count of 2 by now, and not 3`) {
+	if !is || *count != (reconcile.CountError{Group: "mnist", Role: "worker", Expected: 3, Found: 2}) || !strings.Contains(err.Error(), `role "worker" of group "mnist" now has a count of 2, not 3`) {
 		t.Errorf("the error is %v", err)
 	}
 	calls.expectUnchanged(t, f, before)

@@ -50,7 +50,7 @@ func (r Reconciler) Sweep(ctx context.Context, name string) (found Sweep, err er
 			return found, nil
 		}
 	}
-	return found, fmt.Errorf("sweep %q is there, but not all of its runs are: apply it again to store them anew", name)
+	return found, fmt.Errorf("sweep %q exists, but some of its runs are missing: apply it again to restore them", name)
 }
 
 // SweepRuns returns a sweep with the state of its runs, or [engine.ErrNotFound].
@@ -133,7 +133,7 @@ func (r Reconciler) CheckSweep(ctx context.Context, view View, spec domain.Sweep
 		plan.New = plan.Total
 	}
 	if _, taken := view.Groups[spec.Name]; taken {
-		problems.Add(domain.Path{"name"}, "Name in use", "cluster %q has a group %q; choose another name: the runs of a sweep are members of a group of its name", spec.Cluster, spec.Name)
+		problems.Add(domain.Path{"name"}, "Name in use", "cluster %q has a group %q; choose another name: the runs of a sweep are members of a group of that name", spec.Cluster, spec.Name)
 	}
 	if spec.OnFinish != nil {
 		checkProgram(&problems, view.Traits, domain.Path{"on_finish", "command"}, spec.OnFinish.Command, "url")
@@ -161,7 +161,7 @@ func (r Reconciler) checkRuns(view View, spec domain.Sweep) (problems domain.Pro
 			whose = "a member of group " + group
 		}
 		if whose != "" {
-			problems.Add(domain.Path{"runs", domain.Key(key)}, "Member name in use", "the run would be called %q, which is the name of %s; choose another key, or another name for the sweep", name, whose)
+			problems.Add(domain.Path{"runs", domain.Key(key)}, "Member name in use", "the run would be named %q, which is the name of %s; choose another key, or another name for the sweep", name, whose)
 		}
 	}
 	return append(problems, sweep.Fits(spec, siteOf(view))...)
@@ -273,7 +273,7 @@ func (r Reconciler) storeSweep(ctx context.Context, stored domain.SweepDocument,
 	if stored.Revision == 0 {
 		next.ID, next.Since, next.By = rand.Text(), time.Now().UTC(), who()
 	}
-	r.say(ctx, spec.Name, "sweep is stored", slog.Int("runs", next.Count))
+	r.say(ctx, spec.Name, "sweep stored", slog.Int("runs", next.Count))
 	if next, err = engine.Put(ctx, r.Engine, next); err != nil {
 		return err
 	}
@@ -313,7 +313,7 @@ func (r Reconciler) AwaitSweep(ctx context.Context, name string) error {
 		return last.Ended(), time.Now().Add(lookAtLatest), nil
 	})
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return fmt.Errorf("sweep %q goes on, with %s: %w", name, last, context.Cause(ctx))
+		return fmt.Errorf("sweep %q continues, with %s: %w", name, last, context.Cause(ctx))
 	}
 	if err == nil && last.Counts[domain.RunSucceeded] < last.Total {
 		return &UnsuccessfulError{name, last}

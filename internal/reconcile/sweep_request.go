@@ -18,7 +18,7 @@ type OthersError struct{ Sweep, By, Who string }
 
 // Error names both.
 func (e *OthersError) Error() string {
-	return fmt.Sprintf("sweep %q was created by %s, and you are %s: repeat it with --force if that is what you want", e.Sweep, e.By, e.Who)
+	return fmt.Sprintf("sweep %q was created by %s, and you are %s: repeat with --force if you mean it", e.Sweep, e.By, e.Who)
 }
 
 // RequestRuns asks the controller to do something with runs of a sweep, and returns once it has. A sweep of
@@ -36,7 +36,7 @@ func (r Reconciler) RequestRuns(ctx context.Context, name string, keys []string,
 			return fmt.Errorf("sweep %q has no run %q", name, key)
 		}
 		if wish == domain.WishPause && !r.Engine.Traits().Supports.Pause && found.Runs[key].State == domain.RunRunning {
-			return fmt.Errorf("run %q of sweep %q runs, and the engine %q can't halt members: pause those that wait, or cancel it", key, name, r.Engine.Traits().Name)
+			return fmt.Errorf("run %q of sweep %q is running, and engine %q can't halt members: pause waiting runs, or cancel this one", key, name, r.Engine.Traits().Name)
 		}
 	}
 	for _, key := range keys {
@@ -84,7 +84,7 @@ func (r Reconciler) awaitRequests(ctx context.Context, name string, keys []strin
 			return nil
 		}
 		if err := engine.Await(ctx, events, time.Now().Add(requestLook)); err != nil {
-			return fmt.Errorf("the controller has not seen to it yet: %w", err)
+			return fmt.Errorf("the controller has not carried it out yet: %w", err)
 		}
 	}
 }

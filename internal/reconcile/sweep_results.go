@@ -123,7 +123,7 @@ func (r Reconciler) ArchiveSweep(
 func (r Reconciler) ArchiveResults(ctx context.Context, found Sweep, key string, to *tar.Writer) error {
 	folder, kept := sweep.Folder(found.Spec.Name, key, found.Runs[key])
 	if !kept {
-		return fmt.Errorf("run %q of sweep %q has left nothing: %w", key, found.Spec.Name, engine.ErrNotFound)
+		return fmt.Errorf("run %q of sweep %q left no results: %w", key, found.Spec.Name, engine.ErrNotFound)
 	}
 	config := found.Spec.Config[key]
 	name := sweep.ConfigFile(config)

@@ -163,7 +163,7 @@ func (r Reconciler) launchOf(ctx context.Context, q sweep.Queue, started []Start
 	if len(specs) == 0 {
 		return nil
 	}
-	r.say(ctx, q.Spec.Name, "runs start", slog.Int("runs", len(specs)))
+	r.say(ctx, q.Spec.Name, "starting runs", slog.Int("runs", len(specs)))
 	if err := r.Engine.Stage(ctx, specs); err != nil {
 		return &LaunchError{q.Spec.Name, err}
 	}
@@ -181,7 +181,7 @@ type LaunchError struct {
 
 // Error names the sweep and the engine's error.
 func (e *LaunchError) Error() string {
-	return fmt.Sprintf("runs of sweep %q could not be started: %v", e.Sweep, e.Err)
+	return fmt.Sprintf("starting runs of sweep %q: %v", e.Sweep, e.Err)
 }
 
 // Unwrap returns the engine's error.

@@ -221,16 +221,16 @@ func (r Reconciler) act(ctx context.Context, group Group, lost map[string]string
 	case group.Document.Scaling:
 		return r.resumeScaling(ctx, group)
 	case len(keep.Stop) > 0:
-		r.say(ctx, group.Document.Spec.Name, "members stop", slog.Any("members", keep.Stop), slog.String("reason", string(keep.Reason)))
+		r.say(ctx, group.Document.Spec.Name, "stopping members", slog.Any("members", keep.Stop), slog.String("reason", string(keep.Reason)))
 		return keep.Next, r.Engine.Stop(ctx, runsOf(keep.Stop, group.Observed), keep.Reason)
 	case keep.Restart:
-		r.say(ctx, group.Document.Spec.Name, "group restarts")
+		r.say(ctx, group.Document.Spec.Name, "restarting group")
 		group.Document.Restart(startOf(group.Document, group.Observed))
 		if group.Document, err = engine.Put(ctx, r.Engine, group.Document); err != nil {
-			return time.Time{}, fmt.Errorf("group %q could not be restarted: %w", group.Document.Spec.Name, err)
+			return time.Time{}, fmt.Errorf("restarting group %q: %w", group.Document.Spec.Name, err)
 		}
 	case len(keep.Move) > 0:
-		r.say(ctx, group.Document.Spec.Name, "members move", slog.Any("members", keep.Move))
+		r.say(ctx, group.Document.Spec.Name, "moving members", slog.Any("members", keep.Move))
 		if group.Decision, err = r.move(ctx, group, keep.Move, lost); err != nil {
 			return time.Now().Add(unplacedRetry), err
 		}

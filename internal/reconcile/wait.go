@@ -89,14 +89,14 @@ func (r Reconciler) await(ctx context.Context, d Decision, phase domain.Phase, r
 		if away, is := errors.AsType[*outageError](err); is {
 			trouble = away.last.Error()
 		}
-		state := cmp.Or(string(last.Phase), "not seen")
+		state := cmp.Or(string(last.Phase), "not observed")
 		if last.Reason != "" {
 			state += " (" + last.Reason + ")"
 		}
 		if trouble != "" {
 			state += " (" + trouble + ")"
 		}
-		err = fmt.Errorf("group %q is %s, not %s yet, and goes on: %w", d.Document.Spec.Name, state, phase, context.Cause(ctx))
+		err = fmt.Errorf("group %q is %s, not %s yet, and continues: %w", d.Document.Spec.Name, state, phase, context.Cause(ctx))
 	}
 	return d, err
 }
@@ -125,7 +125,7 @@ func hopeless(d Decision, observed []domain.Observed, wanted, present domain.Pha
 			continue
 		}
 		if never && o.State == domain.StateCompleted {
-			o.LastError = "it has ended with exit code 0, and the members of a group whose completion is never should not"
+			o.LastError = `exited with code 0, but members of a group with completion.when = "never" must not end`
 			return o, true
 		}
 		// An apply fails at once if a member can't be started. The controller keeps retrying it by its restart rule.
@@ -147,14 +147,14 @@ func (r Reconciler) refresh(ctx context.Context, d Decision) (Decision, error) {
 	name := d.Document.Spec.Name
 	doc, err := engine.Get[domain.GroupDocument](ctx, r.Engine, name)
 	if err != nil {
-		return d, fmt.Errorf("group %q could not be read while waiting for it: %w", name, err)
+		return d, fmt.Errorf("reading group %q while waiting for it: %w", name, err)
 	}
 	if doc.Revision == d.Document.Revision {
 		return d, nil
 	}
 	cluster, err := engine.Cluster(ctx, r.Engine)
 	if err != nil {
-		return d, fmt.Errorf("cluster %q could not be read while waiting for group %q: %w", doc.Spec.Cluster, name, err)
+		return d, fmt.Errorf("reading cluster %q while waiting for group %q: %w", doc.Spec.Cluster, name, err)
 	}
 	return Current(r.Engine.Traits(), cluster.Spec.Hosts, doc), nil
 }
@@ -194,7 +194,7 @@ func (r Reconciler) watch(ctx context.Context, group string, look look) error {
 			return err
 		case outage == nil:
 			since = time.Now()
-			r.say(ctx, group, "the engine can't be asked, and the wait goes on", slog.String("error", err.Error()))
+			r.say(ctx, group, "engine not answering; still waiting", slog.String("error", err.Error()))
 		case time.Since(since) > engine.OutagePatience:
 			return fmt.Errorf("for %s: %w", engine.OutagePatience, err)
 		}

@@ -113,7 +113,7 @@ func TestRefused(t *testing.T) {
 	// To ask takes a part of the time, which a busy machine may make long.
 	for timeout := time.Second; ; timeout *= 4 {
 		out, complaint, err := run(t, "cancel", "lr/c", "--force", "--timeout", timeout.String(), "--endpoint", dir)
-		if err != nil && strings.Contains(complaint, "the controller has not seen to it yet") {
+		if err != nil && strings.Contains(complaint, "the controller has not carried it out yet") {
 			break
 		}
 		if !strings.Contains(complaint, "deadline exceeded") || timeout > patience.Limit {

@@ -209,13 +209,13 @@ func TestAccAutoscalingPolicyTwice(t *testing.T) {
 	one := scaling("  min = 1\n  max = 4" + idle)
 	counted := l.job(waiting("replicas = 2"))
 	second := strings.Replace(scaling("  min = 1\n  max = 5"+idle), `"it"`, `"second"`, 1)
-	both := []string{`role "worker" of group "job" has roles["worker"].replicas = 2, and an autoscaling policy with min = 1 and max = 4`, `leave replicas out, or the policy`}
+	both := []string{`role "worker" of group "job" has roles["worker"].replicas = 2, and an autoscaling policy with min = 1 and max = 4`, `remove replicas or the policy`}
 	l.test(
 		resource.TestStep{PlanOnly: true, Config: counted + one, ExpectError: acceptance.Says(both...)},
-		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(`another resource of this configuration is the autoscaling policy for role "worker" of group "job" already`)},
-		resource.TestStep{PlanOnly: true, Config: l.scaledJob(strings.Replace(one, "  min", "  count = 2\n  min", 1)), ExpectError: acceptance.Says(`is the autoscaling policy for role "worker" of group "job" already`)},
+		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(`another resource of this configuration is already the autoscaling policy of role "worker" of group "job"`)},
+		resource.TestStep{PlanOnly: true, Config: l.scaledJob(strings.Replace(one, "  min", "  count = 2\n  min", 1)), ExpectError: acceptance.Says(`is already the autoscaling policy of role "worker" of group "job"`)},
 		resource.TestStep{Config: l.scaledJob(one), Check: l.expectPolicy("1 to 4, after 1")},
-		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(`is the autoscaling policy for role "worker" of group "job" already`)},
+		resource.TestStep{PlanOnly: true, Config: l.scaledJob(one, second), ExpectError: acceptance.Says(`is already the autoscaling policy of role "worker" of group "job"`)},
 		resource.TestStep{PlanOnly: true, Config: counted + one, ExpectError: acceptance.Says(both...)},
 		resource.TestStep{PlanOnly: true, Config: l.job(waiting("replicas = 2")+"\n  depends_on = [trainyard_autoscaling_policy.it]") +
 			strings.Replace(one, "trainyard_group.job.name", `"job"`, 1), ExpectError: acceptance.Says(both...)},
@@ -251,7 +251,7 @@ func TestAccAutoscalingPolicyOfAnotherState(t *testing.T) {
 	if errs[0] != nil {
 		winner = 1
 	}
-	if refused := acceptance.Says(`already has an autoscaling policy, with another specification`, `terraform import <address> lab/job/worker`); errs[winner] != nil || errs[1-winner] == nil || !refused.MatchString(outputs[1-winner]) {
+	if refused := acceptance.Says(`already has an autoscaling policy with another specification`, `terraform import <address> lab/job/worker`); errs[winner] != nil || errs[1-winner] == nil || !refused.MatchString(outputs[1-winner]) {
 		t.Fatalf("applied at once:\n%s\n%s", outputs[0], outputs[1])
 	}
 	if output, err := others[1-winner].Run("plan"); err == nil || !acceptance.Says(`already has an autoscaling policy`).MatchString(output) {
@@ -318,16 +318,16 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		policy("  min = 1\n  max = 4", `metrics: the policy has neither metrics nor schedules`),
 		with("  initial = 5", `initial: initial is 5; 1 to 4, which are min and max, are allowed`),
 		with(`  interval = "1ms"`, `interval: 1ms is not allowed here; 1s to 1h0m0s is`),
-		with(`  interval = "soon"`, `interval: "soon" is no duration`),
+		with(`  interval = "soon"`, `interval: "soon" is not a valid duration`),
 		with(`  schedules = { day = { start = "8:00", end = "0 18 * * *", count = 2 } }`, `schedules["day"].start:`, `8:00`),
 		with(`  scale_in = { select = "all" }`, `scale_in.select: "all" does not say which rate counts`),
 		with(`  paused = "both"`, `paused: "both" is not a direction to pause; there are ["none" "all" "out" "in"]`),
 		with(`  on_destroy = "max"`, `on_destroy: "max" does not say what becomes of the count; there are ["keep" "restore" "min"]`),
-		mpi("  min = 0\n  max = 4\n  schedules = { day = { start = \"0 8 * * *\", end = \"0 18 * * *\", count = 2 } }", `min: min is 0, and framework "mpi" needs 1 member of role "worker" at least`),
-		{strings.Replace(mpi("  min = 1\n  max = 4").config, `role    = "worker"`, `role    = "launcher"`, 1), []string{`max: max is 4, and framework "mpi" takes 1 member of role "launcher" at most`}},
+		mpi("  min = 0\n  max = 4\n  schedules = { day = { start = \"0 8 * * *\", end = \"0 18 * * *\", count = 2 } }", `min: min is 0, but framework "mpi" needs at least 1 member of role "worker"`),
+		{strings.Replace(mpi("  min = 1\n  max = 4").config, `role    = "worker"`, `role    = "launcher"`, 1), []string{`max: max is 4, but framework "mpi" takes at most 1 member of role "launcher"`}},
 
 		// Algorithms.
-		algorithm(``, `metrics["m"].algorithm: a metric needs one algorithm; there are`),
+		algorithm(``, `metrics["m"].algorithm: a metric needs one of the algorithms [`),
 		algorithm(`target = { value = 1 }, queue = { per_member = 1 }`, `metrics["m"].algorithm: ["target" "queue"] are given`),
 		metric(`algorithm = { ratio = { role = "chief", per = 2 } }`, `metrics["m"].algorithm.ratio.role: group "job" has no role "chief"; it has "ps", "worker"`),
 		metric(`algorithm = { ratio = { role = "worker", per = 2 } }`, `metrics["m"].algorithm.ratio.role: "worker" is the role that the policy is for`),
@@ -351,23 +351,23 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 		// Sources.
 		metric(`algorithm = { target = { value = 1 } }`, `metrics["m"].source: a metric needs to come from somewhere; there are ["agent" "prometheus" "queue" "progress"]`),
 		source(`agent = { measure = "load" }`, `metrics["m"].source.agent.measure: "load" is nothing that agents measure; there are ["cpus" "cpu_percent"`),
-		source(`agent = { measure = "cpus", window = "5s" }`, `metrics["m"].source.agent.window: the source has no window, the metric has: write window = "5s" beside source`),
-		source(`progress = { pattern = "step", window = "5s" }`, `metrics["m"].source.progress.window: the source has no window`),
+		source(`agent = { measure = "cpus", window = "5s" }`, `metrics["m"].source.agent.window: window belongs to the metric, not to its source: write window = "5s" beside source`),
+		source(`progress = { pattern = "step", window = "5s" }`, `metrics["m"].source.progress.window: window belongs to the metric`),
 		metric(`algorithm = { target = { value = 1 } }, ready_after = "5s", source = { agent = { measure = "memory_mib" } }`, `metrics["m"].ready_after: ready_after is 5s, and only the measures "cpus" and "cpu_percent" of single members wait`),
 		source(`prometheus = { url = "prometheus", query = "up" }`, `metrics["m"].source.prometheus.url: "prometheus" is not an address that can be asked`),
 		source(`prometheus = { url = "http://ops:secret@prometheus:9090", query = "up" }`, `metrics["m"].source.prometheus.url: user and password are no part of an address`),
 		source(`queue = {}`, `metrics["m"].source.queue: [] are given, and the length of a queue comes from one of ["http" "redis" "command"]`),
 		source(`queue = { redis = { address = "redis", key = "jobs" } }`, `metrics["m"].source.queue.redis.address: "redis" is not <host>:<port>`),
 		source(`progress = { pattern = "(" }`, `metrics["m"].source.progress.pattern: "(" is not a pattern`),
-		source(`agent = { measure = "memory_percent" }`, `metrics["m"].source.agent.measure: memory_percent is measured by what members request, and roles["worker"].resources.memory_mib of group "job" is not given`),
-		source(`agent = { measure = "gpu_percent" }`, `metrics["m"].source.agent.measure: gpu_percent is measured by what members request, and roles["worker"].gpus of group "job" is not given`),
+		source(`agent = { measure = "memory_percent" }`, `metrics["m"].source.agent.measure: memory_percent is relative to what members request, and roles["worker"].resources.memory_mib of group "job" is not set`),
+		source(`agent = { measure = "gpu_percent" }`, `metrics["m"].source.agent.measure: gpu_percent is relative to what members request, and roles["worker"].gpus of group "job" is not set`),
 		source(`progress = { pattern = "step", role = "chief" }`, `metrics["m"].source.progress.role: group "job" has no role "chief"`),
 
 		// Guards.
 		with(`  guards = { remove = "oldest" }`, `guards.remove: "oldest" does not say which members are removed first`),
-		with(`  guards = { remove = "least_busy" }`, `guards.remove: members of role "worker" have an identity by their index, and "least_busy" would leave gaps; "highest_index" is allowed`),
+		with(`  guards = { remove = "least_busy" }`, `guards.remove: members of role "worker" are identified by their index, and "least_busy" would leave gaps; use "highest_index"`),
 		with(`  guards = { busy = {} }`, `guards.busy: the guard needs prometheus, http, cpu_percent or gpu_percent`),
-		with(`  guards = { busy = { gpu_percent = 5 } }`, `guards.busy.gpu_percent: gpu_percent is measured by what members request, and roles["worker"].gpus of group "job" is not given`),
+		with(`  guards = { busy = { gpu_percent = 5 } }`, `guards.busy.gpu_percent: gpu_percent is relative to what members request, and roles["worker"].gpus of group "job" is not set`),
 		with(`  guards = { busy = { cpu_percent = 0 } }`, `guards.busy.cpu_percent: 0 is not allowed here; any number above 0 is`),
 		with(`  hooks = { before_removal = { url = "http://a", command = ["b"] } }`, `hooks.before_removal: url and command are both given`),
 		with(`  hooks = { after_addition = { url = "http://a", timeout = "200h" } }`, `hooks.after_addition.timeout: 200h0m0s is not allowed here; 100ms to 168h0m0s is`),

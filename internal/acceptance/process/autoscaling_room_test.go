@@ -97,7 +97,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 		output = fails("apply", "-auto-approve")
 		return keeps.MatchString(output)
 	})
-	expect("an apply that waits in vain", output, `group "urgent" has waited`, "Not enough CPUs")
+	expect("an apply that waits in vain", output, `group "urgent" waited`, "Not enough CPUs")
 	if _, err := engine.Get[domain.GroupDocument](t.Context(), l.engine(), "urgent"); !errors.Is(err, engine.ErrNotFound) {
 		t.Errorf("the group that had no room: %v", err)
 	}

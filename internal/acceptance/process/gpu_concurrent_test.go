@@ -31,7 +31,7 @@ func TestAccGPUsOfConcurrentApplies(t *testing.T) {
 	first.Must("apply", "-auto-approve")
 	defer first.Must("destroy", "-auto-approve")
 
-	refused := regexp.MustCompile(`Not enough GPUs|no\s+longer\s+to\s+be\s+had`)
+	refused := regexp.MustCompile(`Not enough GPUs|no\s+longer\s+available`)
 	var workspaces []*acctest.Workspace
 	for i := range runs {
 		w := first.Another()

@@ -175,7 +175,7 @@ func TestAccGPUHealth(t *testing.T) {
 		},
 		"divided by MIG": {
 			func(n int) { w.devices[n].MIG = true }, func(n int) { w.devices[n].MIG = false },
-			"it is divided by MIG, and a pool has whole GPUs; switch MIG off (nvidia-smi -mig 0), or leave it out",
+			"it is partitioned by MIG, and pools take whole GPUs; disable MIG (nvidia-smi -mig 0), or leave it out",
 		},
 	} {
 		t.Log(name)
@@ -186,7 +186,7 @@ func TestAccGPUHealth(t *testing.T) {
 			t.Errorf("the group is %+v, want %+v", got, want)
 		}
 		w.expectDrift(`"`+uuid+`" = "host local: `+fault.why+`"`, `- "job-worker-0" = "`+w.place(bad)+`" } -> (known after apply)`,
-			`GPU pool "p" declares GPUs that can't be used: `+uuid+" of host local: "+fault.why, "Repair them, or leave them out of the pool")
+			`GPU pool "p" declares GPUs that can't be used: `+uuid+" of host local: "+fault.why, "Repair them, or remove them from the pool")
 		w.check(w.changes())
 
 		w.terraform.Must("apply", "-auto-approve")
@@ -254,7 +254,7 @@ func TestAccGPUHealthWithoutSpare(t *testing.T) {
 	uuid := w.devices[bad].UUID
 	w.suffers(bad, func() { w.devices[bad].RowsFailed = true; w.show() }, "rows of its memory could not be remapped: have it replaced")
 
-	stuck := []string{`members of role "worker" stay on GPUs that can't be used, as there are no others for them: ` + uuid + " of host local", "held by other-worker-0 of group other"}
+	stuck := []string{`members of role "worker" stay on GPUs that can't be used, as no others are available: ` + uuid + " of host local", "held by other-worker-0 of group other"}
 	w.expectDrift(stuck...)
 	w.expect(w.terraform.Must("apply", "-auto-approve"), stuck...)
 	w.check(w.changes())

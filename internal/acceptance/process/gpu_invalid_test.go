@@ -62,7 +62,7 @@ func TestAccGPUsImpossible(t *testing.T) {
 	}{
 		{config: acceptance.Pool("p", `devices = { local = ["GPU-0"] }`), says: []string{`devices["local"][0]: host "local" has no GPU GPU-0; it has ` + first + ` (Tesla V100-SXM2-32GB)`}},
 		{config: acceptance.Pool("p", `devices = { gpu1 = ["GPU-0"] }`), says: []string{`devices["gpu1"]: cluster "lab" has no host "gpu1"; its hosts are local`}},
-		{config: acceptance.Pool("p", `select = { model = "NVIDIA H100*" }`), says: []string{`select: no GPU of cluster "lab" is as selected; host local: ` + first + ` (Tesla V100-SXM2-32GB, 32768 MiB): its model does not match "NVIDIA H100*"`}},
+		{config: acceptance.Pool("p", `select = { model = "NVIDIA H100*" }`), says: []string{`select: no GPU of cluster "lab" matches select; host local: ` + first + ` (Tesla V100-SXM2-32GB, 32768 MiB): its model does not match "NVIDIA H100*"`}},
 		{config: acceptance.Pool("p", l.named(4)+"\n sharing = \"slots\"\n memory_mib_per_slot = 46000"), says: []string{`memory_mib_per_slot: a slot of 46000 MiB does not fit into ` + l.devices[4].UUID}},
 		{config: left + acceptance.Pool("q", l.named(1, 2)+"\n depends_on = [trainyard_gpu_pool.p]"), says: []string{`devices["local"][0]: ` + l.devices[1].UUID + ` of host "local" is in pools "p" and "q"`}},
 		{config: group("job", waiting(`gpus = { pool = "nothing" }`)), says: []string{`roles["worker"].gpus.pool:`, `"nothing"`}},
@@ -71,9 +71,9 @@ func TestAccGPUsImpossible(t *testing.T) {
 			change: usedBy(fakenvml.Process{PID: os.Getpid(), MiB: 2000}), config: acceptance.Pool("p", l.named(0)) + job,
 			says: []string{`roles["worker"].gpus:`, `only 0 of them fit`, "used by " + ownName() + " (process", `stop what uses them`},
 		},
-		{change: func(d *fakenvml.Device) { d.MIG = true }, config: left, says: []string{`devices["local"][0]: ` + first + ` of host "local" can't be in a pool: it is divided by MIG`}},
+		{change: func(d *fakenvml.Device) { d.MIG = true }, config: left, says: []string{`devices["local"][0]: ` + first + ` of host "local" can't be in a pool: it is partitioned by MIG`}},
 		{change: func(d *fakenvml.Device) { d.MIG, d.Lost = false, true }, config: left, says: []string{`devices["local"][0]: ` + first + ` of host "local" can't be in a pool: fallen off the bus`}},
-		{faults: fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.DriverNotLoaded}, config: left, says: []string{`devices["local"][0]: it can't be told whether host "local" has ` + first, `counting the GPUs of this host: the driver is not loaded`}},
+		{faults: fakenvml.Faults{"nvmlDeviceGetCount": fakenvml.DriverNotLoaded}, config: left, says: []string{`devices["local"][0]: unknown whether host "local" has ` + first, `counting the GPUs of this host: the driver is not loaded`}},
 	} {
 		steps = append(steps, resource.TestStep{
 			PlanOnly: true,

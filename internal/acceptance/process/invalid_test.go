@@ -80,15 +80,16 @@ func TestAccInvalid(t *testing.T) {
 		role(`resources = { cpus = 2, limits = { cpus = 1 } }`, `roles["worker"].resources.limits.cpus: role "worker" is limited to 1 CPUs, and requests 2`),
 		role(`container = { stop_signal = "TERM" }`, `roles["worker"].container.stop_signal: "TERM" is no signal that ends a process; there are "SIGTERM"`),
 		role(`container = { configs = { a = { content = "x", target = "a" } } }`, `roles["worker"].container.configs["a"].target: "a" is not an absolute path`),
-		role(`container = { secrets = { a = { value = "x", version = "1", mode = "rw" } } }`, `roles["worker"].container.secrets["a"].mode: "rw" is no mode`),
+		role(`container = { secrets = { a = { value = "x", version = "1", mode = "rw" } } }`, `roles["worker"].container.secrets["a"].mode: "rw" is not a valid mode`),
 		role(`container = { health_check = { command = ["x"], interval = "0s" } }`, `roles["worker"].container.health_check.interval: 0s is too short`),
 		role(`image = "Trainer"`, `roles["worker"].image: "Trainer" is no image`),
 		role(`placement = { strategy = "anywhere" }`, `roles["worker"].placement.strategy: "anywhere" is no placement strategy; there are "spread", "pack", "one_per_host"`),
 		role(`restart = { condition = "sometimes" }`, `roles["worker"].restart.condition: "sometimes" is no restart condition; there are "never", "on_failure", "always"`),
 		role(`restart = { max_attempts = -1 }`, `roles["worker"].restart.max_attempts: -1 restarts are not possible`),
-		role(`restart = { delay = "soon" }`, `roles["worker"].restart.delay: "soon" is no duration; a number with a unit is`),
+		role(`restart = { delay = "soon" }`,
+			`roles["worker"].restart.delay: "soon" is not a valid duration; use a number with a unit`),
 		role(`restart = { delay = "-1s" }`, `roles["worker"].restart.delay: -1s is negative; "0s" or more is allowed`),
-		role(`grace_period = "10"`, `roles["worker"].grace_period: "10" is no duration; a number with a unit is`),
+		role(`grace_period = "10"`, `roles["worker"].grace_period: "10" is not a valid duration; use a number with a unit`),
 		role(`exit_codes = { final = ["300"] }`, `roles["worker"].exit_codes.final[0]: "300" is neither an exit code from 1 to 255 nor a range of them such as "1-127"`),
 		role(`exit_codes = { final = ["1", "9-3"] }`, `roles["worker"].exit_codes.final[1]: "9-3" is neither`),
 		job(waiting("")+"\n"+`restart_scope = "cluster"`, `restart_scope: "cluster" is no restart scope; there are "member", "group"`),
@@ -151,7 +152,7 @@ resource "trainyard_group" "job" {
   command = ["/bin/true"]
   roles   = { b-worker = {} }
   depends_on = [trainyard_group.a-b]
-}`, []string{`roles["b-worker"]: a member would be called "a-b-worker-0", and group "a-b" of this cluster has a member of that name already`}},
+}`, []string{`roles["b-worker"]: a member would be named "a-b-worker-0", but group "a-b" of this cluster already has a member of that name`}},
 	}
 	const rack = `
 resource "trainyard_cluster" "lab" {

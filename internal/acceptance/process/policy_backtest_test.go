@@ -135,14 +135,14 @@ func TestAccPolicyBacktestInvalid(t *testing.T) {
 	}
 	l.test(l.refused("", []invalid{
 		{backtest(hpa, `csv = "time,load\n2026-01-31T12:00:00Z,100\n2026-01-31T12:01:00Z,many\n"`, fifty), []string{"trace.csv", "line 3"}},
-		{backtest(hpa, rush+", csv = \"\"", fifty), []string{"trace: there are 2 traces; exactly one of csv, load and prometheus is allowed"}},
-		{backtest(hpa, "", fifty), []string{"trace: there is no trace"}},
+		{backtest(hpa, rush+", csv = \"\"", fifty), []string{"trace: 2 traces are given; set exactly one of csv, load and prometheus"}},
+		{backtest(hpa, "", fifty), []string{"trace: no trace is given"}},
 		{backtest(hpa, `prometheus = { url = "localhost", query = "a", start = "2026-01-31T12:00:00Z", end = "2026-01-31T13:00:00Z", step = "1m" }`, fifty), []string{"trace.prometheus.url: it is not the address of a Prometheus"}},
 		{backtest(hpa, `prometheus = { url = "http://localhost", query = "a", start = "2026-01-31T12:00:00Z", end = "2026-01-31T11:00:00Z", step = "1m" }`, fifty), []string{`trace.prometheus.end: "2026-01-31T11:00:00Z" is not after start`}},
 		{backtest(hpa, `load = { start = "2026-01-31T12:00:00Z", step = "1m", values = [1, null] }`, fifty), []string{"Null List Value"}},
 		{backtest("min = 1, max = 9", rush, fifty), []string{"policy.metrics: "}},
 		{backtest("min = 9, max = 1, metrics = { cpu = { algorithm = { target = { value = 50 } } } }", rush, fifty), []string{"policy.max: ", "9"}},
-		{backtest(hpa+", scale_in = { cooldown = \"1\" }", rush, fifty), []string{`policy.scale_in.cooldown: "1" is no duration`}},
+		{backtest(hpa+", scale_in = { cooldown = \"1\" }", rush, fifty), []string{`policy.scale_in.cooldown: "1" is not a valid duration`}},
 		{backtest(algorithm("marginal_gain = { threshold = 0.1 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.marginal_gain`, "target, heat, threshold, queue, risk and learned can be tested"}},
 		{backtest(algorithm(`learned = { model = "{}" }`), rush, fifty), []string{`policy.metrics["cpu"].algorithm.learned.model: version is missing; this build reads version 1`}},
 		{backtest(algorithm("ratio = { role = \"ps\", per = 2 }"), rush, fifty), []string{`policy.metrics["cpu"].algorithm.ratio`, `role "ps"`}},
@@ -151,7 +151,7 @@ func TestAccPolicyBacktestInvalid(t *testing.T) {
 		{backtest(algorithm("threshold = { upper = 80, step_out = 0, step_out_percent = 10 }"), rush, fifty), []string{"algorithm.threshold.step_out", "at least 1, got: 0"}},
 		{backtest(algorithm("threshold = { lower = 20, step_in = 0 }"), rush, fifty), []string{"algorithm.threshold.step_in", "at least 1, got: 0"}},
 		{backtest(hpa+", scale_out = { max_step = 9223372036854775807 }", rush, fifty), []string{"policy.scale_out.max_step: ", "1 to 10000 are allowed"}},
-		{backtest(hpa, rush, "capacity = 0"), []string{"model.capacity: a member can't carry a load of 0; more than 0 is allowed"}},
-		{backtest(hpa, rush, fifty+", startup = \"soon\""), []string{`model.startup: "soon" is no time that a member takes to start`}},
+		{backtest(hpa, rush, "capacity = 0"), []string{"model.capacity: capacity must be above 0, got 0"}},
+		{backtest(hpa, rush, fifty+", startup = \"soon\""), []string{`model.startup: "soon" is not a valid time for a member to start`}},
 	})...)
 }

@@ -119,7 +119,7 @@ resource "trainyard_sweep" "lr" {
 		t.Fatalf("results that were not collected are gone: %v", err)
 	}
 	l.must(os.Remove(filepath.Dir(folder)))
-	acceptance.ExpectSaid(t, w.Must("destroy", "-auto-approve"), `Results of sweep "lr" are collected`, "What 2 of its 2 runs left is in "+folder)
+	acceptance.ExpectSaid(t, w.Must("destroy", "-auto-approve"), `Results of sweep "lr" collected`, "The results of 2 of its 2 runs are in "+folder)
 	archives, err := filepath.Glob(filepath.Join(folder, "lab-lr-*.tar"))
 	if err != nil || len(archives) != 1 {
 		t.Fatalf("%q, %v: want one archive", archives, err)

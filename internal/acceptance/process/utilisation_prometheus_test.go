@@ -138,15 +138,15 @@ func TestAccUtilisationInvalid(t *testing.T) {
 	}
 	prometheus := func(attributes string) string { return "source = \"prometheus\"\n prometheus = { " + attributes + " }" }
 	l.test(l.refused(theCluster, []invalid{
-		data(`window = "1"`, `window: "1" is no duration`),
-		data(`window = "11m"`, `window: "11m" is not a window of time that can be told of by source = "agent"; 1s to 10m0s is allowed`),
-		data(`window = "25h"`+"\n"+prometheus(`url = "http://prometheus"`), `window: "25h" is not a window of time that can be told of by source = "prometheus"; 1s to 24h0m0s is allowed`),
+		data(`window = "1"`, `window: "1" is not a valid duration`),
+		data(`window = "11m"`, `window: "11m" is not a valid window for source = "agent"; use 1s to 10m0s`),
+		data(`window = "25h"`+"\n"+prometheus(`url = "http://prometheus"`), `window: "25h" is not a valid window for source = "prometheus"; use 1s to 24h0m0s`),
 		data(`source = "dcgm"`, `source`, `"dcgm"`, `"agent"`, `"prometheus"`),
-		data(`source = "prometheus"`, `prometheus: source = "prometheus" takes prometheus = { url`),
-		data(`prometheus = { url = "http://prometheus" }`, `prometheus: source = "agent" asks no Prometheus; set source = "prometheus"`),
+		data(`source = "prometheus"`, `prometheus: source = "prometheus" requires prometheus = { url`),
+		data(`prometheus = { url = "http://prometheus" }`, `prometheus: source = "agent" does not use Prometheus; set source = "prometheus"`),
 		data(prometheus(`url = "prometheus:9090"`), `prometheus.url: it is not the address of a Prometheus; http:// or https:// with a host is`),
 		data(prometheus(`url = "http://ops:abc@prometheus"`), `prometheus.url: user and password are no part of the address`),
-		data(prometheus(`url = "http://prometheus", timeout = "0s"`), `prometheus.timeout: "0s" is no time to wait; a duration above 0 is`),
-		data(prometheus(`url = "http://prometheus", queries = { host_cpu = "1" }`), `prometheus.queries["host_cpu"]: there is no quantity "host_cpu"; there are ["gpu_memory_mib"`),
+		data(prometheus(`url = "http://prometheus", timeout = "0s"`), `prometheus.timeout: "0s" is not a valid timeout; use a duration above 0`),
+		data(prometheus(`url = "http://prometheus", queries = { host_cpu = "1" }`), `prometheus.queries["host_cpu"]: unknown quantity "host_cpu"; use one of ["gpu_memory_mib"`),
 	})...)
 }

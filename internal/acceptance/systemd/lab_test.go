@@ -261,7 +261,7 @@ func TestAcc(t *testing.T) {
 		host := l.hosts[0]
 		return suite.Site{
 			Ref: l.ref(), Engines: l.engines(), Provider: l.providerBlock(), Cluster: l.cluster(host),
-			ImportFrom: address(host) + "/", Nowhere: "begin the ID with the address of a host",
+			ImportFrom: address(host) + "/", Nowhere: "start the ID with the address of a host",
 			Host: host.Name, Address: host.Address.String(), Port: l.port,
 			Open: l.open, Dir: l.dir(),
 			Shell: func(command string) (string, error) { return host.Run(context.WithoutCancel(t.Context()), command) },

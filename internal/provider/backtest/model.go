@@ -181,19 +181,19 @@ func (m policyModel) problems(policy domain.AutoscalingPolicy) domain.Problems {
 		const others = "target, heat, threshold, queue, risk and learned can be tested"
 		if a := metric.algorithm().MarginalGain; a != nil {
 			problems.Add(at.At("algorithm", "marginal_gain"), invalidPolicy,
-				"marginal_gain with threshold = %v follows the progress of a training, of which a backtest has no model; %s", a.Threshold.ValueFloat64(), others)
+				"marginal_gain with threshold = %v follows training progress, which a backtest does not model; %s", a.Threshold.ValueFloat64(), others)
 		}
 		if a := metric.algorithm().Ratio; a != nil {
-			problems.Add(at.At("algorithm", "ratio"), invalidPolicy, "ratio follows the members of role %q, and a backtest has one role only; %s", a.Role, others)
+			problems.Add(at.At("algorithm", "ratio"), invalidPolicy, "ratio follows the members of role %q, and a backtest has only one role; %s", a.Role, others)
 		}
 		if metric.algorithm().External != nil {
-			problems.Add(at.At("algorithm", "external"), invalidPolicy, "external asks a program of yours, and a backtest asks nobody; %s", others)
+			problems.Add(at.At("algorithm", "external"), invalidPolicy, "external asks a program of yours, and a backtest asks none; %s", others)
 		}
 		if metric.algorithm().IdleRoom != nil {
-			problems.Add(at.At("algorithm", "idle_room"), invalidPolicy, "idle_room follows the room that hosts have, of which a backtest has no model; %s", others)
+			problems.Add(at.At("algorithm", "idle_room"), invalidPolicy, "idle_room follows the room on hosts, which a backtest does not model; %s", others)
 		}
 		if s := metric.Signal; s != nil && !slices.Contains(autoscale.Signals, autoscale.Signal(*s)) {
-			problems.Add(at.At("signal"), invalidPolicy, "%q is nothing that a metric shows of a load; there are %q", *s, autoscale.Signals)
+			problems.Add(at.At("signal"), invalidPolicy, "unknown signal %q; use one of %q", *s, autoscale.Signals)
 		}
 	}
 	for _, p := range autoscale.Validate(policy) {
@@ -219,9 +219,9 @@ func (m traceModel) expand() (autoscale.Trace, domain.Problems) {
 	)
 	switch {
 	case given > 1:
-		problems.Add(at, invalidTrace, "there are %d traces; exactly one of csv, load and prometheus is allowed", given)
+		problems.Add(at, invalidTrace, "%d traces are given; set exactly one of csv, load and prometheus", given)
 	case given == 0:
-		problems.Add(at, invalidTrace, `there is no trace; csv = file("load.csv") is one, load = { start, step, values }, and prometheus = { url, query, start, end, step }`)
+		problems.Add(at, invalidTrace, `no trace is given; set csv = file("load.csv"), load = { start, step, values } or prometheus = { url, query, start, end, step }`)
 	case m.Prometheus != nil:
 		_, problems = m.Prometheus.expand(at.At("prometheus"))
 	case m.CSV != nil:
@@ -241,7 +241,7 @@ func (m traceModel) expand() (autoscale.Trace, domain.Problems) {
 func tooManyYears(trace autoscale.Trace) domain.Problems {
 	var problems domain.Problems
 	if covered := trace.Step.Hours() * float64(len(trace.Load)); covered > longestTrace.Hours() {
-		problems.Add(domain.Path{"trace"}, invalidTrace, "it covers %.0f years; 100 at most are allowed", covered/365/24)
+		problems.Add(domain.Path{"trace"}, invalidTrace, "it covers %.0f years; at most 100 are allowed", covered/365/24)
 	}
 	return problems
 }
@@ -250,16 +250,16 @@ func (m loadModel) expand(at domain.Path) (autoscale.Trace, domain.Problems) {
 	var problems domain.Problems
 	trace := autoscale.Trace{Start: traceTime(&problems, at.At("start"), m.Start), Step: traceStep(&problems, at.At("step"), m.Step)}
 	if len(m.Values) == 0 {
-		problems.Add(at.At("values"), invalidTrace, "there are 0 values; 1 or more are allowed")
+		problems.Add(at.At("values"), invalidTrace, "no values are given; at least 1 is required")
 	}
 	for i, value := range m.Values {
 		v := value.ValueFloat64()
 		if value.IsNull() {
-			problems.Add(at.At("values", i), invalidTrace, "null is no load; 0 or more is")
+			problems.Add(at.At("values", i), invalidTrace, "null is not a valid load; use 0 or more")
 			break
 		}
 		if v < 0 || math.IsInf(v, 0) {
-			problems.Add(at.At("values", i), invalidTrace, "%v is no load; 0 or more is", v)
+			problems.Add(at.At("values", i), invalidTrace, "%v is not a valid load; use 0 or more", v)
 			break
 		}
 		trace.Load = append(trace.Load, v)
@@ -271,7 +271,7 @@ func (m loadModel) expand(at domain.Path) (autoscale.Trace, domain.Problems) {
 func traceTime(ps *domain.Problems, at domain.Path, text string) time.Time {
 	moment, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		ps.Add(at, invalidTrace, `%q is no time in RFC 3339, such as "2026-01-31T12:00:00Z"`, text)
+		ps.Add(at, invalidTrace, `%q is not a valid time in RFC 3339, such as "2026-01-31T12:00:00Z"`, text)
 	}
 	return moment
 }
@@ -280,7 +280,7 @@ func traceTime(ps *domain.Problems, at domain.Path, text string) time.Time {
 func traceStep(ps *domain.Problems, at domain.Path, text string) time.Duration {
 	step, err := time.ParseDuration(text)
 	if err != nil || step <= 0 {
-		ps.Add(at, invalidTrace, `%q is no time between two values; a duration above 0 is, such as "1m"`, text)
+		ps.Add(at, invalidTrace, `%q is not a valid step; use a duration above 0, such as "1m"`, text)
 	}
 	return step
 }
@@ -296,9 +296,9 @@ func (m tracePrometheusModel) expand(at domain.Path) (prometheus.Range, domain.P
 	case !asked.End.After(asked.Start):
 		problems.Add(at.At("end"), invalidTrace, "%q is not after start, %q", m.End, m.Start)
 	case asked.Step < time.Millisecond:
-		problems.Add(at.At("step"), invalidTrace, `%q is less than a Prometheus tells apart; "1ms" and more is allowed`, m.Step)
+		problems.Add(at.At("step"), invalidTrace, `%q is below the resolution of Prometheus; use "1ms" or more`, m.Step)
 	case asked.Points() > autoscale.MaxTrace:
-		problems.Add(at.At("step"), invalidTrace, "from start to end there are %d values at steps of %s; %d at most are allowed: take larger steps, or a part of it", asked.Points(), m.Step, autoscale.MaxTrace)
+		problems.Add(at.At("step"), invalidTrace, "there are %d values from start to end at steps of %s; at most %d are allowed: use a larger step or a shorter range", asked.Points(), m.Step, autoscale.MaxTrace)
 	}
 	return asked, problems
 }
@@ -323,19 +323,19 @@ func (m memberModel) expand(signals map[string]autoscale.Signal) (autoscale.Mode
 	var problems domain.Problems
 	capacity := m.Capacity.ValueFloat64()
 	if capacity <= 0 || math.IsInf(capacity, 0) {
-		problems.Add(at.At("capacity"), invalidModel, "a member can't carry a load of %v; more than 0 is allowed", capacity)
+		problems.Add(at.At("capacity"), invalidModel, "capacity must be above 0, got %v", capacity)
 	}
 	lasts := func(attribute string, value types.String, what, such string) time.Duration {
 		d, err := time.ParseDuration(resourcekit.StringOr(value, "0s"))
 		if err != nil || d < 0 {
-			problems.Add(at.At(attribute), invalidModel, "%q is no time %s; a duration of 0 or more is, such as %q", value.ValueString(), what, such)
+			problems.Add(at.At(attribute), invalidModel, "%q is not a valid time %s; use a duration of 0 or more, such as %q", value.ValueString(), what, such)
 		}
 		return d
 	}
-	startup := lasts("startup", m.Startup, "that a member takes to start", "90s")
-	change := autoscale.ChangeCost{Takes: lasts("change_time", m.ChangeTime, "for which data moves", "40s"), Lost: m.ChangeLossPercent.ValueFloat64() / 100}
+	startup := lasts("startup", m.Startup, "for a member to start", "90s")
+	change := autoscale.ChangeCost{Takes: lasts("change_time", m.ChangeTime, "for data to move", "40s"), Lost: m.ChangeLossPercent.ValueFloat64() / 100}
 	if !(change.Lost >= 0 && change.Lost < 1) {
-		problems.Add(at.At("change_loss_percent"), invalidModel, "%v %% of the capacity can't be lost; 0 to less than 100 can", m.ChangeLossPercent.ValueFloat64())
+		problems.Add(at.At("change_loss_percent"), invalidModel, "%v %% is out of range; use 0 to less than 100", m.ChangeLossPercent.ValueFloat64())
 	}
 	return autoscale.Model{Capacity: capacity, Startup: startup, Change: change, Signals: signals}, problems
 }
@@ -345,7 +345,7 @@ func tooLong(policy domain.AutoscalingPolicy, trace autoscale.Trace) domain.Prob
 	var problems domain.Problems
 	if decisions := trace.Step.Seconds() * float64(len(trace.Load)) / policy.Every().Seconds(); decisions > mostDecisions {
 		problems.Add(domain.Path{"trace"}, invalidTrace,
-			"it takes %.0f decisions, one every %s; %d at most are allowed: test a part of it, or with a longer policy.interval", decisions, policy.Every(), mostDecisions)
+			"it takes %.0f decisions, one every %s; at most %d are allowed: test a part of it, or raise policy.interval", decisions, policy.Every(), mostDecisions)
 	}
 	return problems
 }

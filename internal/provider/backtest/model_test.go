@@ -169,11 +169,11 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		"right":                   {func(*Model) {}, ""},
 		"a startup of 0":          {members(50, "0s"), ""},
 		"a change that costs":     {changes("40s", 15), ""},
-		"a change of no time":     {changes("-1s", 15), `model.change_time: "-1s" is no time for which data moves; a duration of 0 or more is, such as "40s"`},
-		"a change that takes all": {changes("40s", 100), `model.change_loss_percent: 100 % of the capacity can't be lost; 0 to less than 100 can`},
+		"a change of no time":     {changes("-1s", 15), `model.change_time: "-1s" is not a valid time for data to move; use a duration of 0 or more, such as "40s"`},
+		"a change that takes all": {changes("40s", 100), `model.change_loss_percent: 100 % is out of range; use 0 to less than 100`},
 		"marginal gain": {
 			algorithm(policy.ScalingAlgorithmModel{MarginalGain: &policy.MarginalGainModel{Threshold: providertest.Inexact(0.1)}}),
-			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows the progress of a training, of which a backtest has no model; target, heat, threshold, queue, risk and learned can be tested`,
+			`policy.metrics["cpu"].algorithm.marginal_gain: marginal_gain with threshold = 0.1 follows training progress, which a backtest does not model; target, heat, threshold, queue, risk and learned can be tested`,
 		},
 		"risk": {algorithm(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(1)}}), ""},
 		"risk of a total": {
@@ -182,11 +182,11 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		},
 		"ratio": {
 			algorithm(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(2)}}),
-			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has one role only; target, heat, threshold, queue, risk and learned can be tested`,
+			`policy.metrics["cpu"].algorithm.ratio: ratio follows the members of role "ps", and a backtest has only one role; target, heat, threshold, queue, risk and learned can be tested`,
 		},
 		"external": {
 			algorithm(policy.ScalingAlgorithmModel{External: &policy.HookModel{URL: new("http://agent.lab")}}),
-			`policy.metrics["cpu"].algorithm.external: external asks a program of yours, and a backtest asks nobody; target, heat, threshold, queue, risk and learned can be tested`,
+			`policy.metrics["cpu"].algorithm.external: external asks a program of yours, and a backtest asks none; target, heat, threshold, queue, risk and learned can be tested`,
 		},
 		"learned": {algorithm(policy.ScalingAlgorithmModel{Learned: &policy.LearnedModel{Model: types.StringValue(qmodeltest.Text(qmodeltest.Band(0.2, 0.8)))}}), ""},
 		"learned by another version": {
@@ -197,25 +197,25 @@ func TestPolicyBacktestProblems(t *testing.T) {
 			func(m *Model) {
 				m.Policy.Metrics["cpu"] = metricModel{m.Policy.Metrics["cpu"].ScalingMetricModel, new("cpu")}
 			},
-			`policy.metrics["cpu"].signal: "cpu" is nothing that a metric shows of a load; there are ["utilisation" "load" "queue" "latency" "changing" "skew"]`,
+			`policy.metrics["cpu"].signal: unknown signal "cpu"; use one of ["utilisation" "load" "queue" "latency" "changing" "skew"]`,
 		},
 		"a policy at odds":     {func(m *Model) { m.Policy.Max = new(int64(0)) }, "policy."},
-		"two traces":           {func(m *Model) { m.Trace.CSV = new("") }, "trace: there are 2 traces; exactly one of csv, load and prometheus is allowed"},
-		"no trace":             {func(m *Model) { m.Trace = traceModel{} }, `trace: there is no trace; csv = file("load.csv") is one`},
-		"start":                {load("yesterday", "1m", 1), `trace.load.start: "yesterday" is no time in RFC 3339`},
-		"step":                 {load(noon, "1", 1), `trace.load.step: "1" is no time between two values; a duration above 0 is`},
-		"step of 0":            {load(noon, "0s", 1), `trace.load.step: "0s" is no time between two values`},
-		"no values":            {load(noon, "1m"), "trace.load.values: there are 0 values; 1 or more are allowed"},
-		"load below 0":         {load(noon, "1m", 1, -2, -3), "trace.load.values[1]: -2 is no load; 0 or more is"},
-		"centuries":            {load(noon, "2000000h", 1), "trace: it covers 228 years; 100 at most are allowed"},
-		"a century remembered": {remembered("2071-01-01T00:00:00Z"), "trace: it covers 101 years; 100 at most are allowed"},
+		"two traces":           {func(m *Model) { m.Trace.CSV = new("") }, "trace: 2 traces are given; set exactly one of csv, load and prometheus"},
+		"no trace":             {func(m *Model) { m.Trace = traceModel{} }, `trace: no trace is given; set csv = file("load.csv")`},
+		"start":                {load("yesterday", "1m", 1), `trace.load.start: "yesterday" is not a valid time in RFC 3339`},
+		"step":                 {load(noon, "1", 1), `trace.load.step: "1" is not a valid step; use a duration above 0`},
+		"step of 0":            {load(noon, "0s", 1), `trace.load.step: "0s" is not a valid step`},
+		"no values":            {load(noon, "1m"), "trace.load.values: no values are given; at least 1 is required"},
+		"load below 0":         {load(noon, "1m", 1, -2, -3), "trace.load.values[1]: -2 is not a valid load; use 0 or more"},
+		"centuries":            {load(noon, "2000000h", 1), "trace: it covers 228 years; at most 100 are allowed"},
+		"a century remembered": {remembered("2071-01-01T00:00:00Z"), "trace: it covers 101 years; at most 100 are allowed"},
 		"decades remembered":   {remembered("2069-01-01T00:00:00Z"), ""},
-		"no capacity":          {members(0, "0s"), "model.capacity: a member can't carry a load of 0; more than 0 is allowed"},
-		"startup":              {members(50, "-1s"), `model.startup: "-1s" is no time that a member takes to start; a duration of 0 or more is`},
-		"no duration":          {members(50, "soon"), `model.startup: "soon" is no time that a member takes to start`},
+		"no capacity":          {members(0, "0s"), "model.capacity: capacity must be above 0, got 0"},
+		"startup":              {members(50, "-1s"), `model.startup: "-1s" is not a valid time for a member to start; use a duration of 0 or more`},
+		"no duration":          {members(50, "soon"), `model.startup: "soon" is not a valid time for a member to start`},
 		"many decisions": {
 			load(noon, "10000h", 1, 2, 3),
-			"trace: it takes 21600000 decisions, one every 5s; 12614400 at most are allowed: test a part of it, or with a longer policy.interval",
+			"trace: it takes 21600000 decisions, one every 5s; at most 12614400 are allowed: test a part of it, or raise policy.interval",
 		},
 		"a long trace, and few decisions": {func(m *Model) {
 			load(noon, "10000h", 1, 2, 3)(m)

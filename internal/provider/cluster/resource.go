@@ -143,7 +143,7 @@ func (r *clusterResource) complete(ctx context.Context, at domain.ClusterRef, cl
 	}
 	cluster, problems, err = reconciler.Engine.Complete(ctx, cluster)
 	if err != nil {
-		resourcekit.AddError(diags, "Unable to look at the hosts", err)
+		resourcekit.AddError(diags, "Unable to inspect the hosts", err)
 		return domain.Cluster{}, false
 	}
 	if problems.Err() == nil {
@@ -172,12 +172,12 @@ func (r *clusterResource) Create(ctx context.Context, req resource.CreateRequest
 			resourcekit.AddError(&resp.Diagnostics, fmt.Sprintf("Unable to create cluster %q", spec.Name), err)
 			return domain.ClusterDocument{}, false
 		case !sameCluster(existing.Spec, spec):
-			resp.Diagnostics.AddAttributeError(path.Root("name"), "Cluster exists already",
-				fmt.Sprintf("There is a cluster %q already, with other hosts. Choose another name, or import it: terraform import <address> %s", spec.Name, eng.Traits().ImportFrom+spec.Name))
+			resp.Diagnostics.AddAttributeError(path.Root("name"), "Cluster already exists",
+				fmt.Sprintf("A cluster %q with other hosts already exists. Choose another name, or import it: terraform import <address> %s", spec.Name, eng.Traits().ImportFrom+spec.Name))
 			return domain.ClusterDocument{}, false
 		}
 		resp.Diagnostics.AddWarning("Cluster adopted",
-			fmt.Sprintf("There was a cluster %q already, with the same specification: it is managed by this resource from now on.", spec.Name))
+			fmt.Sprintf("There already was a cluster %q with the same specification. This resource manages it from now on.", spec.Name))
 		return existing, true
 	})
 }
@@ -267,7 +267,7 @@ func survey(ctx context.Context, eng engine.Engine) (domain.Cluster, error) {
 	found, err := eng.Survey(ctx, document.Spec)
 	if errors.Is(err, engine.ErrNotFound) {
 		// This must not be taken for a missing cluster.
-		return domain.Cluster{}, errors.New("the cluster is stored, but its hosts could not be looked at: " + err.Error())
+		return domain.Cluster{}, errors.New("the cluster is stored, but its hosts could not be inspected: " + err.Error())
 	}
 	return found, err
 }
@@ -286,7 +286,7 @@ func (to record) set(ctx context.Context, prior Model, cluster domain.Cluster, d
 	diags.Append(to.state.Set(ctx, model)...)
 	diags.Append(to.identity.Set(ctx, identity{Name: model.Name})...)
 	if err := resourcekit.Remember(ctx, to.private, cluster.ID); err != nil {
-		resourcekit.AddError(diags, "Unable to note the cluster's ID", err)
+		resourcekit.AddError(diags, "Unable to store the cluster's ID", err)
 	}
 }
 
@@ -350,7 +350,7 @@ func (r *clusterResource) Delete(ctx context.Context, req resource.DeleteRequest
 	}
 	if len(groups)+len(sweeps) > 0 {
 		resp.Diagnostics.AddError("Cluster in use",
-			fmt.Sprintf("Cluster %q still has %s. Destroy them first; those of which Terraform lost track can be imported and then destroyed: terraform import <address> %s",
+			fmt.Sprintf("Cluster %q still has %s. Destroy them first. Those that Terraform has lost track of can be imported and then destroyed: terraform import <address> %s",
 				state.Name.ValueString(), domain.EnumerateUsers(slices.Collect(maps.Keys(groups)), slices.Collect(maps.Keys(sweeps))),
 				reconciler.Engine.Traits().ImportFrom+domain.GroupID(state.Name.ValueString(), "<name>")))
 		return
@@ -375,7 +375,7 @@ func (r *clusterResource) ImportState(ctx context.Context, req resource.ImportSt
 		return
 	}
 	if name == "" {
-		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of a cluster, which is its name, such as lab, after the address of a host where need be: ssh://ops@gpu1/lab.", req.ID))
+		resp.Diagnostics.AddError("Invalid import ID", fmt.Sprintf("%q is not the ID of a cluster, which is its name, such as lab, preceded by the address of a host if necessary: ssh://ops@gpu1/lab.", req.ID))
 		return
 	}
 	key, err := r.Session.Find(ctx, endpoint, name)

@@ -61,7 +61,7 @@ func (r *filesResource) decide(ctx context.Context, planned, prior *Model, diags
 	}
 	store, err := engine.Files(reconciler.Engine)
 	if err != nil {
-		diags.AddAttributeError(path.Root("cluster").AtName("engine"), "No files", err.Error())
+		diags.AddAttributeError(path.Root("cluster").AtName("engine"), "Files not supported", err.Error())
 		return
 	}
 	content, err := sourceOf(planned.expand(diags)).Read(ctx)

@@ -59,7 +59,7 @@ func (r *filesResource) put(ctx context.Context, plan Model, w resourcekit.Write
 		return nil, failure // another run may have created them
 	}
 	if adopted {
-		w.Diags.AddWarning("Files adopted", fmt.Sprintf("Cluster %q had files %q already, as they are specified here. They are managed by this resource from now on.", spec.Cluster, spec.Name))
+		w.Diags.AddWarning("Files adopted", fmt.Sprintf("Cluster %q already had files %q with this specification. This resource manages them from now on.", spec.Cluster, spec.Name))
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), group.ReadTimeout)
 	defer cancel()
@@ -68,7 +68,7 @@ func (r *filesResource) put(ctx context.Context, plan Model, w resourcekit.Write
 		return nil, failure
 	}
 	if err != nil {
-		return nil, fmt.Errorf("they were brought to the hosts, and could not be read: %w", err)
+		return nil, fmt.Errorf("they were copied to the hosts, but could not be read: %w", err)
 	}
 	state := flatten(found, plan)
 	return &state, failure

@@ -54,7 +54,7 @@ func (psBandwidth) Run(ctx context.Context, req function.RunRequest, resp *funct
 	const gigabit = 1e9
 	traffic := parameters * bytes * 8 * workers / (ps * stepSeconds) / gigabit
 	if math.IsNaN(traffic) || math.IsInf(traffic, 0) {
-		resp.Error = function.NewFuncError("the traffic is beyond what a number can hold; the arguments are too large")
+		resp.Error = function.NewFuncError("the result is out of range; the arguments are too large")
 		return
 	}
 	resp.Error = resp.Result.Set(ctx, traffic)

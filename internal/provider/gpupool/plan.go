@@ -114,8 +114,8 @@ func warnUnhealthy(diags *diag.Diagnostics, pool domain.GPUPoolDocument) {
 		said = append(said, uuid+" of "+unhealthy[uuid])
 	}
 	diags.AddAttributeWarning(path.Root("unhealthy"), "GPUs in trouble", fmt.Sprintf(
-		"GPU pool %q declares GPUs that can't be used: %s. No member gets them, and an apply moves those that have them to others of the pool, where there are some. "+
-			"Repair them, or leave them out of the pool.", pool.Spec.Name, strings.Join(said, "; ")))
+		"GPU pool %q declares GPUs that can't be used: %s. No member gets them, and an apply moves members that have them to other GPUs of the pool, if there are any. "+
+			"Repair them, or remove them from the pool.", pool.Spec.Name, strings.Join(said, "; ")))
 }
 
 // warnWithoutAgents warns of hosts of a pool whose agents don't run, as nobody watches their GPUs.

@@ -34,7 +34,7 @@ func (r *gpuPoolResource) put(ctx context.Context, plan Model, w resourcekit.Wri
 		return nil, err
 	}
 	if w.Created && document.Revision > 1 {
-		w.Diags.AddWarning("GPU pool adopted", fmt.Sprintf("Cluster %q had a GPU pool %q already, as it is specified here. It is managed by this resource from now on.", document.Spec.Cluster, document.Spec.Name))
+		w.Diags.AddWarning("GPU pool adopted", fmt.Sprintf("Cluster %q already had a GPU pool %q with this specification. This resource manages it from now on.", document.Spec.Cluster, document.Spec.Name))
 	}
 	state := flatten(document, plan)
 	return &state, nil

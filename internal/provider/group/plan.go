@@ -190,7 +190,7 @@ func (r *groupResource) decide(ctx context.Context, key domain.ClusterRef, propo
 	plans.PutYields(resourcekit.ItemAddress{Cluster: resourcekit.IDOf(key), Name: spec.Name}, claim.Gone)
 	yields := claim.Yields(view)
 	if yields != "" {
-		problems.Warn(domain.Path{"priority"}, "Waits for room", "there is no room for group %q now. Its apply waits until these have given way, whose priority is below %d: %s", spec.Name, spec.Priority, yields)
+		problems.Warn(domain.Path{"priority"}, "Waits for room", "there is no room for group %q now. Its apply waits for roles with a priority below %d to give way: %s", spec.Name, spec.Priority, yields)
 	}
 	resourcekit.AddProblems(diags, problems.Certain(proposed.unknown))
 	if diags.HasError() || problems.Err() != nil {
@@ -240,7 +240,7 @@ func (r *groupResource) checkPolicies(ctx context.Context, reconciler reconcile.
 		case found && !policy.Ending && !known.Leaving:
 			problem := reconcile.CountedTwice(at, spec.Name, name, replicas, policy.Spec)
 			problem.Warning = true
-			problem.Detail += fmt.Sprintf(". Unless this plan destroys the policy (%s), it changes nothing from the apply on", policy.Spec.ID())
+			problem.Detail += fmt.Sprintf(". Unless this plan destroys it, the policy (%s) has no effect from the apply on", policy.Spec.ID())
 			problems = append(problems, problem)
 		}
 	}

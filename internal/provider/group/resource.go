@@ -57,7 +57,7 @@ func (r *groupResource) Create(ctx context.Context, req resource.CreateRequest, 
 		adopted, err := reconciler.Create(ctx, spec)
 		if adopted && err == nil {
 			resp.Diagnostics.AddWarning("Group adopted", fmt.Sprintf(
-				"Cluster %q had a group %q already: the one specified here, or what an apply left behind that did not come to its end. It is managed by this resource from now on.",
+				"Cluster %q already had a group %q: the one specified here, or what an unfinished apply left behind. This resource manages it from now on.",
 				spec.Cluster, spec.Name))
 		}
 		return err
@@ -174,7 +174,7 @@ func (to record) set(ctx context.Context, model Model, group reconcile.Group, di
 	diags.Append(to.state.Set(ctx, model)...)
 	diags.Append(to.identity.Set(ctx, model.identity())...)
 	if err := remember(ctx, to.private, group); err != nil {
-		resourcekit.AddError(diags, "Unable to note what was read of the group", err)
+		resourcekit.AddError(diags, "Unable to store what was read of the group", err)
 	}
 }
 

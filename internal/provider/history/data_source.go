@@ -37,7 +37,7 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 		resp.Diagnostics.AddAttributeError(path.Root("since"), "Invalid time", err.Error())
 		return
 	}
-	const summary = "Unable to read the history of scaling"
+	const summary = "Unable to read the scaling history"
 	key := model.Cluster.Key()
 	reconciler, err := d.Session.Open(key)
 	if err != nil {
@@ -56,8 +56,8 @@ func (d *scalingHistoryDataSource) Read(ctx context.Context, req datasource.Read
 	}
 	entries, unread := autoscale.ReadHistory(stored, now, selection)
 	if unread != nil {
-		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "A part of the history of scaling is left out",
-			fmt.Sprintf("cluster: what can't be read of the history of cluster %q is left out:\n\n%v", key.Name, unread))
+		resp.Diagnostics.AddAttributeWarning(path.Root("cluster"), "Scaling history incomplete",
+			fmt.Sprintf("cluster: some of the history of cluster %q can't be read and is left out:\n\n%v", key.Name, unread))
 	}
 	silent, err := engine.List[domain.SilentGuardsDocument](ctx, reconciler.Engine)
 	if err != nil {

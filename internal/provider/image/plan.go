@@ -69,7 +69,7 @@ func (r *imageResource) decide(ctx context.Context, planned, prior *Model, diags
 		return
 	}
 	if _, err := engine.Images(reconciler.Engine); err != nil {
-		diags.AddAttributeError(path.Root("cluster").AtName("engine"), "No images", err.Error())
+		diags.AddAttributeError(path.Root("cluster").AtName("engine"), "Images not supported", err.Error())
 		return
 	}
 	source, err := planned.source()

@@ -59,7 +59,7 @@ func (r *imageResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	case err != nil:
 		unusable = err.Error()
 	case !plan.SourceHash.IsUnknown() && !source.hash.Equal(plan.SourceHash):
-		unusable = fmt.Sprintf("What the image is made from has changed since it was planned, from %s to %s. Plan and apply again.",
+		unusable = fmt.Sprintf("The source of the image has changed since it was planned, from %s to %s. Plan and apply again.",
 			plan.SourceHash.ValueString(), source.hash.ValueString())
 	}
 	if unusable != "" {

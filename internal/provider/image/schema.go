@@ -119,17 +119,17 @@ func (isName) ValidateString(_ context.Context, req validator.StringRequest, res
 	}
 }
 
-const invalidName = "Invalid name of an image"
+const invalidName = "Invalid image name"
 
 // parseName parses a reference as docker does, and completes its tag.
 func parseName(name string) (imageref.Named, error) {
 	const form = "; write it as [registry/]name[:tag], such as \"trainer:1.2\""
 	parsed, err := imageref.ParseNormalizedNamed(name)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no name of an image: %w%s", name, err, form)
+		return nil, fmt.Errorf("%q is not a valid image name: %w%s", name, err, form)
 	}
 	if strings.HasPrefix(name, "sha256:") {
-		return nil, fmt.Errorf("%q is the ID of an image, and no name%s", name, form)
+		return nil, fmt.Errorf("%q is the ID of an image, not a name%s", name, form)
 	}
 	return imageref.TagNameOnly(parsed), nil
 }

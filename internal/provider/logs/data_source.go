@@ -90,7 +90,7 @@ func (d *logsDataSource) Read(ctx context.Context, req datasource.ReadRequest, r
 	}
 	lines, err := reconciler.Logs(ctx, member, options)
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
-		resp.Diagnostics.AddAttributeError(path.Root("tail"), "Log too long", err.Error()+"; read fewer of its last lines (tail), or later ones (since)")
+		resp.Diagnostics.AddAttributeError(path.Root("tail"), "Log too long", err.Error()+"; read fewer lines (tail), or only later ones (since)")
 		return
 	}
 	if err != nil {

@@ -143,7 +143,7 @@ func plannedBefore(ctx context.Context, at resourcekit.PolicyAddress, req resour
 // declaredTwice is the problem of a second policy for a role.
 func declaredTwice(plan Model) domain.Problem {
 	var problems domain.Problems
-	problems.Add(domain.Path{"role"}, "Two policies for one role", "another resource of this configuration is the autoscaling policy for role %q of group %q already, and a role has one at most; give it the metrics of both",
+	problems.Add(domain.Path{"role"}, "Two policies for one role", "another resource of this configuration is already the autoscaling policy of role %q of group %q, and a role can have only one; put the metrics of both into one",
 		plan.Role.ValueString(), plan.Group.ValueString())
 	return problems[0]
 }
@@ -163,7 +163,7 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec d
 	stored, found := policies[at.Key]
 	if known := plans.Policy(at); found && created && !stored.Ending && !stored.Spec.Equal(spec) && !known.Had && !known.Leaving {
 		exists := reconcile.PolicyExistsError{Cluster: spec.Cluster, Group: spec.Group, Role: spec.Role, From: reconciler.Engine.Traits().ImportFrom}
-		problems.Add(domain.Path{"role"}, "Autoscaling policy exists already", "%v", &exists)
+		problems.Add(domain.Path{"role"}, "Autoscaling policy already exists", "%v", &exists)
 		return found, problems, nil
 	}
 	group, planned := plans.Spec(resourcekit.ItemAddress{Cluster: at.Cluster, Name: spec.Group})
@@ -172,7 +172,7 @@ func (r *autoscalingPolicyResource) find(ctx context.Context, plan Model, spec d
 	lasts := plans.Policy(at).Had && !planned && (!found || stored.Spec.Equal(spec))
 	switch {
 	case planned && group.Leaving:
-		problems.Add(domain.Path{"group"}, "Group leaves", "this plan destroys group %q of cluster %q, and the policy has nothing to decide about without it; destroy the policy, too", spec.Group, spec.Cluster)
+		problems.Add(domain.Path{"group"}, "Group is destroyed", "this plan destroys group %q of cluster %q, and without it the policy has nothing to scale; destroy the policy, too", spec.Group, spec.Cluster)
 		return found, problems, nil
 	case planned && !group.Known:
 		tflog.Debug(ctx, "the group is not known yet: the policy will be checked during the apply", map[string]any{"cluster": spec.Cluster, "group": spec.Group})

@@ -49,7 +49,7 @@ func (r *autoscalingPolicyResource) put(ctx context.Context, plan Model, w resou
 		return nil, err
 	}
 	if adopted {
-		w.Diags.AddWarning("Autoscaling policy adopted", fmt.Sprintf("Role %q of group %q in cluster %q had an autoscaling policy already, as it is specified here. It is managed by this resource from now on.",
+		w.Diags.AddWarning("Autoscaling policy adopted", fmt.Sprintf("Role %q of group %q in cluster %q already had an autoscaling policy with this specification. This resource manages it from now on.",
 			spec.Role, spec.Group, spec.Cluster))
 	}
 	state, err := r.get(ctx, reconciler, plan)
@@ -94,7 +94,7 @@ func (r *autoscalingPolicyResource) remove(ctx context.Context, reconciler recon
 		return err
 	}
 	if left != "" {
-		diags.AddWarning("Count left as it is", fmt.Sprintf("The autoscaling policy %q has ended, and the count is not what on_destroy = %q says: %s. A number of replicas in the role's configuration sets it.",
+		diags.AddWarning("Count not changed", fmt.Sprintf("Autoscaling policy %q has ended, but the count is not what on_destroy = %q says: %s. To change it, set replicas of the role.",
 			state.ID.ValueString(), resourcekit.Value(state.OnDestroy), left))
 	}
 	r.Session.Plans.DropPolicy(state.address())

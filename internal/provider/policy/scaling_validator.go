@@ -29,7 +29,7 @@ func (namesAlgorithm) ValidateObject(_ context.Context, req validator.ObjectRequ
 		}
 	}
 	resp.Diagnostics.AddAttributeError(req.Path, "No algorithm", fmt.Sprintf(
-		"%s: a metric needs one algorithm; there are %q. Leave the attribute out to have the metric observed only", req.Path, slices.Sorted(maps.Keys(algorithms))))
+		"%s: a metric needs one of the algorithms %q. Leave the attribute out to only observe the metric", req.Path, slices.Sorted(maps.Keys(algorithms))))
 }
 
 // misplaced is an attribute that users may expect here though it is elsewhere. Setting it is always an error; without
@@ -51,6 +51,6 @@ func (v isMisplaced) ValidateString(_ context.Context, req validator.StringReque
 		return
 	}
 	metric := req.Path.ParentPath().ParentPath().ParentPath()
-	resp.Diagnostics.AddAttributeError(req.Path, "Attribute in the wrong place", fmt.Sprintf("%s: the source has no %s, the metric has: write %s = %s beside source, as %s",
+	resp.Diagnostics.AddAttributeError(req.Path, "Attribute in the wrong place", fmt.Sprintf("%s: %s belongs to the metric, not to its source: write %s = %s beside source, as %s",
 		req.Path, v.name, v.name, req.ConfigValue, metric.AtName(v.name)))
 }

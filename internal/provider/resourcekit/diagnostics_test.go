@@ -57,7 +57,7 @@ func TestAddError(t *testing.T) {
 	}{
 		"locked":   {fmt.Errorf("apply: %w", &engine.LockedError{Lock: "group a", Holder: engine.Holder{Who: "eve@host"}}), "Locked by another run", "locked by eve@host"},
 		"corrupt":  {&engine.CorruptError{Where: "/state/a.json", Err: errors.New("no JSON")}, "Corrupt document", "/state/a.json"},
-		"exists":   {&reconcile.ExistsError{Cluster: "lab", Group: "a"}, "Group exists already", "lab/a"},
+		"exists":   {&reconcile.ExistsError{Cluster: "lab", Group: "a"}, "Group already exists", "lab/a"},
 		"member":   {&reconcile.MemberError{Member: domain.Observed{Name: "a-w-0"}, Cause: "exit code 3", Log: []string{"last words"}}, "Member failed", "last words"},
 		"conflict": {fmt.Errorf("put: %w", engine.ErrConflict), "Unable to do it", "Plan and apply again"},
 		"timeout":  {fmt.Errorf("wait: %w", context.DeadlineExceeded), "Unable to do it", "timeouts"},
@@ -86,8 +86,8 @@ func FuzzAddError(f *testing.F) {
 			"Locked by another run":             fmt.Errorf("apply: %w", &engine.LockedError{Lock: name, Holder: engine.Holder{Who: text, Operation: text}}),
 			"Corrupt document":                  &engine.CorruptError{Where: name, Err: errors.New(text)},
 			headline:                            errors.New(text),
-			"Group exists already":              &reconcile.ExistsError{Cluster: name, Group: text},
-			"Autoscaling policy exists already": &reconcile.PolicyExistsError{Group: name, Role: text},
+			"Group already exists":              &reconcile.ExistsError{Cluster: name, Group: text},
+			"Autoscaling policy already exists": &reconcile.PolicyExistsError{Group: name, Role: text},
 			"Member failed":                     &reconcile.MemberError{Member: domain.Observed{Name: name, Host: text}, Cause: text, Log: []string{text, name}},
 		} {
 			var diags diag.Diagnostics

@@ -64,7 +64,7 @@ func SessionOf(data any, diags *diag.Diagnostics) *Session {
 	}
 	s, ok := data.(*Session)
 	if !ok {
-		diags.AddError("Unexpected provider data", fmt.Sprintf("The provider handed over a %T, not its session. This is a bug of the provider: please report it.", data))
+		diags.AddError("Unexpected provider data", fmt.Sprintf("Expected the session of the provider, got %T. This is a bug in the provider: please report it.", data))
 	}
 	return s
 }
@@ -171,7 +171,7 @@ func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.Cl
 			ref.Endpoint = cmp.Or(document.Spec.Endpoint, endpoint)
 			return ref, nil
 		case errors.Is(err, engine.ErrNotFound):
-			answers = append(answers, fmt.Errorf("engine %q: there is no such cluster", name))
+			answers = append(answers, fmt.Errorf("engine %q: no such cluster", name))
 		default:
 			unsure = true
 			answers = append(answers, fmt.Errorf("engine %q: %w", name, err))
@@ -179,11 +179,11 @@ func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.Cl
 	}
 	switch {
 	case unsure:
-		return domain.ClusterRef{}, fmt.Errorf("cluster %q was not found, and not every engine could tell:\n%w", cluster, errors.Join(answers...))
+		return domain.ClusterRef{}, fmt.Errorf("cluster %q was not found, and not every engine could be asked:\n%w", cluster, errors.Join(answers...))
 	case endpoint != "":
 		return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w at %s by any of the engines %q", cluster, engine.ErrNotFound, endpoint, asked)
 	}
-	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by default: %s. Where that is elsewhere, begin the ID with the address of a host: ssh://ops@gpu1/%s",
+	return domain.ClusterRef{}, fmt.Errorf("cluster %q: %w by any of the engines %q, each asked where it looks by default: %s. If the cluster is elsewhere, start the ID with the address of a host: ssh://ops@gpu1/%s",
 		cluster, engine.ErrNotFound, asked, s.engines.Say(func(d engine.Driver) string { return d.Lookup }), cluster)
 }
 

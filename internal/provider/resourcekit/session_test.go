@@ -22,8 +22,8 @@ func TestFind(t *testing.T) {
 		"the first":             {engine.Registry{"a": providertest.Driver(has), "b": providertest.Driver(none)}, "a", ""},
 		"the second":            {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(has)}, "b", ""},
 		"beside a broken one":   {engine.Registry{"a": providertest.Driver(broken), "b": providertest.Driver(has)}, "b", ""},
-		"nowhere":               {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(none)}, "", `begin the ID with the address of a host: ssh://ops@gpu1/lab`},
-		"perhaps in the broken": {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(broken)}, "", "engine \"a\": there is no such cluster\nengine \"b\": unreachable"},
+		"nowhere":               {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(none)}, "", `start the ID with the address of a host: ssh://ops@gpu1/lab`},
+		"perhaps in the broken": {engine.Registry{"a": providertest.Driver(none), "b": providertest.Driver(broken)}, "", "engine \"a\": no such cluster\nengine \"b\": unreachable"},
 		"can't be opened":       {engine.Registry{"a": unopened("unreachable: no credentials"), "b": providertest.Driver(none)}, "", `engine "a": unreachable: no credentials`},
 		"beside one that can't": {engine.Registry{"a": unopened("no credentials"), "b": providertest.Driver(has)}, "b", ""},
 	} {

@@ -57,7 +57,7 @@ func (s *supposer) suppose(at *tftypes.AttributePath, v tftypes.Value) (tftypes.
 	switch missing := !v.IsKnown() || v.IsNull() && isElement(at); {
 	case s.isFraction(at, v):
 		where := pathOf(domainPath(at))
-		s.diags.AddAttributeError(where, "Not a whole number", fmt.Sprintf("%s: only whole numbers are allowed here; floor and ceil make one of a fraction", where))
+		s.diags.AddAttributeError(where, "Not a whole number", fmt.Sprintf("%s: only whole numbers are allowed here; use floor or ceil", where))
 	case !missing:
 		return v, nil
 	}

@@ -22,7 +22,7 @@ func TestTrace(t *testing.T) {
 		if err := trace(ctx, engine.Call{Name: "Put group"}, func() error { return failure }); !errors.Is(err, failure) {
 			t.Errorf("the call returned %v", err)
 		}
-		reconcilerOf(nil).Logger.DebugContext(ctx, "members change", "group", "mnist")
+		reconcilerOf(nil).Logger.DebugContext(ctx, "changing members", "group", "mnist")
 		return output.String()
 	}
 	all := logged(t)
@@ -32,7 +32,7 @@ func TestTrace(t *testing.T) {
 		}
 	}
 	t.Setenv("TF_LOG_PROVIDER_TRAINYARD_ENGINE", "ERROR")
-	if some := logged(t); strings.Contains(some, "Put group") || !strings.Contains(some, "members change") {
+	if some := logged(t); strings.Contains(some, "Put group") || !strings.Contains(some, "changing members") {
 		t.Errorf("without calls of engines, the log is\n%s", some)
 	}
 }

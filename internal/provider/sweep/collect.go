@@ -31,7 +31,7 @@ func newCollected(state Model, now time.Time) collected {
 }
 
 // errNothing prevents writing an archive without results.
-var errNothing = errors.New("the runs have left nothing")
+var errNothing = errors.New("the runs left no results")
 
 // by returns the function that writes the archive; nil if there should be none.
 func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
@@ -50,7 +50,7 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 		})
 		if err != nil && !errors.Is(err, errNothing) {
 			return fmt.Errorf(
-				"collecting the results of sweep %q into %s, which are still where its runs left them: %w", c.sweep, c.file, err)
+				"results of sweep %q could not be collected into %s, and stay where its runs left them: %w", c.sweep, c.file, err)
 		}
 		return nil
 	}
@@ -60,7 +60,7 @@ func (c *collected) by(reconciler reconcile.Reconciler) reconcile.Collect {
 func (c *collected) tell(diags *diag.Diagnostics) {
 	if c.runs > 0 {
 		diags.AddWarning(
-			fmt.Sprintf("Results of sweep %q are collected", c.sweep),
-			fmt.Sprintf("What %d of its %d runs left is in %s.", c.runs, c.runs+len(c.without), c.file))
+			fmt.Sprintf("Results of sweep %q collected", c.sweep),
+			fmt.Sprintf("The results of %d of its %d runs are in %s.", c.runs, c.runs+len(c.without), c.file))
 	}
 }

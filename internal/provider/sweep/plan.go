@@ -156,14 +156,14 @@ func warnReruns(spec domain.Sweep, plan reconcile.SweepPlan, diags *diag.Diagnos
 	}
 	if lost := len(plan.Lost); lost > 0 {
 		diags.AddAttributeWarning(path.Root("results"), fmt.Sprintf("Sweep %q: results are gone", spec.Name),
-			fmt.Sprintf("Of %d of its runs that succeeded, the results are no longer there, so that these runs start anew: %s.", lost, domain.Enumerate(plan.Lost)))
+			fmt.Sprintf("The results of %d of its successful runs are gone, so these runs start anew: %s.", lost, domain.Enumerate(plan.Lost)))
 	}
-	detail := fmt.Sprintf("%d of its %d runs have been started before, and start anew: what is known of them is forgotten, and those that run are ended.", plan.Reruns, plan.Total)
+	detail := fmt.Sprintf("%d of its %d runs were started before, and start anew: their earlier attempts are forgotten, and those that are running are ended.", plan.Reruns, plan.Total)
 	if plan.New > 0 {
 		detail += fmt.Sprintf(" New: %d.", plan.New)
 	}
 	if plan.Gone > 0 {
 		detail += fmt.Sprintf(" Removed: %d.", plan.Gone)
 	}
-	diags.AddAttributeWarning(path.Root("runs"), fmt.Sprintf("Sweep %q: %d %s anew", spec.Name, plan.Reruns, start), detail+fmt.Sprintf(" Which runs do is said by rerun, which is %q.", spec.Rerun))
+	diags.AddAttributeWarning(path.Root("runs"), fmt.Sprintf("Sweep %q: %d %s anew", spec.Name, plan.Reruns, start), detail+fmt.Sprintf(" This follows rerun = %q.", spec.Rerun))
 }

@@ -34,7 +34,7 @@ func (r *sweepResource) Schema(ctx context.Context, _ resource.SchemaRequest, re
 }
 
 // tainted is added to the error of a creation after which the sweep exists.
-const tainted = "The sweep is there, and in the state. Terraform marks a resource as tainted whose creation failed, and the next apply would replace the sweep with all of its runs: terraform untaint <address> keeps it."
+const tainted = "The sweep exists, and is in the state. Terraform marks a resource whose creation failed as tainted, and the next apply would replace the sweep with all of its runs: terraform untaint <address> keeps it."
 
 // put applies a sweep as planned, and returns the state from a read after the write. Once it is stored it is in the
 // state, whatever fails after that.
@@ -58,12 +58,12 @@ func (r *sweepResource) put(ctx context.Context, plan Model, w resourcekit.Write
 	switch {
 	case failure == nil && err != nil:
 		plan.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
-		return &plan, fmt.Errorf("it was stored, and could not be read: %w", err)
+		return &plan, fmt.Errorf("it was stored, but could not be read: %w", err)
 	case failure != nil && (err != nil || !found.Spec.Equal(spec)):
 		return nil, failure
 	case failure == nil && !found.Spec.Equal(spec):
 		plan.ID = types.StringValue(domain.GroupID(spec.Cluster, spec.Name))
-		return &plan, fmt.Errorf("it was stored as planned, and %w: apply again to have it as it is configured here", engine.ErrConflict)
+		return &plan, fmt.Errorf("it was stored as planned, but %w: apply again to restore the configuration", engine.ErrConflict)
 	case failure != nil && w.Created && !errors.Is(failure, context.DeadlineExceeded):
 		failure = fmt.Errorf("%w\n\n%s", failure, tainted)
 	}
@@ -78,7 +78,7 @@ func (r *sweepResource) write(ctx context.Context, reconciler reconcile.Reconcil
 		return err
 	}
 	if adopted {
-		w.Diags.AddWarning("Sweep adopted", fmt.Sprintf("Cluster %q had a sweep %q already, as it is specified here. It is managed by this resource from now on.", spec.Cluster, spec.Name))
+		w.Diags.AddWarning("Sweep adopted", fmt.Sprintf("Cluster %q already had a sweep %q with this specification. This resource manages it from now on.", spec.Cluster, spec.Name))
 	}
 	if spec.WaitFor != domain.WaitEnded {
 		return nil
@@ -86,8 +86,8 @@ func (r *sweepResource) write(ctx context.Context, reconciler reconcile.Reconcil
 	err = reconciler.AwaitSweep(ctx, spec.Name)
 	if failed, is := errors.AsType[*reconcile.UnsuccessfulError](err); is {
 		// An error would taint a new sweep, and the next apply would repeat all of it because of a few failures.
-		w.Diags.AddWarning("Runs did not succeed", failed.Error()+".\n\nThe data source trainyard_sweep tells of each run, and trainyard_logs what it wrote. "+
-			`With rerun = "failed", a change of triggers starts those anew, and no others.`)
+		w.Diags.AddWarning("Runs did not succeed", failed.Error()+".\n\nThe data source trainyard_sweep has the state of each run, and trainyard_logs its output. "+
+			`With rerun = "failed", a change of triggers starts only those again.`)
 		return nil
 	}
 	return err
@@ -139,9 +139,9 @@ func warnKept(name string, places []string, diags *diag.Diagnostics) {
 	if len(places) == 0 {
 		return
 	}
-	detail := "What its runs left is kept:\n\n- " + strings.Join(places[:min(len(places), keptShown)], "\n- ")
+	detail := "The results of its runs are kept:\n\n- " + strings.Join(places[:min(len(places), keptShown)], "\n- ")
 	if more := len(places) - keptShown; more > 0 {
-		detail += fmt.Sprintf("\n- and %d more, named alike", more)
+		detail += fmt.Sprintf("\n- and %d more, named likewise", more)
 	}
 	diags.AddWarning(fmt.Sprintf("Results of sweep %q are kept", name), detail+"\n\nWith results.on_destroy = \"delete\", a destroy removes them.")
 }
