@@ -44,10 +44,10 @@ type ChangeCost struct {
 // validate returns why the model is invalid.
 func (m Model) validate() error {
 	if !(m.Capacity > 0) || math.IsInf(m.Capacity, 0) || m.Startup < 0 {
-		return fmt.Errorf("a member that carries a load of %g after %s is no model", m.Capacity, m.Startup)
+		return fmt.Errorf("invalid model: a member with a capacity of %g and a startup of %s", m.Capacity, m.Startup)
 	}
 	if m.Change.Takes < 0 || !(m.Change.Lost >= 0 && m.Change.Lost < 1) {
-		return fmt.Errorf("a change that takes %s and a share of %g of the capacity is no model", m.Change.Takes, m.Change.Lost)
+		return fmt.Errorf("invalid model: a change that takes %s and costs %g of the capacity", m.Change.Takes, m.Change.Lost)
 	}
 	return nil
 }

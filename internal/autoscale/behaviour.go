@@ -38,9 +38,9 @@ func stabilise(policy *domain.AutoscalingPolicy, asked []At[int], now time.Time,
 	case stable == wanted:
 		return stable, ""
 	case wanted > count:
-		return stable, say(wanted, " wanted, but ", smallest, " was enough within ", out)
+		return stable, say(wanted, " wanted, but ", smallest, " was enough in the last ", out)
 	}
-	return stable, say(wanted, " wanted, but ", largest, " was needed within ", in)
+	return stable, say(wanted, " wanted, but ", largest, " was needed in the last ", in)
 }
 
 // stabilisations returns the stabilisation windows, with the defaults filled in.
@@ -151,15 +151,15 @@ func limited(count, wanted, bound int, by domain.ScalingRate, step int) (int, st
 		allowed = min(wanted, bound)
 	}
 	if stepped := min(max(allowed, count-step), count+step); step > 0 && stepped != allowed {
-		return stepped, say(wanted, " wanted, but ", step, plural(step), " at most in one step: ", stepped)
+		return stepped, say(wanted, " wanted, but at most ", step, plural(step), " per step: ", stepped)
 	}
 	switch {
 	case allowed == wanted:
 		return allowed, ""
 	case by.Percent > 0:
-		return allowed, say(wanted, " wanted, but ", by.Percent, " % at most in ", time.Duration(by.Period), ": ", allowed)
+		return allowed, say(wanted, " wanted, but at most ", by.Percent, " % in ", time.Duration(by.Period), ": ", allowed)
 	}
-	return allowed, say(wanted, " wanted, but ", by.Count, plural(by.Count), " at most in ", time.Duration(by.Period), ": ", allowed)
+	return allowed, say(wanted, " wanted, but at most ", by.Count, plural(by.Count), " in ", time.Duration(by.Period), ": ", allowed)
 }
 
 // countBefore returns the count at the beginning of the period that ends now.

@@ -62,26 +62,26 @@ func TestStabilise(t *testing.T) {
 		// The cases of TestNormalizeDesiredReplicas in Kubernetes' horizontal_test.go, for a role that is large enough
 		// to be scaled in.
 		"empty log":                          {domain.AutoscalingPolicy{}, nil, 9, 5, 5, ""},
-		"stabilize":                          {domain.AutoscalingPolicy{}, []At[int]{ago(2*time.Minute, 4), ago(time.Minute, 5)}, 9, 3, 5, "3 wanted, but 5 was needed within 5m0s"},
+		"stabilize":                          {domain.AutoscalingPolicy{}, []At[int]{ago(2*time.Minute, 4), ago(time.Minute, 5)}, 9, 3, 5, "3 wanted, but 5 was needed in the last 5m0s"},
 		"no stabilize":                       {domain.AutoscalingPolicy{}, []At[int]{ago(2*time.Minute, 1), ago(time.Minute, 2)}, 9, 3, 3, ""},
 		"no stabilize - old recommendations": {domain.AutoscalingPolicy{}, []At[int]{ago(10*time.Minute, 10), ago(9*time.Minute, 9)}, 11, 3, 3, ""},
 		"stabilize - old recommendations": {
 			domain.AutoscalingPolicy{}, []At[int]{ago(10*time.Minute, 10), ago(9*time.Minute, 9), ago(2*time.Minute, 5), ago(time.Minute, 4)},
-			11, 3, 5, "3 wanted, but 5 was needed within 5m0s",
+			11, 3, 5, "3 wanted, but 5 was needed in the last 5m0s",
 		},
-		"in, not above the present count":               {domain.AutoscalingPolicy{}, []At[int]{ago(time.Minute, 20)}, 9, 3, 9, "3 wanted, but 20 was needed within 5m0s"},
+		"in, not above the present count":               {domain.AutoscalingPolicy{}, []At[int]{ago(time.Minute, 20)}, 9, 3, 9, "3 wanted, but 20 was needed in the last 5m0s"},
 		"in, at once":                                   {in(0), []At[int]{ago(time.Minute, 8)}, 9, 3, 3, ""},
-		"in, a window of its own":                       {in(30 * time.Second), []At[int]{ago(time.Minute, 8), ago(29*time.Second, 5)}, 9, 3, 5, "3 wanted, but 5 was needed within 30s"},
+		"in, a window of its own":                       {in(30 * time.Second), []At[int]{ago(time.Minute, 8), ago(29*time.Second, 5)}, 9, 3, 5, "3 wanted, but 5 was needed in the last 30s"},
 		"in, exactly as old as the window":              {in(time.Minute), []At[int]{ago(time.Minute, 8)}, 9, 3, 3, ""},
-		"in, with the present one in it":                {domain.AutoscalingPolicy{}, []At[int]{ago(time.Minute, 4), ago(0, 3)}, 9, 3, 4, "3 wanted, but 4 was needed within 5m0s"},
+		"in, with the present one in it":                {domain.AutoscalingPolicy{}, []At[int]{ago(time.Minute, 4), ago(0, 3)}, 9, 3, 4, "3 wanted, but 4 was needed in the last 5m0s"},
 		"out, at once by default":                       {domain.AutoscalingPolicy{}, []At[int]{ago(time.Minute, 4), ago(time.Second, 4)}, 4, 9, 9, ""},
-		"out, the smallest of the window":               {out(time.Minute), []At[int]{ago(2*time.Minute, 5), ago(50*time.Second, 7), ago(10*time.Second, 8)}, 4, 9, 7, "9 wanted, but 7 was enough within 1m0s"},
-		"out, not below the present count":              {out(time.Minute), []At[int]{ago(30*time.Second, 2)}, 4, 9, 4, "9 wanted, but 2 was enough within 1m0s"},
+		"out, the smallest of the window":               {out(time.Minute), []At[int]{ago(2*time.Minute, 5), ago(50*time.Second, 7), ago(10*time.Second, 8)}, 4, 9, 7, "9 wanted, but 7 was enough in the last 1m0s"},
+		"out, not below the present count":              {out(time.Minute), []At[int]{ago(30*time.Second, 2)}, 4, 9, 4, "9 wanted, but 2 was enough in the last 1m0s"},
 		"out, exactly as old as the window":             {out(time.Minute), []At[int]{ago(time.Minute, 5)}, 4, 9, 9, ""},
 		"out, the window of scaling in aside":           {out(time.Minute), []At[int]{ago(4*time.Minute, 5), ago(3*time.Minute, 20)}, 4, 9, 9, ""},
 		"in, a window shorter than that of scaling out": {both(time.Hour, time.Minute), []At[int]{ago(2*time.Minute, 8)}, 9, 3, 3, ""},
 		"as it is":                     {domain.AutoscalingPolicy{}, []At[int]{ago(time.Minute, 9)}, 4, 4, 4, ""},
-		"in, though out was asked for": {out(time.Minute), []At[int]{ago(30*time.Second, 9)}, 5, 4, 5, "4 wanted, but 9 was needed within 5m0s"},
+		"in, though out was asked for": {out(time.Minute), []At[int]{ago(30*time.Second, 9)}, 5, 4, 5, "4 wanted, but 9 was needed in the last 5m0s"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -180,10 +180,10 @@ func TestLimitSaysWhy(t *testing.T) {
 		count, wanted int
 		want          string
 	}{
-		"percentage": {domain.AutoscalingPolicy{}, 10, 50, "50 wanted, but 100 % at most in 15s: 20"},
-		"count":      {domain.AutoscalingPolicy{}, 1, 50, "50 wanted, but 4 members at most in 15s: 5"},
-		"one":        {domain.AutoscalingPolicy{ScaleIn: bounds(1, 60, 0, 0)}, 9, 2, "2 wanted, but 1 member at most in 1m0s: 8"},
-		"step":       {domain.AutoscalingPolicy{ScaleIn: domain.ScalingBehaviour{MaxStep: 3}}, 9, 2, "2 wanted, but 3 members at most in one step: 6"},
+		"percentage": {domain.AutoscalingPolicy{}, 10, 50, "50 wanted, but at most 100 % in 15s: 20"},
+		"count":      {domain.AutoscalingPolicy{}, 1, 50, "50 wanted, but at most 4 members in 15s: 5"},
+		"one":        {domain.AutoscalingPolicy{ScaleIn: bounds(1, 60, 0, 0)}, 9, 2, "2 wanted, but at most 1 member in 1m0s: 8"},
+		"step":       {domain.AutoscalingPolicy{ScaleIn: domain.ScalingBehaviour{MaxStep: 3}}, 9, 2, "2 wanted, but at most 3 members per step: 6"},
 		"no out":     {domain.AutoscalingPolicy{ScaleOut: domain.ScalingBehaviour{Select: domain.SelectDisabled}}, 9, 12, "scaling out is disabled"},
 		"no in":      {domain.AutoscalingPolicy{ScaleIn: domain.ScalingBehaviour{Select: domain.SelectDisabled}}, 9, 2, "scaling in is disabled"},
 	}

@@ -96,7 +96,7 @@ func reason(name, why string) string { return name + ": " + why }
 // sentence combines the reasons of the metrics and schedules with what limited them.
 func sentence(reasons, limits []string) string {
 	if len(reasons)+len(limits) == 0 {
-		return "nothing asks for another count"
+		return "no other count requested"
 	}
 	return strings.Join(slices.Concat(reasons, limits), "; ")
 }
@@ -182,16 +182,16 @@ func (a *Autoscaler) initial(d *Decision, state *State, count int) int {
 		state.Initial = false
 		return count
 	}
-	return d.limit(*a.policy.Initial, say("the policy begins with ", *a.policy.Initial))
+	return d.limit(*a.policy.Initial, say("the initial count is ", *a.policy.Initial))
 }
 
 // within returns the nearest count within the bounds.
 func (a *Autoscaler) within(d *Decision, count int) int {
 	switch {
 	case count < a.policy.Min:
-		return d.limit(a.policy.Min, say(count, " is below min, ", a.policy.Min))
+		return d.limit(a.policy.Min, say(count, " is below min (", a.policy.Min, ")"))
 	case count > a.policy.Max:
-		return d.limit(a.policy.Max, say(count, " is above max, ", a.policy.Max))
+		return d.limit(a.policy.Max, say(count, " is above max (", a.policy.Max, ")"))
 	}
 	return count
 }
@@ -204,7 +204,7 @@ func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	blind := a.ask(d, state, seen)
 	count := combine(d.Asked, seen.Count, a.least(seen.Count))
 	if count < seen.Count && blind != "" {
-		count = d.limit(seen.Count, say(blind, " is missing, and nothing is scaled in meanwhile"))
+		count = d.limit(seen.Count, say(blind, " is missing, so the role is not scaled in"))
 	}
 	count = a.atLeast(d, count)
 	state.Asked = keepRecent(state.Asked, seen.Now, a.remembered)
@@ -213,7 +213,7 @@ func (a *Autoscaler) wanted(d *Decision, state *State, seen *Seen) int {
 	count = d.limit(stable, why)
 	switch {
 	case count > seen.Count && coolsOut, count < seen.Count && coolsIn:
-		return d.limit(seen.Count, say("it is cooling down since a change ", seen.Now.Sub(state.LastChange).Round(time.Second), " ago"))
+		return d.limit(seen.Count, say("in cooldown: last change ", seen.Now.Sub(state.LastChange).Round(time.Second), " ago"))
 	case count == seen.Count:
 		return count
 	}
@@ -320,7 +320,7 @@ func (a *Autoscaler) askMetric(asked *Asked, metric *domain.ScalingMetric, memor
 			return
 		case domain.MissingAsValue:
 			in.metric = Measurement{Value: *metric.MissingValue, At: seen.Now}
-			source = say(missing, ", taken for ", *metric.MissingValue)
+			source = say(missing, ", using ", *metric.MissingValue)
 		default:
 			asked.Known = false
 			return

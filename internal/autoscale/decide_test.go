@@ -65,23 +65,23 @@ func TestDecide(t *testing.T) {
 		"nothing to do":                  {policyOf(cpu), 4, map[string]Measurement{"cpu": value(50)}, 4, "cpu: "},
 		"out":                            {policyOf(cpu), 4, map[string]Measurement{"cpu": value(80)}, 7, "cpu: "},
 		"in":                             {policyOf(cpu), 4, map[string]Measurement{"cpu": value(20)}, 2, "cpu: "},
-		"not above max":                  {policyOf(cpu), 8, map[string]Measurement{"cpu": value(100)}, 10, "16 is above max, 10"},
-		"not below min":                  {policyOf(cpu), 4, map[string]Measurement{"cpu": value(0)}, 1, "0 is below min, 1"},
-		"out of bounds, nothing is read": {policyOf(cpu), 12, nil, 10, "12 is above max, 10"},
-		"below its bounds":               {policyOf(cpu), 0, nil, 1, "0 is below min, 1"},
+		"not above max":                  {policyOf(cpu), 8, map[string]Measurement{"cpu": value(100)}, 10, "16 is above max (10)"},
+		"not below min":                  {policyOf(cpu), 4, map[string]Measurement{"cpu": value(0)}, 1, "0 is below min (1)"},
+		"out of bounds, nothing is read": {policyOf(cpu), 12, nil, 10, "12 is above max (10)"},
+		"below its bounds":               {policyOf(cpu), 0, nil, 1, "0 is below min (1)"},
 		"the largest count wins":         {policyOf(both), 4, map[string]Measurement{"cpu": value(25), "gpu": value(75)}, 6, "gpu: "},
 		"one more careful keeps it":      {policyOf(both), 4, map[string]Measurement{"cpu": value(25), "gpu": value(50)}, 4, "gpu: "},
 		"missing":                        {policyOf(cpu), 4, nil, 4, "cpu: not measured"},
 		"missing, and why":               {policyOf(cpu), 4, map[string]Measurement{"cpu": {Why: "Prometheus can't be reached"}}, 4, "cpu: Prometheus can't be reached"},
 		"stale":                          {policyOf(cpu), 4, map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 4, "cpu: stale: its last value is 2m0s old"},
 		"no number":                      {policyOf(cpu), 4, map[string]Measurement{"cpu": value(math.NaN())}, 4, notANumber},
-		"a missing one blocks in":        {policyOf(both), 4, map[string]Measurement{"cpu": value(10)}, 4, "gpu is missing, and nothing is scaled in meanwhile"},
+		"a missing one blocks in":        {policyOf(both), 4, map[string]Measurement{"cpu": value(10)}, 4, "gpu is missing, so the role is not scaled in"},
 		"a missing one lets out":         {policyOf(both), 4, map[string]Measurement{"cpu": value(100)}, 8, "gpu: not measured"},
 		"missing asks for max":           {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMax, nil)}), 6, nil, 10, "cpu: not measured"},
 		"missing asks for min":           {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingMin, nil)}), 6, nil, 1, "cpu: not measured"},
-		"missing is a value":             {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4, nil, 6, "cpu: not measured, taken for 75: 75 of 50"},
+		"missing is a value":             {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4, nil, 6, "cpu: not measured, using 75: 75 of 50"},
 		"missing is a value, of a stale one": {policyOf(map[string]domain.ScalingMetric{"cpu": onMissing(domain.MissingAsValue, new(75.0))}), 4,
-			map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 6, "cpu: stale: its last value is 2m0s old, taken for 75: 75 of 50"},
+			map[string]Measurement{"cpu": {Value: 0, At: noon.Add(-2 * time.Minute)}}, 6, "cpu: stale: its last value is 2m0s old, using 75: 75 of 50"},
 		"observed, and high":                    {policyOf(seen), 4, map[string]Measurement{"cpu": value(50), "seen": value(1000)}, 4, observed},
 		"observed, and low":                     {policyOf(seen), 4, map[string]Measurement{"cpu": value(80), "seen": value(0)}, 7, observed},
 		"observed, blocks no others":            {policyOf(seen), 4, map[string]Measurement{"cpu": value(20)}, 2, "seen: not measured"},
@@ -215,7 +215,7 @@ func TestCooldownRemembersWhatWasAsked(t *testing.T) {
 		after time.Duration
 		value float64
 		says  string
-	}{{0, 75, "it is cooling down since a change 30s ago"}, {time.Minute, 25, "2 wanted, but 6 was needed within 5m0s"}} {
+	}{{0, 75, "in cooldown: last change 30s ago"}, {time.Minute, 25, "2 wanted, but 6 was needed in the last 5m0s"}} {
 		now := noon.Add(test.after)
 		d := scaler.Decide(&state, Seen{Now: now, Count: 4, Ready: 4, Metrics: map[string]Measurement{"cpu": {Value: test.value, At: now}}})
 		if d.To != 4 || !strings.Contains(d.Why(), test.says) {

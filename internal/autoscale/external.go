@@ -71,19 +71,19 @@ func ParseAnswer(data []byte) Answer {
 		Action *string  `json:"action"`
 	}
 	if err := json.Unmarshal(data, &said); err != nil {
-		return Answer{Why: fmt.Sprintf("its answer, %.40q, is no JSON such as {\"count\": 4} or {\"action\": \"up\"}", strings.TrimSpace(string(data)))}
+		return Answer{Why: fmt.Sprintf("its answer, %.40q, is not JSON such as {\"count\": 4} or {\"action\": \"up\"}", strings.TrimSpace(string(data)))}
 	}
 	switch {
 	case said.Count != nil && said.Action != nil:
 		return Answer{Why: "its answer has both a count and an action"}
 	case said.Count != nil && (*said.Count < 0 || *said.Count > domain.MaxReplicas || *said.Count != math.Trunc(*said.Count)):
-		return Answer{Why: fmt.Sprintf("its count is %g, and not a number of members from 0 to %d", *said.Count, domain.MaxReplicas)}
+		return Answer{Why: fmt.Sprintf("its count is %g; it must be a whole number from 0 to %d", *said.Count, domain.MaxReplicas)}
 	case said.Count != nil:
 		return Answer{Count: new(int(*said.Count))}
 	case said.Action == nil:
 		return Answer{Why: "its answer has neither a count nor an action"}
 	case *said.Action != actionUp && *said.Action != actionDown && *said.Action != actionNone:
-		return Answer{Why: fmt.Sprintf("its action is %.40q, and not up, down or none", *said.Action)}
+		return Answer{Why: fmt.Sprintf("its action is %.40q; it must be up, down or none", *said.Action)}
 	}
 	return Answer{Action: *said.Action}
 }

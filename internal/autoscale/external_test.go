@@ -16,15 +16,15 @@ func TestParseAnswer(t *testing.T) {
 		`{"action": "up"}`:             {Action: "up"},
 		` {"action":"none"} `:          {Action: "none"},
 		`{"count": 4, "action": "up"}`: {Why: "its answer has both a count and an action"},
-		`{"count": -1}`:                {Why: "its count is -1, and not a number of members from 0 to 10000"},
-		`{"count": 1.5}`:               {Why: "its count is 1.5, and not a number of members from 0 to 10000"},
-		`{"count": 1e9}`:               {Why: "its count is 1e+09, and not a number of members from 0 to 10000"},
-		`{"action": "sideways"}`:       {Why: `its action is "sideways", and not up, down or none`},
+		`{"count": -1}`:                {Why: "its count is -1; it must be a whole number from 0 to 10000"},
+		`{"count": 1.5}`:               {Why: "its count is 1.5; it must be a whole number from 0 to 10000"},
+		`{"count": 1e9}`:               {Why: "its count is 1e+09; it must be a whole number from 0 to 10000"},
+		`{"action": "sideways"}`:       {Why: `its action is "sideways"; it must be up, down or none`},
 		`{}`:                           {Why: "its answer has neither a count nor an action"},
 		`null`:                         {Why: "its answer has neither a count nor an action"},
-		`up`:                           {Why: `its answer, "up", is no JSON such as {"count": 4} or {"action": "up"}`},
-		"5\n":                          {Why: `its answer, "5", is no JSON such as {"count": 4} or {"action": "up"}`},
-		`{"count": "4"}`:               {Why: `its answer, "{\"count\": \"4\"}", is no JSON such as {"count": 4} or {"action": "up"}`},
+		`up`:                           {Why: `its answer, "up", is not JSON such as {"count": 4} or {"action": "up"}`},
+		"5\n":                          {Why: `its answer, "5", is not JSON such as {"count": 4} or {"action": "up"}`},
+		`{"count": "4"}`:               {Why: `its answer, "{\"count\": \"4\"}", is not JSON such as {"count": 4} or {"action": "up"}`},
 	} {
 		if diff := cmp.Diff(want, ParseAnswer([]byte(text))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)

@@ -133,7 +133,7 @@ func (t *Trend) expect(f domain.Forecast, now time.Time, value float64) (expecte
 func (t *Trend) why(f domain.Forecast, expected float64, more bool) string {
 	lead := time.Duration(f.Lead)
 	if !more {
-		return say("no more expected in ", lead)
+		return say("no increase expected in ", lead)
 	}
 	by := " by the trend"
 	if t.Seasonal {

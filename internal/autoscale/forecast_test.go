@@ -162,7 +162,7 @@ func TestForecastIsNeverBelowTheValue(t *testing.T) {
 	for i := range 100 {
 		value := float64(1000 - 10*i)
 		got, why := trend.tell(ahead(5*time.Minute), midnight.Add(time.Duration(i)*15*time.Second), value)
-		if got != value || why != "no more expected in 5m0s" {
+		if got != value || why != "no increase expected in 5m0s" {
 			t.Fatalf("%v is expected where it falls to %v (%s)", got, value, why)
 		}
 	}

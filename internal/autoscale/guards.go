@@ -87,9 +87,9 @@ func (a *Autoscaler) busy(d *Decision) string {
 		switch {
 		case g.Name == domain.GuardAtLeast:
 		case g.Value == nil:
-			return say("it can't be told whether it is busy: ", g.Why)
+			return say("it is unknown whether the role is busy: ", g.Why)
 		case *g.Value != 0:
-			return say("it is busy: ", g.What, " is ", *g.Value)
+			return say("the role is busy: ", g.What, " is ", *g.Value)
 		}
 	}
 	return ""
@@ -114,7 +114,7 @@ func (a *Autoscaler) atLeast(d *Decision, count int) int {
 	if by == nil || by.Value == nil || needed <= count || count >= a.policy.Max {
 		return count
 	}
-	return d.limit(min(needed, a.policy.Max), say(count, " wanted, but guards.at_least tells ", *by.Value, ": ", by.What))
+	return d.limit(min(needed, a.policy.Max), say(count, " wanted, but guards.at_least requires ", *by.Value, ": ", by.What))
 }
 
 // notBelow does not let the count drop below what the source of at_least says, or at all if that is unknown, whatever
@@ -125,9 +125,9 @@ func (a *Autoscaler) notBelow(d *Decision, count int) int {
 	case by == nil:
 		return count
 	case by.Value == nil:
-		return d.limit(d.From, say(count, " wanted, but it can't be told how many are needed: ", by.Why))
+		return d.limit(d.From, say(count, " wanted, but it is unknown how many are needed: ", by.Why))
 	case needed > count:
-		return d.limit(min(needed, d.From), say(count, " wanted, but guards.at_least tells ", *by.Value, ": ", by.What))
+		return d.limit(min(needed, d.From), say(count, " wanted, but guards.at_least requires ", *by.Value, ": ", by.What))
 	}
 	return count
 }
@@ -153,7 +153,7 @@ func (a *Autoscaler) withinBudget(d *Decision, state *State, seen *Seen) (count 
 	if state.Spent.Hours < budget {
 		return d.From, false
 	}
-	return d.limit(a.policy.Min, say("the ", budget, " member-hours of the day are used up")), true
+	return d.limit(a.policy.Min, say("the daily budget of ", budget, " member-hours is used up")), true
 }
 
 // pass adds what the members have used since the last time.

@@ -202,7 +202,7 @@ func parted(entries []Entry, most int) ([]packed, error) {
 	case err == nil && len(data) <= most:
 		return []packed{{entries, data}}, nil
 	case err == nil && len(entries) == 1:
-		return nil, fmt.Errorf("a decision of policy %s takes %d bytes, and %d are stored of one", entries[0].Policy, len(data), most)
+		return nil, fmt.Errorf("a decision of policy %s takes %d bytes; the limit is %d", entries[0].Policy, len(data), most)
 	case len(entries) == 1:
 		return nil, err
 	}

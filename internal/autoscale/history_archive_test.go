@@ -250,13 +250,13 @@ func TestCorruptChunks(t *testing.T) {
 		"a part":             {good[:len(good)-5], "EOF"},
 		"another byte":       {append(slices.Clone(good[:len(good)-1]), good[len(good)-1]^1), "CRC"},
 		"too much":           {packer().EncodeAll(make([]byte, maxUnpacked+1), nil), "exceed"},
-		"no head":            {chunk(whole), "it has version 0, and this build reads version 1"},
-		"a newer one":        {chunk([]byte("{\"version\":2}\n"), whole), "it has version 2, and this build reads version 1"},
-		"text":               {chunk([]byte("hello\n")), "it does not say what it is"},
+		"no head":            {chunk(whole), "it has version 0, and this version of Trainyard supports version 1"},
+		"a newer one":        {chunk([]byte("{\"version\":2}\n"), whole), "it has version 2, and this version of Trainyard supports version 1"},
+		"text":               {chunk([]byte("hello\n")), "it has no valid version"},
 		"half a line":        {chunk(head, whole[:len(whole)/2]), "line 2"},
-		"no policy":          {chunk(head, whole, line(nobody)), "its line 3 is no decision"},
-		"no decision":        {chunk(head, line(undecided)), "its line 2 is no decision"},
-		"an end before all":  {chunk(head, line(backwards)), "its line 2 is no decision"},
+		"no policy":          {chunk(head, whole, line(nobody)), "line 3 is not a decision"},
+		"no decision":        {chunk(head, line(undecided)), "line 2 is not a decision"},
+		"an end before all":  {chunk(head, line(backwards)), "line 2 is not a decision"},
 		"a list of them all": {chunk(head, []byte("[1]\n")), "line 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestForeignChunks(t *testing.T) {
 	for _, name := range []string{"", "x", "0", "01", "-1", "+1", "9999999999999999", "scaling-history-1"} {
 		stored := store{name: []byte("x")}
 		a, err := openArchive(stored, noon, small)
-		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("part %q of the history of scaling can't be read: its name is not a number", name)) {
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("reading part %q of the scaling history: its name is not a number", name)) {
 			t.Errorf("%s: the error is %v", name, err)
 		}
 		a.Add(entryOf("job/worker", noon, 1, 2))

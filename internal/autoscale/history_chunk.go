@@ -18,7 +18,7 @@ import (
 // each entry.
 
 // HistoryKind is the kind of stored chunks. Their names are numbers.
-var HistoryKind = domain.Kind{Name: "scaling-history", Noun: "part of the history of scaling", MaxBytes: 400_000}
+var HistoryKind = domain.Kind{Name: "scaling-history", Noun: "part of the scaling history", MaxBytes: 400_000}
 
 // Chunk is a part of a history as it is stored.
 type Chunk struct {
@@ -52,7 +52,7 @@ type ChunkError struct {
 
 // Error names the chunk and the fault.
 func (e *ChunkError) Error() string {
-	return fmt.Sprintf("part %q of the history of scaling can't be read: %v", e.Name, e.Err)
+	return fmt.Sprintf("reading part %q of the scaling history: %v", e.Name, e.Err)
 }
 
 // Unwrap returns the fault itself.
@@ -86,7 +86,7 @@ func pack(entries []Entry) ([]byte, error) {
 	}
 	for i := range entries {
 		if err := to.Encode(&entries[i]); err != nil {
-			return nil, fmt.Errorf("a decision of policy %s can't be stored: %w", entries[i].Policy, err)
+			return nil, fmt.Errorf("storing a decision of policy %s: %w", entries[i].Policy, err)
 		}
 	}
 	return packer().EncodeAll(lines.Bytes(), nil), nil
@@ -104,10 +104,10 @@ func unpack(data []byte, s Selection) ([]Entry, error) {
 	for line := range bytes.Lines(lines) {
 		if number++; number == 1 {
 			if err := json.Unmarshal(line, &head); err != nil {
-				return nil, fmt.Errorf("it does not say what it is: %w", err)
+				return nil, fmt.Errorf("it has no valid version: %w", err)
 			}
 			if head.Version != domain.DocumentVersion {
-				return nil, fmt.Errorf("it has version %d, and this build reads version %d", head.Version, domain.DocumentVersion)
+				return nil, fmt.Errorf("it has version %d, and this version of Trainyard supports version %d", head.Version, domain.DocumentVersion)
 			}
 			continue
 		}
@@ -116,10 +116,10 @@ func unpack(data []byte, s Selection) ([]Entry, error) {
 		}
 		var e Entry
 		if err := json.Unmarshal(line, &e); err != nil {
-			return nil, fmt.Errorf("its line %d: %w", number, err)
+			return nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		if group, role := e.Key(); group == "" || role == "" || e.Decisions < 1 || e.Until.Before(e.At) {
-			return nil, fmt.Errorf("its line %d is no decision of a policy", number)
+			return nil, fmt.Errorf("line %d is not a decision of a policy", number)
 		}
 		if s.Covers(e.Policy) {
 			entries = append(entries, e)

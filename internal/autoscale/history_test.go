@@ -66,10 +66,10 @@ func TestNewEntry(t *testing.T) {
 		"cpu": {Value: 200, At: noon}, "gpu": {Value: 50, At: noon}, "nan": {Value: 50, At: noon}, "old": {Value: 50, At: noon},
 	}})
 	held := NewEntry("job/worker", noon, 4, d)
-	if diff := cmp.Diff([]string{"16 is above max, 10", "10 wanted, but 2 members at most in one step: 6"}, held.Changed); diff != "" {
+	if diff := cmp.Diff([]string{"16 is above max (10)", "10 wanted, but at most 2 members per step: 6"}, held.Changed); diff != "" {
 		t.Errorf("what changed the count (-want +got):\n%s", diff)
 	}
-	if unchanged := NewEntry("job/worker", noon, 4, Decision{From: 4, To: 4}); unchanged.Outcome != OutcomeUnchanged || unchanged.Why() != "nothing asks for another count" {
+	if unchanged := NewEntry("job/worker", noon, 4, Decision{From: 4, To: 4}); unchanged.Outcome != OutcomeUnchanged || unchanged.Why() != "no other count requested" {
 		t.Errorf("a decision for nothing: %+v, %q", unchanged, unchanged.Why())
 	}
 }
@@ -111,8 +111,8 @@ func TestHistoryMerges(t *testing.T) {
 		"the same":                     {merged: true},
 		"another value and its reason": {second: func(e *Entry) { e.Metrics[0].Value, e.Metrics[0].Why = new(62.0), "62 of 60" }, merged: true},
 		"the limit a while later": {
-			func(e *Entry) { e.Changed = []string{"it is cooling down for 1m25s more"} },
-			func(e *Entry) { e.Changed = []string{"it is cooling down for 85s more"} }, gap, true,
+			func(e *Entry) { e.Changed = []string{"in cooldown for 1m25s more"} },
+			func(e *Entry) { e.Changed = []string{"in cooldown for 85s more"} }, gap, true,
 		},
 		"other members are ready": {second: func(e *Entry) { e.Ready = 2 }, merged: true},
 		"held by another member":  {func(e *Entry) { *e = held(*e, "job-worker-3 stays") }, func(e *Entry) { *e = held(*e, "job-worker-12 stays") }, gap, true},
@@ -122,7 +122,7 @@ func TestHistoryMerges(t *testing.T) {
 		"before, by the clock":    {after: -time.Minute, merged: true},
 
 		"after more":              {after: 10*time.Minute + time.Second},
-		"another limit":           {second: func(e *Entry) { e.Changed = []string{"it is cooling down"} }},
+		"another limit":           {second: func(e *Entry) { e.Changed = []string{"in cooldown"} }},
 		"not asked for why":       {second: func(e *Entry) { e.Metrics[1].Why = "stale" }},
 		"held for more":           {func(e *Entry) { *e = held(*e, "an apply") }, func(e *Entry) { *e = held(*e, "an apply of group") }, gap, false},
 		"another count is asked":  {second: func(e *Entry) { e.Metrics[0].Count = new(5) }},

@@ -16,17 +16,17 @@ type Room struct {
 func idleRoom(a domain.IdleRoomAlgorithm, in asking) proposal {
 	switch room := in.room; {
 	case in.count >= in.policy.Max:
-		return proposal{count: in.count, why: "it has as many members as max allows"}
+		return proposal{count: in.count, why: "max is reached"}
 	case room == nil:
-		return proposal{count: in.policy.Max, why: "nothing is known of any bound of room"}
+		return proposal{count: in.policy.Max, why: "no known limit on room"}
 	case room.Why != "":
-		return undecided(in, say("it can't be told how much room there is: ", room.Why))
+		return undecided(in, say("it is unknown how much room there is: ", room.Why))
 	case room.More == 0:
 		return proposal{count: in.count, why: say("no room for more members: ", room.Short)}
 	case room.More <= a.KeepFree:
-		return proposal{count: in.count, why: say("room for ", room.More, " more", plural(room.More), ", which keep_free, ", a.KeepFree, ", leaves free")}
+		return proposal{count: in.count, why: say("room for ", room.More, " more", plural(room.More), ", all kept free by keep_free (", a.KeepFree, ")")}
 	case a.KeepFree > 0:
-		return proposal{count: in.count + room.More - a.KeepFree, why: say("room for ", room.More, " more", plural(room.More), ", of which keep_free leaves ", a.KeepFree, " free")}
+		return proposal{count: in.count + room.More - a.KeepFree, why: say("room for ", room.More, " more", plural(room.More), ", of which keep_free reserves ", a.KeepFree)}
 	default:
 		return proposal{count: in.count + room.More, why: say("room for ", room.More, " more", plural(room.More))}
 	}

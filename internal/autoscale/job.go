@@ -93,17 +93,17 @@ func RunJobs(policy domain.AutoscalingPolicy, job Job, runs int) ([]JobRun, erro
 // validate returns why the job is invalid.
 func (j Job) validate(policy domain.AutoscalingPolicy) error {
 	if len(j.Times) == 0 || j.Startup < 0 || j.Pause < 0 || !(j.Busy >= 0) || j.Busy > 100 {
-		return fmt.Errorf("a job of %d times, a startup of %s, a pause of %s and members that are busy to %g %% is no model",
+		return fmt.Errorf("invalid job: %d times, a startup of %s, a pause of %s and members that are %g %% busy",
 			len(j.Times), j.Startup, j.Pause, j.Busy)
 	}
 	for _, count := range slices.Sorted(maps.Keys(j.Times)) {
 		if count < 1 || j.Times[count] <= 0 {
-			return fmt.Errorf("a job that takes %d members %s is no model", count, j.Times[count])
+			return fmt.Errorf("invalid job: %d members take %s", count, j.Times[count])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(policy.Metrics)) {
 		if shown := j.Signals[name]; shown != "" && shown != SignalUtilisation && shown != SignalProgress {
-			return fmt.Errorf("a job does not show %q, which the metric %q is to be", shown, name)
+			return fmt.Errorf("a job has no signal %q, which metric %q needs", shown, name)
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func (in asking) observation(a domain.LearnedAlgorithm) (Observation, string) {
 	for feature, name := range a.Observes {
 		value, missing := in.observed(name)
 		if missing != "" {
-			return o, say("it observes ", feature, " by metric ", name, ": ", missing)
+			return o, say("feature ", feature, " (metric ", name, "): ", missing)
 		}
 		switch feature {
 		case qmodel.Features[qmodel.CPU].Name:
@@ -95,14 +95,14 @@ func (in asking) masks(o Observation) (masks [qmodel.NumActions]string) {
 		masks[qmodel.Down] = say("min is ", in.policy.Min)
 	case in.needed == nil:
 	case in.needed.Value == nil:
-		masks[qmodel.Down] = "it can't be told how many are needed"
+		masks[qmodel.Down] = "it is unknown how many are needed"
 	case wholeMembers(*in.needed.Value) >= in.count:
 		masks[qmodel.Down] = say("at least ", wholeMembers(*in.needed.Value), " by guards.at_least")
 	}
 	if o.Reassigning {
 		why := in.busy
 		if why == "" {
-			why = "data moves between members"
+			why = "data is moving between members"
 		}
 		masks[qmodel.Up], masks[qmodel.Down] = why, why
 	}

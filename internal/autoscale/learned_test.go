@@ -155,16 +155,16 @@ func TestLearned(t *testing.T) {
 		"at the least":              {band(), func(p *domain.AutoscalingPolicy) { p.Min = 4 }, load(20), 4, "one fewer is masked: min is 4"},
 		"as many as needed":         {band(), atLeast, with(load(20), needs(4, "")), 4, "one fewer is masked: at least 4 by guards.at_least"},
 		"fewer are needed":          {band(), atLeast, with(load(20), needs(3, "")), 3, "one fewer is worth 0.1"},
-		"who knows how many":        {band(), atLeast, with(load(20), needs(0, "404")), 4, "one fewer is masked: it can't be told how many are needed"},
+		"who knows how many":        {band(), atLeast, with(load(20), needs(0, "404")), 4, "one fewer is masked: it is unknown how many are needed"},
 		"a hook is at work":         {band(), nil, with(load(95), func(s *Seen) { s.Busy = "a hook is at work" }), 4, "one more is masked: a hook is at work, as many is worth 0, one fewer is masked: a hook is at work"},
 		"a total":                   {band(perTotal), nil, load(190), 5, "one more is worth 0.2"},
 		"a total, while some start": {band(perTotal), nil, with(load(100), func(s *Seen) { s.Ready = 2 }), 5, "one more is worth 0.25"},
 		"stale":                     {band(), nil, func(s *Seen) { s.Metrics["cpu"] = Measurement{Value: 95, At: noon.Add(-time.Hour)} }, 4, "stale"},
 		"no number":                 {band(), nil, load(math.NaN()), 4, "not a number"},
 		"all features":              {allObserved(), nil, func(*Seen) {}, 5, "rate: one more is worth 1, as many is worth 0, one fewer is worth 0"},
-		"one is missing":            {allObserved(), nil, func(s *Seen) { delete(s.Metrics, "latency") }, 4, "rate: it observes p99 by metric latency: not measured"},
-		"one is stale":              {allObserved(), nil, func(s *Seen) { s.Metrics["lag"] = Measurement{At: noon.Add(-time.Hour)} }, 4, "rate: it observes lag_growth by metric lag: stale"},
-		"data moves":                {allObserved(), nil, func(s *Seen) { s.Metrics["moves"] = Measurement{Value: 3, At: noon} }, 4, "one more is masked: data moves between members"},
+		"one is missing":            {allObserved(), nil, func(s *Seen) { delete(s.Metrics, "latency") }, 4, "rate: feature p99 (metric latency): not measured"},
+		"one is stale":              {allObserved(), nil, func(s *Seen) { s.Metrics["lag"] = Measurement{At: noon.Add(-time.Hour)} }, 4, "rate: feature lag_growth (metric lag): stale"},
+		"data moves":                {allObserved(), nil, func(s *Seen) { s.Metrics["moves"] = Measurement{Value: 3, At: noon} }, 4, "one more is masked: data is moving between members"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := policyOf(test.metrics)
@@ -218,18 +218,18 @@ func TestLearnedInvalid(t *testing.T) {
 		"right":              {allObserved(), ""},
 		"no model":           {with(func(a *domain.LearnedAlgorithm) { a.Model = domain.LearnedModel{} }), `metrics["rate"].algorithm.learned.model: the algorithm needs a model`},
 		"no text":            {with(func(a *domain.LearnedAlgorithm) { a.Model.Text = "" }), `metrics["rate"].algorithm.learned.model: the model is not JSON`},
-		"an unknown feature": {with(func(a *domain.LearnedAlgorithm) { a.Observes["load"] = "cpu" }), `metrics["rate"].algorithm.learned.observes["load"]: "load" is no feature that is made of another metric`},
+		"an unknown feature": {with(func(a *domain.LearnedAlgorithm) { a.Observes["load"] = "cpu" }), `metrics["rate"].algorithm.learned.observes["load"]: "load" is not a feature computed from another metric`},
 		"an unknown metric":  {with(func(a *domain.LearnedAlgorithm) { a.Observes["cpu"] = "disk" }), `metrics["rate"].algorithm.learned.observes["cpu"]: the policy has no metric "disk"; it has ["cpu" "lag" "latency" "moves" "rate" "skew"]`},
 		"its own metric":     {with(func(a *domain.LearnedAlgorithm) { a.Observes["cpu"] = "rate" }), `"rate" is the metric that has the algorithm`},
-		"a missing feature":  {with(func(a *domain.LearnedAlgorithm) { delete(a.Observes, "skew") }), `metrics["rate"].algorithm.learned.observes: the model takes "skew" (how unevenly the load is spread`},
+		"a missing feature":  {with(func(a *domain.LearnedAlgorithm) { delete(a.Observes, "skew") }), `metrics["rate"].algorithm.learned.observes: the model uses "skew" (how unevenly the load is spread`},
 		"no bound":           {with(func(a *domain.LearnedAlgorithm) { a.LatencyBound = 0 }), `metrics["rate"].algorithm.learned.latency_bound: feature "p99" needs it: the latency that is allowed, in the unit of metric "latency"`},
 		"a bound below 0":    {with(func(a *domain.LearnedAlgorithm) { a.LatencyBound = -1 }), `metrics["rate"].algorithm.learned.latency_bound: -1 is not allowed here`},
 		"no capacity of lag": {with(func(a *domain.LearnedAlgorithm) { a.Per = "" }), `metrics["rate"].algorithm.learned.lag_capacity: feature "lag_growth" needs it`},
 		"a feature that the model does not take": {
 			map[string]domain.ScalingMetric{"rate": learnedOf(qmodeltest.Band(0.2, 0.8), func(a *domain.LearnedAlgorithm) { a.Observes = map[string]string{"cpu": "cpu"} }), "cpu": {}},
-			`metrics["rate"].algorithm.learned.observes["cpu"]: the model does not take "cpu", and metric "cpu" would be observed for nothing; it takes ["load"]`,
+			`metrics["rate"].algorithm.learned.observes["cpu"]: the model does not use "cpu", so metric "cpu" would be observed for nothing; it uses ["load"]`,
 		},
-		"nothing that tells of moves": {map[string]domain.ScalingMetric{"rate": learnedOf(moves)}, `the model takes "reassigning"`},
+		"nothing that tells of moves": {map[string]domain.ScalingMetric{"rate": learnedOf(moves)}, `the model uses "reassigning"`},
 		"a forecast": {map[string]domain.ScalingMetric{"rate": func() domain.ScalingMetric {
 			m := learnedOf(qmodeltest.Band(0.2, 0.8))
 			m.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}

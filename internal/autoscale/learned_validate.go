@@ -42,7 +42,7 @@ func validateObservedFeatures(ps *domain.Problems, at domain.Path, a domain.Lear
 	}
 	for _, feature := range slices.Sorted(maps.Keys(a.Observes)) {
 		if !slices.Contains(observed, feature) {
-			ps.Add(at.At("observes", domain.Key(feature)), "Unknown feature", "%q is no feature that is made of another metric; %q are", feature, observed)
+			ps.Add(at.At("observes", domain.Key(feature)), "Unknown feature", "%q is not a feature computed from another metric; use one of %q", feature, observed)
 		}
 	}
 	for _, needs := range []struct {
@@ -69,11 +69,11 @@ func validateModelFeatures(ps *domain.Problems, at domain.Path, a domain.Learned
 		switch {
 		case !f.Observed:
 		case observes && !model.Has(i):
-			ps.Add(at.At("observes", domain.Key(f.Name)), "Feature without use", "the model does not take %q, and metric %q would be observed for nothing; it takes %q: leave it out, or train a model with it",
+			ps.Add(at.At("observes", domain.Key(f.Name)), "Unused feature", "the model does not use %q, so metric %q would be observed for nothing; it uses %q: leave it out, or train a model with it",
 				f.Name, metric, model.Features)
 			ps.DecidedBy([]domain.Path{at.At("observes"), at.At("model")})
 		case !observes && model.Has(i) && (i != qmodel.Reassigning || !hooked):
-			ps.Add(at.At("observes"), "Missing feature", "the model takes %q (%s), and no metric is named for it; set observes = { %s = \"<name of a metric>\" }, or train a model without", f.Name, f.Doc, f.Name)
+			ps.Add(at.At("observes"), "Missing feature", "the model uses %q (%s), but no metric is set for it; set observes = { %s = \"<name of a metric>\" }, or train a model without", f.Name, f.Doc, f.Name)
 			ps.DecidedBy([]domain.Path{at.At("observes"), at.At("model"), {"hooks"}})
 		}
 	}

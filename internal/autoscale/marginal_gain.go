@@ -44,7 +44,7 @@ func marginalGain(a domain.MarginalGainAlgorithm, m *Memory, in asking) proposal
 		if m.Gain != nil {
 			m.Gain.begin(time.Time{})
 		}
-		return undecided(in, "without members, there is no progress to measure")
+		return undecided(in, "no members, so no progress to measure")
 	}
 	if m.Gain == nil {
 		m.Gain = &Gain{Count: in.count, Next: in.count}
@@ -59,11 +59,11 @@ func marginalGain(a domain.MarginalGainAlgorithm, m *Memory, in asking) proposal
 		progress, measured := g.measure(a, in)
 		switch {
 		case !measured && g.Knee == g.Count:
-			return undecided(in, say("the best count known is ", g.Count))
+			return undecided(in, say("the best known count is ", g.Count))
 		case !measured:
 			return undecided(in, say("measuring the progress at a count of ", g.Count))
 		case !g.learn(progress):
-			return undecided(in, say("no progress at a count of ", g.Count, ", or another one than before"))
+			return undecided(in, say("no progress at a count of ", g.Count, ", or the progress changed"))
 		}
 		g.decide(a, in, progress)
 	}
@@ -253,7 +253,7 @@ func (g *Gain) worth(a domain.MarginalGainAlgorithm, i int) bool {
 func (g *Gain) reason(a domain.MarginalGainAlgorithm) string {
 	what := "trying a count of "
 	if g.Next == g.Knee {
-		what = "the best count known is "
+		what = "the best known count is "
 	}
 	i, known := g.find(g.Next)
 	switch {
@@ -266,6 +266,6 @@ func (g *Gain) reason(a domain.MarginalGainAlgorithm) string {
 		return say(what, g.Next)
 	}
 	gain := math.Round(100 * min(g.Known[i].gainOver(g.Known[i-1]), domain.MaxReplicas))
-	return say(what, g.Next, ": from ", g.Known[i-1].Count, " to ", g.Known[i].Count, ", each brought ", gain, " % of what one did before, and ",
-		100*a.Threshold, " % are wanted")
+	return say(what, g.Next, ": from ", g.Known[i-1].Count, " to ", g.Known[i].Count, ", each added ", gain, " % of the previous progress per member; the threshold is ",
+		100*a.Threshold, " %")
 }

@@ -39,7 +39,7 @@ func risk(a domain.RiskAlgorithm, m *Memory, in asking) proposal {
 	case !finite(in.metric.Value):
 		return undecided(in, notANumber)
 	case a.Per != domain.TargetTotal && in.count <= 0:
-		return undecided(in, "without members, there is nothing to measure")
+		return undecided(in, "no members, so nothing to measure")
 	case a.Per != domain.TargetTotal:
 		if carrying = in.active(); carrying <= 0 {
 			return undecided(in, "no member is ready")
@@ -291,10 +291,10 @@ func (r *Risk) why(a domain.RiskAlgorithm, lead time.Duration, load float64, cou
 	level := r.Forecasts[r.Best].Level
 	enough, so := ": ", ""
 	if stays {
-		enough = ", for which it is not worth a change from "
+		enough = ", which is not worth a change from "
 	}
 	if r.Total > 0 {
-		so = say("; too few for ", 100*r.Short/r.Total, " % of the time so far, of ", a.Percent, " % asked for")
+		so = say("; too few for ", 100*r.Short/r.Total, " % of the time so far (", a.Percent, " % allowed)")
 	}
 	return say("the load of ", load, plural(wholeMembers(load)), ", ", level, " expected in ", lead, " by ", riskNames[r.Best],
 		", with a margin of ", max(float64(count)-level, 0), enough, count, so)

@@ -95,7 +95,7 @@ func TestRiskSays(t *testing.T) {
 	}{
 		"first": {metric, 100, 5, 6, 20, []string{"load: the load of 5 members, 5 expected in 1m0s by the newest value, with a margin of "}},
 		"none":  {metric, 0, 1, 1, 1, []string{"the load of 0 members"}},
-		"near":  {metric, 100, 12, 12, 12, []string{"for which it is not worth a change from 12"}},
+		"near":  {metric, 100, 12, 12, 12, []string{"which is not worth a change from 12"}},
 		"no members to measure": {
 			domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Risk: &domain.RiskAlgorithm{Percent: 1}}}, 50, 0, 1, 1, nil,
 		},
@@ -169,7 +169,7 @@ func TestRiskSaysHowItWent(t *testing.T) {
 		now := noon.Add(time.Duration(i) * time.Minute)
 		d = scaler.Decide(&state, Seen{Now: now, Count: 3, Ready: 3, Metrics: map[string]Measurement{"load": {Value: load, At: now}}})
 	}
-	if says := "; too few for 5"; !strings.Contains(d.Why(), says) || !strings.Contains(d.Why(), "of 1 % asked for") {
+	if says := "; too few for 5"; !strings.Contains(d.Why(), says) || !strings.Contains(d.Why(), "(1 % allowed)") {
 		t.Errorf("it says %q, want %q", d.Why(), says)
 	}
 }

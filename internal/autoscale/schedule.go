@@ -141,14 +141,14 @@ func parseSchedule(s domain.ScalingSchedule) (parsedSchedule, error) {
 
 // parseCron parses a cron expression, for clocks that are treated as UTC.
 func parseCron(text string) (cron.Schedule, error) {
-	const allowed = "five fields are: minute, hour, day of the month, month and day of the week, such as \"30 6 * * MON-FRI\""
+	const allowed = "use five fields: minute, hour, day of the month, month and day of the week, such as \"30 6 * * MON-FRI\""
 	// The library accepts a time zone before the fields, and panics on one without fields.
 	if strings.HasPrefix(strings.TrimSpace(text), "TZ=") || strings.HasPrefix(strings.TrimSpace(text), "CRON_TZ=") {
-		return nil, fmt.Errorf("%q holds a time zone, which time_zone is for; %s allowed", text, allowed)
+		return nil, fmt.Errorf("%q contains a time zone, which belongs in time_zone; %s", text, allowed)
 	}
 	schedule, err := fiveFields.Parse(text)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not a time of cron: %w; %s allowed", text, err, allowed)
+		return nil, fmt.Errorf("%q is not a cron expression: %w; %s", text, err, allowed)
 	}
 	if fields, ok := schedule.(*cron.SpecSchedule); ok {
 		fields.Location = time.UTC
@@ -156,7 +156,7 @@ func parseCron(text string) (cron.Schedule, error) {
 	// Any date would do: within four years, or eight around 2100, each day of the calendar comes, and the library looks
 	// ahead for five.
 	if schedule.Next(time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)).IsZero() {
-		return nil, fmt.Errorf("%q never comes, as there is no such date; days of the month that the month has are allowed", text)
+		return nil, fmt.Errorf("%q never matches, as there is no such date", text)
 	}
 	return schedule, nil
 }
@@ -165,11 +165,11 @@ func parseCron(text string) (cron.Schedule, error) {
 // release that built this.
 func timeZone(name string) (*time.Location, error) {
 	if name == "Local" {
-		return nil, errors.New("\"Local\" is another time zone on each host; names of the IANA database are allowed, such as \"Europe/Warsaw\"")
+		return nil, errors.New("\"Local\" may differ between hosts; use a name from the IANA database, such as \"Europe/Warsaw\"")
 	}
 	zone, err := time.LoadLocation(name)
 	if err == nil {
 		return zone, nil
 	}
-	return nil, fmt.Errorf("%q is not a time zone; names of the IANA database are allowed, such as \"Europe/Warsaw\", and UTC", name)
+	return nil, fmt.Errorf("unknown time zone %q; use UTC or a name from the IANA database, such as \"Europe/Warsaw\"", name)
 }

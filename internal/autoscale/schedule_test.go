@@ -114,15 +114,15 @@ func TestScheduleFaults(t *testing.T) {
 		schedule domain.ScalingSchedule
 		want     string
 	}{
-		"no start":        {domain.ScalingSchedule{End: "0 6 * * *"}, `start: "" is not a time of cron`},
-		"six fields":      {domain.ScalingSchedule{Start: "0 0 6 * * *", End: "0 6 * * *"}, "five fields are"},
-		"out of range":    {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 24 * * *"}, `end: "0 24 * * *" is not a time of cron`},
-		"a name":          {domain.ScalingSchedule{Start: "@daily", End: "0 6 * * *"}, "five fields are"},
-		"a zone in it":    {domain.ScalingSchedule{Start: "TZ=UTC 0 6 * * *", End: "0 7 * * *"}, "which time_zone is for"},
-		"only a zone":     {domain.ScalingSchedule{Start: " CRON_TZ=UTC", End: "0 7 * * *"}, "which time_zone is for"},
-		"no such date":    {domain.ScalingSchedule{Start: "0 6 30 2 *", End: "0 7 * * *"}, "never comes"},
+		"no start":        {domain.ScalingSchedule{End: "0 6 * * *"}, `start: "" is not a cron expression`},
+		"six fields":      {domain.ScalingSchedule{Start: "0 0 6 * * *", End: "0 6 * * *"}, "use five fields"},
+		"out of range":    {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 24 * * *"}, `end: "0 24 * * *" is not a cron expression`},
+		"a name":          {domain.ScalingSchedule{Start: "@daily", End: "0 6 * * *"}, "use five fields"},
+		"a zone in it":    {domain.ScalingSchedule{Start: "TZ=UTC 0 6 * * *", End: "0 7 * * *"}, "which belongs in time_zone"},
+		"only a zone":     {domain.ScalingSchedule{Start: " CRON_TZ=UTC", End: "0 7 * * *"}, "which belongs in time_zone"},
+		"no such date":    {domain.ScalingSchedule{Start: "0 6 30 2 *", End: "0 7 * * *"}, "never matches"},
 		"no such zone":    {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "Europe/Warschau"}, `"Europe/Warschau"`},
-		"the host's zone": {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "Local"}, "another time zone on each host"},
+		"the host's zone": {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "Local"}, "may differ between hosts"},
 		"a path":          {domain.ScalingSchedule{Start: "0 6 * * *", End: "0 7 * * *", TimeZone: "../etc/passwd"}, `"../etc/passwd"`},
 	} {
 		t.Run(name, func(t *testing.T) {

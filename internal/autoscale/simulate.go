@@ -225,7 +225,7 @@ func (s *simulation) measure(i int, now time.Time) {
 func (s *simulation) decide(now time.Time) {
 	d, seen, before := &s.decision, Seen{Now: now, Count: s.count, Ready: s.ready, Metrics: s.metrics}, s.state
 	if now.Before(s.moved) {
-		const why = "the last change is under way"
+		const why = "the last change is still in progress"
 		seen.Held, seen.Busy = why, why
 	}
 	s.scaler.quiet = !s.loud

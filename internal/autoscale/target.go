@@ -142,7 +142,7 @@ func tolerated(policy *domain.AutoscalingPolicy, ratio float64) (float64, bool) 
 // noneReady says why no ready member has a value.
 func noneReady(m Measurement) string {
 	if m.ReadyAfter > 0 {
-		return say("no ready member has a value: one is ready once it has run for ", m.ReadyAfter)
+		return say("no ready member has a value: members are ready once they have run for ", m.ReadyAfter)
 	}
 	return "no ready member has a value"
 }

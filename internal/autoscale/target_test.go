@@ -102,7 +102,7 @@ func TestTargetHolds(t *testing.T) {
 		"no member is ready":       {domain.TargetMean, 3, Measurement{Value: 80}, "no member is ready"},
 		"no member with a value":   {domain.TargetMean, 3, Measurement{Value: 80, Members: membersWith(), Missing: []string{"m0"}}, "no ready member has a value"},
 		"no ready one with one":    {domain.TargetMean, 1, Measurement{Members: membersWith(90), Unready: []string{"m0"}}, "no ready member has a value"},
-		"none has run for so long": {domain.TargetMean, 1, Measurement{Members: membersWith(90), Unready: []string{"m0"}, ReadyAfter: 30 * time.Second}, "no ready member has a value: one is ready once it has run for 30s"},
+		"none has run for so long": {domain.TargetMean, 1, Measurement{Members: membersWith(90), Unready: []string{"m0"}, ReadyAfter: 30 * time.Second}, "no ready member has a value: members are ready once they have run for 30s"},
 		"only members without it":  {domain.TargetMean, 1, Measurement{Members: map[string]float64{"m0": math.NaN()}}, "no ready member has a value"},
 	}
 	for name, test := range tests {

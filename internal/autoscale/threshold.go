@@ -41,7 +41,7 @@ func threshold(a domain.ThresholdAlgorithm, m *Memory, in asking) proposal {
 	if a.Lower == nil {
 		return proposal{abstains: true, why: say(value, " is not above ", *a.Upper)} // others may scale in
 	}
-	return proposal{count: in.count, why: say(value, " is beyond no threshold")}
+	return proposal{count: in.count, why: say(value, " is within the thresholds")}
 }
 
 // step returns the number of members of one step.

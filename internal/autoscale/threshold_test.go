@@ -66,7 +66,7 @@ func TestThresholdWhy(t *testing.T) {
 		"above":      {3, 71, "71 is above 60, decision 1 of 3 in a row"},
 		"below":      {3, 19.5, "19.5 is below 20, decision 1 of 3 in a row"},
 		"at once":    {0, 71, "71 is above 60"},
-		"in between": {3, 45, "45 is beyond no threshold"},
+		"in between": {3, 45, "45 is within the thresholds"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := domain.ThresholdAlgorithm{Lower: &lower, Upper: &upper, Samples: test.samples}

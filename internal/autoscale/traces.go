@@ -135,7 +135,7 @@ func (t Trace) lose(lost func(i int) bool) Trace {
 func NewTrace(start time.Time, step time.Duration, values []float64) (Trace, error) {
 	first := slices.IndexFunc(values, func(v float64) bool { return !math.IsNaN(v) })
 	if first < 0 {
-		return Trace{}, errors.New("no value of the trace is known")
+		return Trace{}, errors.New("the trace has no known values")
 	}
 	t := Trace{Start: start, Step: step, Load: slices.Clone(values)}
 	last := values[first]
@@ -147,7 +147,7 @@ func NewTrace(start time.Time, step time.Duration, values []float64) (Trace, err
 			}
 			t.Load[i], t.Lost[i] = last, true
 		case load < 0 || math.IsInf(load, 0):
-			return Trace{}, fmt.Errorf("at %s the load is %v; a number of 0 or more is allowed", start.Add(time.Duration(i)*step).Format(time.RFC3339), load)
+			return Trace{}, fmt.Errorf("the load at %s is %v; it must be 0 or more", start.Add(time.Duration(i)*step).Format(time.RFC3339), load)
 		default:
 			last = load
 		}
@@ -183,7 +183,7 @@ func ReadCSV(r io.Reader) (Trace, error) {
 			break
 		}
 		if err != nil {
-			return Trace{}, fmt.Errorf("a trace has two columns, time and load: %w", err)
+			return Trace{}, fmt.Errorf("expected two columns, time and load: %w", err)
 		}
 		line, _ := rows.FieldPos(0)
 		when, what := strings.TrimSpace(row[0]), strings.TrimSpace(row[1])
@@ -191,7 +191,7 @@ func ReadCSV(r io.Reader) (Trace, error) {
 			continue
 		}
 		if len(t.Load) == MaxTrace {
-			return Trace{}, fmt.Errorf("line %d: a trace has %d rows at most; take larger steps, or a part of it", line, MaxTrace)
+			return Trace{}, fmt.Errorf("line %d: the trace has more than %d rows; use larger steps, or a part of it", line, MaxTrace)
 		}
 		at, err := parseTime(when)
 		if err != nil {
@@ -208,7 +208,7 @@ func ReadCSV(r io.Reader) (Trace, error) {
 		last = at
 	}
 	if len(t.Load) < 2 {
-		return Trace{}, fmt.Errorf("a trace needs two rows or more, as the time between them is its step; there are %d", len(t.Load))
+		return Trace{}, fmt.Errorf("a trace needs at least two rows, as the time between them is its step; there are %d", len(t.Load))
 	}
 	// The mean step, so that rounding in the first one does not add up.
 	return NewTrace(t.Start, last.Sub(t.Start)/time.Duration(len(t.Load)-1), t.Load)
@@ -228,16 +228,16 @@ func parseTime(text string) (time.Time, error) {
 	if seconds, notSeconds := strconv.ParseFloat(text, 64); notSeconds == nil {
 		whole, part := math.Modf(seconds)
 		if !(seconds >= 0 && seconds < 1<<33) {
-			return time.Time{}, fmt.Errorf("the time is %q; 0 to %d seconds since 1970 are allowed", text, int64(1)<<33-1)
+			return time.Time{}, fmt.Errorf("time %q is out of range; use 0 to %d seconds since 1970", text, int64(1)<<33-1)
 		}
 		// Seconds are precise to the microsecond at best, as floats of this size have no more digits.
 		return time.Unix(int64(whole), int64(math.Round(part*1e6))*1000).UTC(), nil
 	}
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%q is not a time; one of RFC 3339 is allowed, such as 2026-03-02T08:00:00Z, and seconds since 1970", text)
+		return time.Time{}, fmt.Errorf("invalid time %q; use RFC 3339, such as 2026-03-02T08:00:00Z, or seconds since 1970", text)
 	}
 	if seconds := at.Unix(); seconds < 0 || seconds >= 1<<33 {
-		return time.Time{}, fmt.Errorf("the time is %q; the years 1970 to 2241 are allowed", text)
+		return time.Time{}, fmt.Errorf("time %q is out of range; use the years 1970 to 2241", text)
 	}
 	return at, nil
 }
@@ -248,13 +248,13 @@ func (t *Trace) follow(last, at time.Time) error {
 	case len(t.Load) == 0:
 		t.Start = at
 	case step <= 0:
-		return fmt.Errorf("the time is %s, and that of the row before %s; each row must be after the one before",
+		return fmt.Errorf("time %s is not after that of the previous row, %s",
 			at.Format(time.RFC3339Nano), last.Format(time.RFC3339Nano))
 	case len(t.Load) == 1:
 		t.Step = step
 	case math.Abs(float64(step-t.Step)) > stepTolerance*float64(t.Step):
-		return fmt.Errorf("the row is %s after the one before, and the first step was of %s; equal steps are allowed, to within 1 %%. "+
-			"A row without a load stands for a lost one", step, t.Step)
+		return fmt.Errorf("the row is %s after the previous one, but the first step was %s; steps must be equal to within 1 %%. "+
+			"For a lost value, leave the load empty", step, t.Step)
 	}
 	return nil
 }
@@ -266,7 +266,7 @@ func parseLoad(text string) (float64, error) {
 	}
 	load, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(load >= 0) || math.IsInf(load, 0) {
-		return 0, fmt.Errorf("the load is %q; a number of 0 or more is allowed, and nothing where it was lost", text)
+		return 0, fmt.Errorf("invalid load %q; it must be 0 or more, or empty where the value was lost", text)
 	}
 	return load, nil
 }

@@ -148,29 +148,29 @@ func TestReadCSV(t *testing.T) {
 		"uneven within 1 %": {
 			"1772438400,1\n1772438500,2\n1772438599,3\n1772438700,4\n", Trace{eight, 100 * time.Second, []float64{1, 2, 3, 4}, nil}, "",
 		},
-		"uneven":              {"1772438400,1\n1772438500,2\n1772438598,3\n", Trace{}, "line 3: the row is 1m38s after the one before, and the first step was of 1m40s"},
+		"uneven":              {"1772438400,1\n1772438500,2\n1772438598,3\n", Trace{}, "line 3: the row is 1m38s after the previous one, but the first step was 1m40s"},
 		"a row left out":      {"1772438400,1\n1772438500,2\n1772438700,3\n", Trace{}, "line 3: the row is 3m20s after"},
-		"backwards":           {"time,load\n1772438400,1\n1772438300,2\n", Trace{}, "line 3: the time is 2026-03-02T07:58:20Z, and that of the row before 2026-03-02T08:00:00Z"},
-		"the same time":       {"1772438400,1\n1772438400,2\n", Trace{}, "line 2: the time is"},
-		"negative":            {"1772438400,1\n1772438500,-2\n", Trace{}, `line 2: the load is "-2"; a number of 0 or more`},
-		"not a number":        {"1772438400,1\n1772438500,NaN\n", Trace{}, `line 2: the load is "NaN"`},
-		"infinite":            {"1772438400,1\n1772438500,inf\n", Trace{}, `line 2: the load is "inf"`},
-		"too large":           {"1772438400,1\n1772438500,1e999\n", Trace{}, `line 2: the load is "1e999"`},
-		"a word":              {"1772438400,1\n1772438500,much\n", Trace{}, `line 2: the load is "much"`},
-		"no time":             {"1772438400,1\ntomorrow,2\n", Trace{}, `line 2: "tomorrow" is not a time; one of RFC 3339`},
-		"no time at first":    {"tomorrow,2\n", Trace{}, `line 1: "tomorrow" is not a time`},
-		"before 1970":         {"-1,2\n", Trace{}, `line 1: the time is "-1"; 0 to 8589934591 seconds`},
-		"no date":             {"NaN,2\n", Trace{}, `line 1: the time is "NaN"`},
-		"the far future":      {"2300-01-01T00:00:00Z,2\n", Trace{}, "line 1: the time is \"2300-01-01T00:00:00Z\"; the years 1970 to 2241"},
+		"backwards":           {"time,load\n1772438400,1\n1772438300,2\n", Trace{}, "line 3: time 2026-03-02T07:58:20Z is not after that of the previous row, 2026-03-02T08:00:00Z"},
+		"the same time":       {"1772438400,1\n1772438400,2\n", Trace{}, "line 2: time 2026"},
+		"negative":            {"1772438400,1\n1772438500,-2\n", Trace{}, `line 2: invalid load "-2"; it must be 0 or more`},
+		"not a number":        {"1772438400,1\n1772438500,NaN\n", Trace{}, `line 2: invalid load "NaN"`},
+		"infinite":            {"1772438400,1\n1772438500,inf\n", Trace{}, `line 2: invalid load "inf"`},
+		"too large":           {"1772438400,1\n1772438500,1e999\n", Trace{}, `line 2: invalid load "1e999"`},
+		"a word":              {"1772438400,1\n1772438500,much\n", Trace{}, `line 2: invalid load "much"`},
+		"no time":             {"1772438400,1\ntomorrow,2\n", Trace{}, `line 2: invalid time "tomorrow"; use RFC 3339`},
+		"no time at first":    {"tomorrow,2\n", Trace{}, `line 1: invalid time "tomorrow"`},
+		"before 1970":         {"-1,2\n", Trace{}, `line 1: time "-1" is out of range; use 0 to 8589934591 seconds`},
+		"no date":             {"NaN,2\n", Trace{}, `line 1: time "NaN" is out of range`},
+		"the far future":      {"2300-01-01T00:00:00Z,2\n", Trace{}, "line 1: time \"2300-01-01T00:00:00Z\" is out of range; use the years 1970 to 2241"},
 		"the first lost":      {"1772438400,\n1772438500,2\n", Trace{eight, 100 * time.Second, []float64{2, 2}, []bool{true, false}}, ""},
-		"all lost":            {"1772438400,\n1772438500,\n", Trace{}, "no value of the trace is known"},
+		"all lost":            {"1772438400,\n1772438500,\n", Trace{}, "the trace has no known values"},
 		"three columns":       {"1772438400,1\n1772438500,2,3\n", Trace{}, "line 2: wrong number of fields"},
 		"one column":          {"1772438400\n", Trace{}, "line 1: wrong number of fields"},
 		"an open quote":       {"1772438400,\"1\n", Trace{}, "two columns, time and load"},
-		"a single row":        {"1772438400,1\n", Trace{}, "two rows or more, as the time between them is its step; there are 1"},
+		"a single row":        {"1772438400,1\n", Trace{}, "at least two rows, as the time between them is its step; there are 1"},
 		"nothing":             {"", Trace{}, "there are 0"},
-		"names twice":         {"time,load\ntime,load\n", Trace{}, `line 2: "time" is not a time`},
-		"quotes over a line":  {"\"time\n\",load\n1772438400,x\n", Trace{}, "line 3: the load"},
+		"names twice":         {"time,load\ntime,load\n", Trace{}, `line 2: invalid time "time"`},
+		"quotes over a line":  {"\"time\n\",load\n1772438400,x\n", Trace{}, "line 3: invalid load"},
 		"a zone of the world": {"2026-03-02T09:00:00+01:00,1\n2026-03-02T09:01:00+01:00,1\n", Trace{eight, time.Minute, []float64{1, 1}, nil}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func (r *rows) Read(p []byte) (n int, err error) {
 }
 
 func TestReadCSVBoundsRows(t *testing.T) {
-	if _, err := ReadCSV(&rows{}); err == nil || !strings.Contains(err.Error(), "line 2000001: a trace has 2000000 rows at most") {
+	if _, err := ReadCSV(&rows{}); err == nil || !strings.Contains(err.Error(), "line 2000001: the trace has more than 2000000 rows") {
 		t.Errorf("the error about too many rows is %v", err)
 	}
 	if _, err := ReadCSV(io.MultiReader(strings.NewReader("1772438400,1\n"), io.LimitReader(&rows{}, 1<<20))); err == nil {

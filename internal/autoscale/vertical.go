@@ -95,7 +95,7 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 		if used.Size == (domain.Resources{}) {
 			return nil
 		}
-		return &Resize{Why: "the policy applies nothing any more"}
+		return &Resize{Why: "the policy no longer applies recommendations"}
 	}
 	if a.policy.DryRun || a.policy.Paused == domain.PauseAll {
 		return nil
@@ -120,9 +120,9 @@ func (a *Autoscaler) resize(d *Decision, state *State, seen *Seen) *Resize {
 	case to == used.Size && (to == domain.Resources{} || used.InPlace == (by.ApplyRule() == domain.ApplyInPlace)):
 		return nil
 	case to == used.Size:
-		why = append(why, "apply is another rule")
+		why = append(why, "apply has changed")
 	case len(why) == 0:
-		why = append(why, "the policy leaves a resource alone that it moved before")
+		why = append(why, "the policy no longer manages a resource that it changed before")
 	}
 	return &Resize{to, strings.Join(why, "; ")}
 }
@@ -223,7 +223,7 @@ func (v *Vertical) recommend(by domain.VerticalScaling, requested domain.Resourc
 	var all []Recommended
 	if by.CPUs != nil {
 		all = append(all, v.recommended(by, *by.CPUs, resource{
-			ResourceCPUs, requested.CPUs, &v.CPUs, leastCPUs, 0.01, " % of the time, members keep busy ",
+			ResourceCPUs, requested.CPUs, &v.CPUs, leastCPUs, 0.01, " % of the time, members use at most ",
 		}))
 	}
 	if by.MemoryMiB != nil {
@@ -232,7 +232,7 @@ func (v *Vertical) recommend(by domain.VerticalScaling, requested domain.Resourc
 			peaks.add(bucketOf(v.Peak.Value, leastMemoryMiB), 1)
 		}
 		all = append(all, v.recommended(by, *by.MemoryMiB, resource{
-			ResourceMemoryMiB, float64(requested.MemoryMiB), &peaks, leastMemoryMiB, 1, " % of the days, the largest member has ",
+			ResourceMemoryMiB, float64(requested.MemoryMiB), &peaks, leastMemoryMiB, 1, " % of the days, the largest member uses at most ",
 		}))
 	}
 	return all
@@ -270,16 +270,16 @@ func (v *Vertical) recommended(by domain.VerticalScaling, bounds domain.AmountBo
 	_, below := at(min(shareBelow, by.Share()))
 	_, above := at(max(shareAbove, by.Share()))
 	rec.Target, rec.Lower, rec.Upper = within(asked), within(below), within(above)
-	rec.Why = say(100*by.Share(), r.says, used, " or less; with ", 100*(by.Margin()-1), " % more that is ", asked)
+	rec.Why = say(100*by.Share(), r.says, used, "; with a margin of ", 100*(by.Margin()-1), " %, that is ", asked)
 	switch {
 	case asked < bounds.Min:
-		rec.Why += say(", which is below min, ", bounds.Min)
+		rec.Why += say(", which is below min (", bounds.Min, ")")
 	case asked > bounds.Max:
-		rec.Why += say(", which is above max, ", bounds.Max)
+		rec.Why += say(", which is above max (", bounds.Max, ")")
 	}
 	rec.Why += say("; measured for ", v.Measured.Truncate(time.Second))
 	if v.Measured < by.Learns() {
-		rec.Why += say(" of the ", by.Learns(), " that are learned from first")
+		rec.Why += say(" of the ", by.Learns(), " required first")
 	}
 	return rec
 }

@@ -80,12 +80,12 @@ func TestVerticalPercentiles(t *testing.T) {
 		mib    float64
 		says   string
 	}{
-		"defaults":         {verticalPolicy(), 2 * 1.15, 0.2 * 1.15, 2 * 1.15, 3000 * 1.15, "90 % of the time, members keep busy 2.0"},
+		"defaults":         {verticalPolicy(), 2 * 1.15, 0.2 * 1.15, 2 * 1.15, 3000 * 1.15, "90 % of the time, members use at most 2.0"},
 		"the most":         {with(func(v *domain.VerticalScaling) { v.Percentile = new(99.0) }), 8 * 1.15, 0.2 * 1.15, 8 * 1.15, 3000 * 1.15, "99 % of the time"},
 		"below the middle": {with(func(v *domain.VerticalScaling) { v.Percentile = new(40.0) }), 0.2 * 1.15, 0.2 * 1.15, 2 * 1.15, 3000 * 1.15, "40 % of the time"},
 		"no margin":        {with(func(v *domain.VerticalScaling) { v.MarginPercent = new(0.0) }), 2, 0.2, 2, 3000, "with 0 % more"},
-		"at most":          {with(func(v *domain.VerticalScaling) { v.CPUs.Max = 1.5 }), 1.5, 0.23, 1.5, 3450, "which is above max, 1.5; measured for 24h0m0s"},
-		"at least":         {with(func(v *domain.VerticalScaling) { v.CPUs.Min = 4 }), 4, 4, 4, 3450, "which is below min, 4"},
+		"at most":          {with(func(v *domain.VerticalScaling) { v.CPUs.Max = 1.5 }), 1.5, 0.23, 1.5, 3450, "which is above max (1.5); measured for 24h0m0s"},
+		"at least":         {with(func(v *domain.VerticalScaling) { v.CPUs.Min = 4 }), 4, 4, 4, 3450, "which is below min (4)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := advise(t, test.policy, &State{}, noon, 24*60, course)
@@ -249,16 +249,16 @@ func TestVerticalResize(t *testing.T) {
 		"both":                     {nil, has(amounts(1, 1000), amounts(0, 0)), 61, 2, 2000, false, "cpus 1 → 2.4"},
 		"too early":                {nil, has(amounts(1, 1000), amounts(0, 0)), 30, 0, 0, true, ""},
 		"only recommended":         {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyNever }, has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true, ""},
-		"only recommended by now":  {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = "" }, has(amounts(3, 1000), amounts(3, 0)), 61, 0, 0, false, "the policy applies nothing any more"},
-		"no longer vertical":       {func(p *domain.AutoscalingPolicy) { p.Vertical = nil }, has(amounts(3, 1000), amounts(3, 0)), 61, 0, 0, false, "the policy applies nothing any more"},
+		"only recommended by now":  {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = "" }, has(amounts(3, 1000), amounts(3, 0)), 61, 0, 0, false, "the policy no longer applies recommendations"},
+		"no longer vertical":       {func(p *domain.AutoscalingPolicy) { p.Vertical = nil }, has(amounts(3, 1000), amounts(3, 0)), 61, 0, 0, false, "the policy no longer applies recommendations"},
 		"near enough":              {nil, has(amounts(2.3, 2400), amounts(0, 0)), 61, 0, 0, true, ""},
 		"one that was moved":       {nil, has(amounts(2.3, 1000), amounts(2.3, 0)), 61, 2.3 / 1.15, 2000, false, "memory_mib 1000 → "},
 		"less than there was":      {nil, has(amounts(8, 16000), amounts(8, 16000)), 61, 2, 2000, false, "memory_mib 16000 → "},
 		"a dry run":                {func(p *domain.AutoscalingPolicy) { p.DryRun = true }, has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true, ""},
 		"paused":                   {func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseAll }, has(amounts(1, 1000), amounts(0, 0)), 61, 0, 0, true, ""},
 		"nothing is requested":     {nil, has(amounts(0, 0), amounts(0, 0)), 61, 0, 0, true, ""},
-		"one is left alone by now": {func(p *domain.AutoscalingPolicy) { p.Vertical.CPUs = nil }, has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 0, 2400 / 1.15, false, "leaves a resource alone"},
-		"at once by now":           {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyInPlace }, has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 2.3 / 1.15, 2400 / 1.15, false, "apply is another rule"},
+		"one is left alone by now": {func(p *domain.AutoscalingPolicy) { p.Vertical.CPUs = nil }, has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 0, 2400 / 1.15, false, "no longer manages a resource"},
+		"at once by now":           {func(p *domain.AutoscalingPolicy) { p.Vertical.Apply = domain.ApplyInPlace }, has(amounts(2.3, 2400), amounts(2.3, 2400)), 61, 2.3 / 1.15, 2400 / 1.15, false, "apply has changed"},
 		"out of memory": {nil, func(u *Used) {
 			u.Requested, u.Killed = amounts(1, 1000), &At[float64]{noon.Add(time.Minute), 2500}
 		}, 3, 0, 3000, false, "memory_mib 1000 → 3"},

@@ -277,7 +277,7 @@ func TestRunRefuses(t *testing.T) {
 		"nothing built":   {[]string{"-only", "policies,plan"}, "start it with internal/bench/run.sh"},
 		"another part":    {[]string{"-only", "policy"}, "there is no part of this name"},
 		"no such trace":   {[]string{"-only", "policies", "-trace", empty + "x"}, "no such file"},
-		"an empty trace":  {[]string{"-only", "policies", "-trace", empty}, "empty.csv: a trace needs two rows"},
+		"an empty trace":  {[]string{"-only", "policies", "-trace", empty}, "empty.csv: a trace needs at least two rows"},
 		"an idle trace":   {[]string{"-only", "policies", "-trace", idle}, "idle.csv: there is no load"},
 		"an unknown flag": {[]string{"-traces"}, "not defined"},
 	} {

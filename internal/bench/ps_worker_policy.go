@@ -107,7 +107,7 @@ func awaitKnee(ctx context.Context, e engine.Store, patience time.Duration) ([]i
 			}
 		}
 		if n := len(entries); n > 0 && !entries[n-1].Scaled() &&
-			strings.Contains(entries[n-1].Why(), "the best count known is") {
+			strings.Contains(entries[n-1].Why(), "the best known count is") {
 			return counts, nil
 		}
 		if err := pause(ctx, time.Second); err != nil {

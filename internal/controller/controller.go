@@ -44,7 +44,7 @@ func Run(ctx context.Context, e engine.Engine, options Options, log *slog.Logger
 	duties.Go(func() {
 		for ctx.Err() == nil {
 			if err := e.Guard(ctx); err != nil {
-				log.Error("the engine can't be guarded; trying again", "error", err)
+				log.Error("guarding the engine failed; trying again", "error", err)
 			}
 			pause(ctx, afterFault)
 		}
@@ -67,7 +67,7 @@ type duty func(ctx context.Context, r reconcile.Reconciler, events <-chan struct
 func again(ctx context.Context, e engine.Engine, log *slog.Logger, do duty) {
 	for ctx.Err() == nil {
 		if err := attend(ctx, e, log, do); err != nil && ctx.Err() == nil {
-			log.Error("the cluster can't be watched; trying again", "error", err)
+			log.Error("watching the cluster failed; trying again", "error", err)
 			pause(ctx, afterFault)
 		}
 	}
@@ -119,7 +119,7 @@ func keepAll(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, told
 	once := reconcile.Reconciler{Engine: r.Engine.Snapshot(), Controller: true}
 	pending, err := once.Pending(ctx, time.Now())
 	if err != nil {
-		log.Error("not all groups can be seen to; trying again", "error", err)
+		log.Error("reconciling groups failed; trying again", "error", err)
 		next = time.Now().Add(afterFault)
 	}
 	for _, p := range pending {
@@ -127,7 +127,7 @@ func keepAll(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, told
 		if !due.After(time.Now()) {
 			due, err = r.Keep(ctx, p.Group)
 			if told.news(p.Group, err) && err != nil {
-				log.Error("a group can't be seen to; trying again", "group", p.Group, "error", err)
+				log.Error("reconciling a group failed; trying again", "group", p.Group, "error", err)
 			}
 			if err != nil {
 				due = time.Now().Add(afterFault)

@@ -24,7 +24,7 @@ func watchGPUs(ctx context.Context, r reconcile.Reconciler, events <-chan struct
 		start := time.Now()
 		pooled, err := r.KeepPools(ctx)
 		if told.news(everything, err) && err != nil && ctx.Err() == nil {
-			log.Error("the GPUs of pools can't be looked at; trying again", "error", err)
+			log.Error("checking the GPUs of pools failed; trying again", "error", err)
 		}
 		if pooled || err != nil {
 			pause(ctx, time.Until(start.Add(healthInterval)))

@@ -41,7 +41,7 @@ func newHistoryKeeper(items engine.Store) *historyKeeper {
 func (h *historyKeeper) Load(ctx context.Context, now time.Time) error {
 	found, err := h.items.List(ctx, autoscale.HistoryKind)
 	if err != nil {
-		return fmt.Errorf("the history of scaling can't be read: %w", err)
+		return fmt.Errorf("reading the scaling history: %w", err)
 	}
 	h.revisions, h.doubtful = make(map[string]int, len(found)), map[string][]byte{}
 	data := make(map[string][]byte, len(found))
@@ -101,13 +101,13 @@ func (h *historyKeeper) take(now time.Time) []autoscale.Entry {
 func (h *historyKeeper) store(ctx context.Context, put []autoscale.Chunk, remove []string) error {
 	for _, chunk := range put {
 		if err := h.put(ctx, chunk); err != nil {
-			return fmt.Errorf("the history of scaling can't be stored: %w", err)
+			return fmt.Errorf("storing the scaling history: %w", err)
 		}
 		h.archive.Stored(chunk.Name)
 	}
 	for _, name := range remove {
 		if err := h.items.Delete(ctx, chunkKey(name)); err != nil {
-			return fmt.Errorf("the history of scaling can't be shortened: %w", err)
+			return fmt.Errorf("shortening the scaling history: %w", err)
 		}
 		delete(h.revisions, name)
 		h.archive.Removed(name)

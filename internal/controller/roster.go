@@ -43,7 +43,7 @@ func (r *roster) running() []metrics.MemberInfo {
 	}
 	known, err := r.ask()
 	if r.told.news(everything, err) && err != nil {
-		r.log.Error("Prometheus can't be told which members run; trying again when it asks", "error", err)
+		r.log.Error("listing running members for Prometheus failed; trying again at the next scrape", "error", err)
 	}
 	r.known, r.learned = known, time.Now()
 	return known

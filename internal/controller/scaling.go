@@ -146,7 +146,7 @@ func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, bo
 	}
 	known, unread, err := s.memory.load(ctx)
 	if unread != nil {
-		log.Error("a part of what autoscaling policies remember can't be read; it goes on without", "error", unread)
+		log.Error("a part of the autoscaling state is unreadable; continuing without it", "error", unread)
 	}
 	for key, policy := range known {
 		s.followed[key] = &followed{state: policy.State, windows: policy.Windows, restored: true, calls: newHookCalls(r.Engine, key)}
@@ -168,7 +168,7 @@ func (s *scaler) loadHistory(ctx context.Context) error {
 		}
 	}
 	if unread != nil {
-		s.log.Error("a part of the history of scaling can't be read; it goes on without", "error", unread)
+		s.log.Error("a part of the scaling history is unreadable; continuing without it", "error", unread)
 	}
 	err = s.history.Load(ctx, time.Now())
 	if _, corrupt := errors.AsType[*autoscale.ChunkError](err); corrupt {
@@ -197,7 +197,7 @@ func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
 			next = earliest(next, time.Now().Add(afterFault))
 		}
 		if (look || err != nil) && s.told.news(everything, err) && err != nil && ctx.Err() == nil {
-			s.log.Error("not all autoscaling policies can be followed; trying again", "error", err)
+			s.log.Error("evaluating autoscaling policies failed; trying again", "error", err)
 		}
 		if look, err = s.await(ctx, events, next); err != nil {
 			return err
@@ -342,7 +342,7 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 		}
 		autoscaler, err := autoscale.New(spec)
 		if s.told.news(key, err) && err != nil {
-			s.log.Error("an autoscaling policy can't be followed", "policy", key, "error", err)
+			s.log.Error("an autoscaling policy is invalid", "policy", key, "error", err)
 		}
 		if f == nil {
 			f = &followed{calls: newHookCalls(s.reconciler.Engine, key)}
@@ -442,9 +442,9 @@ func (s *scaler) decide(ctx context.Context, now time.Time) error {
 		switch {
 		case f.changing && (decision.To > decision.From || decision.To == decision.From && f.yielding.needless()):
 			f.hurries = true
-			f.callOff(&reconcile.HeldError{Why: fmt.Sprintf("%d members are wanted by now, and nobody goes", decision.To)})
+			f.callOff(&reconcile.HeldError{Why: fmt.Sprintf("%d members are wanted now, so none is removed", decision.To)})
 			if f.removing.Load() { // else it is too late
-				entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal that is under way is called off first"
+				entry.Outcome, entry.OutcomeWhy = autoscale.OutcomeHeld, "the removal in progress is cancelled first"
 			}
 			s.note(f.document.Spec, entry)
 		case decision.To == decision.From:

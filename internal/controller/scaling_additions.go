@@ -166,15 +166,15 @@ func (s *scaler) finishTelling(ctx context.Context, t hooked, now time.Time) {
 	if t.call != nil {
 		e := autoscale.Entry{
 			Policy: key, At: now, Until: now, Decisions: 1, From: t.count, To: t.count, Ready: t.count, Outcome: autoscale.OutcomeUnchanged,
-			OutcomeWhy: fmt.Sprintf("hook after_addition is done with change %s, %d → %d", t.call.ID, t.call.From, t.call.To), Change: t.call.ID,
+			OutcomeWhy: fmt.Sprintf("hook after_addition has finished for change %s, %d → %d", t.call.ID, t.call.From, t.call.To), Change: t.call.ID,
 		}
 		if t.err != nil {
-			who := "the members that came"
+			who := "the added members"
 			if len(t.call.Members) > 0 {
 				who = strings.Join(t.call.Members, ", ")
 			}
 			e.Outcome, e.OutcomeWhy = autoscale.OutcomeFailed, fmt.Sprintf("hook after_addition failed for %s, which stay: %v", who, t.err)
-			s.log.Error("the hook of a policy failed after members were added, which stay", "policy", key, "change", t.call.ID, "error", t.err)
+			s.log.Error("hook after_addition failed; the added members stay", "policy", key, "change", t.call.ID, "error", t.err)
 		}
 		s.history.Add(e)
 	}

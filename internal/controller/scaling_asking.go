@@ -54,7 +54,7 @@ func (s *scaler) ask(ctx context.Context, snapshot reconcile.Reconciler, due []*
 			Used: usedIn(observation, spec.Group, spec.Role),
 		}}
 		if f.changing && !f.removing.Load() && a.seen.Held == "" {
-			a.seen.Held = "the last change is still being carried out"
+			a.seen.Held = "the last change is still in progress"
 		}
 		f.asked = a
 		s.asking++

@@ -63,7 +63,7 @@ func (t turns) take(ctx context.Context, places chan struct{}) (giveBack func(),
 	case places <- struct{}{}:
 		return func() { <-places }, nil
 	case <-timer.C:
-		return nil, &reconcile.HeldError{Why: fmt.Sprintf("it has waited %s for its turn behind changes of other roles, and is decided anew", t.longest)}
+		return nil, &reconcile.HeldError{Why: fmt.Sprintf("waited %s for changes of other roles; deciding again", t.longest)}
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -86,7 +86,7 @@ func (s *scaler) begin(ctx context.Context, c change) {
 			o.done = &came.done
 			o.entry.Outcome, o.entry.OutcomeWhy, o.entry.To, o.entry.Until = autoscale.OutcomeDone, came.short, came.done.To, came.done.At
 			if err != nil {
-				o.entry.OutcomeWhy = fmt.Sprintf("%v; the controller tries again", err) // in the upkeep of the group
+				o.entry.OutcomeWhy = fmt.Sprintf("%v; the controller is trying again", err) // in the upkeep of the group
 			}
 		case err != nil:
 			o.entry.Outcome, o.entry.OutcomeWhy = outcomeOf(err)
@@ -94,7 +94,7 @@ func (s *scaler) begin(ctx context.Context, c change) {
 			o.entry.Outcome, o.entry.OutcomeWhy = autoscale.OutcomeHeld, came.short
 		}
 		if len(came.told) > 0 {
-			o.entry.OutcomeWhy += "; hook before_removal is done with members that are still there: " + domain.Enumerate(came.told)
+			o.entry.OutcomeWhy += "; hook before_removal has finished for members that are still there: " + domain.Enumerate(came.told)
 		}
 		select {
 		case s.outcomes <- o:
@@ -124,7 +124,7 @@ func (s *scaler) finish(o outcome) {
 		f.state.Initial = false // it is not possible
 	}
 	if o.err != nil && o.entry.Outcome != autoscale.OutcomeHeld {
-		s.log.Error("a role could not be scaled as it should; trying again", "policy", key, "from", o.decision.From, "to", o.decision.To, "error", o.err)
+		s.log.Error("scaling a role failed; trying again", "policy", key, "from", o.decision.From, "to", o.decision.To, "error", o.err)
 	}
 	s.note(f.document.Spec, o.entry)
 }

@@ -59,16 +59,16 @@ func TestGuardSources(t *testing.T) {
 		count  int
 		says   string
 	}{
-		"an application runs":             {busy, `{"activeapps": [{"id": "app-1"}]}`, 0.1, 2, "it is busy: activeapps.# of " + server.URL + " is 1"},
+		"an application runs":             {busy, `{"activeapps": [{"id": "app-1"}]}`, 0.1, 2, "the role is busy: activeapps.# of " + server.URL + " is 1"},
 		"an application runs, under load": {busy, `{"activeapps": [{"id": "app-1"}]}`, 1.4, 3, "cpu: "},
 		"no application runs":             {busy, `{"activeapps": []}`, 0.1, 1, "cpu: "},
-		"the master is down":              {busy, "", 0.1, 2, "it can't be told whether it is busy: " + server.URL + ": it answers 503"},
+		"the master is down":              {busy, "", 0.1, 2, "it is unknown whether the role is busy: " + server.URL + ": it answers 503"},
 		"another page":                    {busy, `{}`, 0.1, 2, `there is nothing at "activeapps.#"`},
-		"partitions move":                 {moving, `{"moving": true}`, 1.4, 2, "3 wanted, but it is busy"},
+		"partitions move":                 {moving, `{"moving": true}`, 1.4, 2, "3 wanted, but the role is busy"},
 		"partitions are where they are":   {moving, `{"moving": false}`, 1.4, 3, "cpu: "},
-		"as many are needed":              {atLeast, `{"replicas": 2}`, 0.1, 2, "1 wanted, but guards.at_least tells 2"},
-		"more are needed":                 {atLeast, `{"replicas": 4}`, 0.1, 4, "1 wanted, but guards.at_least tells 4"},
-		"who knows how many are needed":   {atLeast, "", 0.1, 2, "it can't be told how many are needed"},
+		"as many are needed":              {atLeast, `{"replicas": 2}`, 0.1, 2, "1 wanted, but guards.at_least requires 2"},
+		"more are needed":                 {atLeast, `{"replicas": 4}`, 0.1, 4, "1 wanted, but guards.at_least requires 4"},
+		"who knows how many are needed":   {atLeast, "", 0.1, 2, "it is unknown how many are needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			page = test.page

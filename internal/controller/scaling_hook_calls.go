@@ -36,7 +36,7 @@ type hookCalls struct {
 }
 
 // errPolicyOver is the error of a hook call whose policy is gone.
-var errPolicyOver = &reconcile.HeldError{Why: "the policy has ended meanwhile"}
+var errPolicyOver = &reconcile.HeldError{Why: "the policy has ended"}
 
 func newHookCalls(items engine.Store, policy string) *hookCalls {
 	return &hookCalls{items: items, stored: domain.HookCallsDocument{Policy: policy}}
@@ -47,7 +47,7 @@ func newHookCalls(items engine.Store, policy string) *hookCalls {
 func loadHookCalls(ctx context.Context, items engine.Store) (known map[string]*hookCalls, unread, err error) {
 	found, err := items.List(ctx, new(domain.HookCallsDocument).Kind())
 	if err != nil {
-		return nil, nil, fmt.Errorf("which hooks are at work can't be read: %w", err)
+		return nil, nil, fmt.Errorf("reading hook calls: %w", err)
 	}
 	known = map[string]*hookCalls{}
 	for _, item := range found {
@@ -99,7 +99,7 @@ func (c *hookCalls) change(ctx context.Context, change func(calls []domain.HookC
 	next.Calls = change(slices.Clone(c.now))
 	stored, err := engine.Put(ctx, c.items, next)
 	if err != nil {
-		err = fmt.Errorf("which hooks are at work can't be stored: %w", err)
+		err = fmt.Errorf("storing hook calls: %w", err)
 		if errors.Is(err, engine.ErrConflict) {
 			c.overtaken = err
 		}

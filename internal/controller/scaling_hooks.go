@@ -91,20 +91,20 @@ func (s *scaler) tell(ctx context.Context, f *followed, policy domain.Autoscalin
 }
 
 // errPolicyChanged cancels a removal after a change of the policy.
-var errPolicyChanged = &reconcile.HeldError{Why: "the policy was changed meanwhile, and decides anew"}
+var errPolicyChanged = &reconcile.HeldError{Why: "the policy has changed; deciding again"}
 
 // errHookLate is the cause when a hook's time is up.
-var errHookLate = errors.New("its time is over")
+var errHookLate = errors.New("its timeout has passed")
 
 // lateHook returns the error for a hook whose time is up, with what is known about it.
 func lateHook(hook domain.ScalingHook, call domain.HookCall, trouble error) error {
 	switch limit := hook.Limit(); {
 	case trouble != nil:
-		return fmt.Errorf("%w; it was tried for %s", trouble, limit)
+		return fmt.Errorf("%w; tried for %s", trouble, limit)
 	case call.Progress != "":
-		return fmt.Errorf("it was not done within %s; it said last: %s", limit, call.Progress)
+		return fmt.Errorf("not done within %s; last progress: %s", limit, call.Progress)
 	default:
-		return fmt.Errorf("it was not done within %s", limit)
+		return fmt.Errorf("not done within %s", limit)
 	}
 }
 
@@ -156,7 +156,7 @@ func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.Autosca
 	if unstored := f.calls.note(ctx, call); unstored != nil {
 		return unstored
 	}
-	return &staysError{fmt.Sprintf("hook before_removal failed for %s, and nobody goes: %v", strings.Join(call.Members, ", "), err)}
+	return &staysError{fmt.Sprintf("hook before_removal failed for %s, so no member is removed: %v", strings.Join(call.Members, ", "), err)}
 }
 
 // forgetCall deletes a call that is no longer needed, and cancels the hook if it is at work.
@@ -174,7 +174,7 @@ func (s *scaler) callOff(ctx context.Context, call domain.HookCall) {
 		ctx, cancel := context.WithTimeout(ctx, callingOff)
 		defer cancel()
 		if err := meter.CallOff(ctx, call.Location); err != nil {
-			s.log.Info("a hook could not be told that it need not go on", "change", call.ID, "error", err)
+			s.log.Info("cancelling a hook failed", "change", call.ID, "error", err)
 		}
 	}()
 }
@@ -183,7 +183,7 @@ func (s *scaler) callOff(ctx context.Context, call domain.HookCall) {
 func (s *scaler) recallHooks(ctx context.Context) error {
 	known, unread, err := loadHookCalls(ctx, s.reconciler.Engine)
 	if unread != nil {
-		s.log.Error("which hooks are at work can't be read in part; it goes on without", "error", unread)
+		s.log.Error("some hook calls are unreadable; continuing without them", "error", unread)
 	}
 	for key, calls := range known {
 		if s.followed[key] == nil {

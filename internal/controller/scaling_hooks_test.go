@@ -264,8 +264,8 @@ func TestHookFails(t *testing.T) {
 	}{
 		"it can't be done":    {http.StatusConflict, `{"detail": "the last replica of\nseven partitions"}`, time.Hour, "it answers 409 Conflict: the last replica of seven partitions"},
 		"it fails":            {http.StatusInternalServerError, `oops`, time.Hour, "it answers 500 Internal Server Error"},
-		"it is late":          {http.StatusAccepted, `{"progress": "3 of 7 partitions"}`, 100 * time.Millisecond, "it was not done within 100ms; it said last: 3 of 7 partitions"},
-		"it is not available": {http.StatusServiceUnavailable, `{"progress": 1}`, 100 * time.Millisecond, "it answers 503 Service Unavailable; it was tried for 100ms"},
+		"it is late":          {http.StatusAccepted, `{"progress": "3 of 7 partitions"}`, 100 * time.Millisecond, "not done within 100ms; last progress: 3 of 7 partitions"},
+		"it is not available": {http.StatusServiceUnavailable, `{"progress": 1}`, 100 * time.Millisecond, "it answers 503 Service Unavailable; tried for 100ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRebalancer(t)
@@ -277,7 +277,7 @@ func TestHookFails(t *testing.T) {
 			w := l.watcher()
 			w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 })
 			r.answers(test.status, test.body)
-			want := "2 → 1 held hook before_removal failed for job-worker-1, and nobody goes: "
+			want := "2 → 1 held hook before_removal failed for job-worker-1, so no member is removed: "
 			w.until("the failure to be told", func() bool { return strings.Contains(w.said(), want) && strings.Contains(w.said(), test.says) })
 			r.answers(http.StatusOK, "")
 			w.until("the member to be gone", func() bool { return l.count() == 1 })
@@ -338,12 +338,12 @@ func TestHookCalledOff(t *testing.T) {
 		count  int
 		says   string
 	}{
-		"more are wanted": {func(l *lab) { l.load = 2 }, 4, "2 → 1 held 4 members are wanted by now, and nobody goes"},
+		"more are wanted": {func(l *lab) { l.load = 2 }, 4, "2 → 1 held 4 members are wanted now, so none is removed"},
 		"paused": {func(l *lab) {
 			policy := l.policy()
 			policy.Paused = domain.PauseIn
 			l.put(policy)
-		}, 2, "2 → 1 held the policy was changed meanwhile, and decides anew"},
+		}, 2, "2 → 1 held the policy has changed; deciding again"},
 		"gone": {func(l *lab) { l.drop(key) }, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 	}
 	order, err := s.inOrder(ctx, policy, c.observation)
 	if err != nil {
-		return leaving{}, &staysError{fmt.Sprintf("it can't be told which members are to go: %v", err)}
+		return leaving{}, &staysError{fmt.Sprintf("it is unknown which members to remove: %v", err)}
 	}
 	if len(c.yields) > 0 {
 		return leavingFor(c.yields, wanted, order, working)
@@ -66,7 +66,7 @@ func (s *scaler) leaving(ctx context.Context, policy domain.AutoscalingPolicy, c
 		}
 	}
 	if gone.count == 0 {
-		return gone, &staysError{cmp.Or(gone.why, "there are no members that could go")}
+		return gone, &staysError{cmp.Or(gone.why, "no member can be removed")}
 	}
 	return gone, nil
 }
@@ -98,11 +98,11 @@ func leavingFor(yields []string, wanted int, order []candidate, working map[stri
 // most. So all stay if one is busy, and no hook can be told which ones are removed.
 func leavingAny(policy domain.AutoscalingPolicy, wanted int, working map[string]string) (leaving, error) {
 	if policy.Hooks.BeforeRemoval != nil {
-		return leaving{}, &staysError{"the engine chooses which members go, so that hook before_removal can't be told: leave it out"}
+		return leaving{}, &staysError{"the engine chooses which members are removed, so hook before_removal can't be told: leave it out"}
 	}
 	if len(working) > 0 {
 		one := slices.Min(slices.Collect(maps.Keys(working)))
-		return leaving{}, &staysError{fmt.Sprintf("all stay, as the engine may choose %s: %s", one, working[one])}
+		return leaving{}, &staysError{fmt.Sprintf("all members stay, as the engine may choose %s: %s", one, working[one])}
 	}
 	return leaving{count: wanted}, nil
 }
@@ -190,9 +190,9 @@ func (s *scaler) working(ctx context.Context, policy domain.AutoscalingPolicy, o
 			switch {
 			case o.Role != policy.Role || o.State != domain.StateRunning:
 			case !known:
-				stay[o.Name] = fmt.Sprintf("it can't be told whether it works (%s)", cmp.Or(read.Why, "it is not measured"))
+				stay[o.Name] = fmt.Sprintf("it is unknown whether it is busy (%s)", cmp.Or(read.Why, "not measured"))
 			case value >= *sign.least:
-				stay[o.Name] = fmt.Sprintf("it works (%s at %.0f %%)", sign.what, value)
+				stay[o.Name] = fmt.Sprintf("it is busy (%s at %.0f %%)", sign.what, value)
 			}
 		}
 	}

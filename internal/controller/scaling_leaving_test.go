@@ -51,9 +51,9 @@ func TestLeaving(t *testing.T) {
 		"the least busy":             {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3}, want: []string{worker(2), worker(1)}},
 		"from the most loaded host":  {guards: domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, want: []string{worker(3), worker(1)}},
 		"idle ones, of any":          {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: byCPU}, works: []int{0, 3, 2}, want: []string{worker(1)}, says: "works"},
-		"idle ones, until one works": {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{2}, want: []string{worker(3)}, says: "job-worker-2 stays: it works (its CPU at 90 %)"},
-		"all work":                   {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 1, 2, 3}, says: "job-worker-3 stays: it works (its CPU at 90 %)"},
-		"it can't be told":           {guards: domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}}, says: "job-worker-3 stays: it can't be told whether it works"},
+		"idle ones, until one works": {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{2}, want: []string{worker(3)}, says: "job-worker-2 stays: it is busy (its CPU at 90 %)"},
+		"all work":                   {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 1, 2, 3}, says: "job-worker-3 stays: it is busy (its CPU at 90 %)"},
+		"it can't be told":           {guards: domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}}, says: "job-worker-3 stays: it is unknown whether it is busy"},
 
 		"who is missing":                        {missing: []int{1}, want: []string{worker(1), worker(3)}, there: []string{worker(3)}},
 		"who is missing, and then the idle":     {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{2, 3}, missing: []int{0}, want: []string{worker(0), worker(1)}, there: []string{worker(1)}},
@@ -63,7 +63,7 @@ func TestLeaving(t *testing.T) {
 
 		"whom the engine chooses":                       {schedules: true, count: 2},
 		"whom the engine chooses, while nobody works":   {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, count: 2},
-		"whom the engine chooses, while one works":      {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, says: "all stay, as the engine may choose job-worker-1: it works (its CPU at 90 %)"},
+		"whom the engine chooses, while one works":      {schedules: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, says: "all members stay, as the engine may choose job-worker-1: it is busy (its CPU at 90 %)"},
 		"whom the engine chooses, without a name":       {schedules: true, hook: &domain.ScalingHook{URL: "http://broker"}, says: "hook before_removal can't be told"},
 		"with an identity, whatever the engine chooses": {schedules: true, identity: true, guards: domain.ScalingGuards{Busy: byCPU}, works: []int{1}, want: []string{worker(3), worker(2)}},
 	} {
@@ -133,7 +133,7 @@ func TestDrain(t *testing.T) {
 		t.Errorf("with a hook that fails, the counts were %v", got)
 	}
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held hook before_removal failed for job-worker-1, and nobody goes: ") {
+	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held hook before_removal failed for job-worker-1, so no member is removed: ") {
 		t.Errorf("in the history: %q", got)
 	}
 	first := <-told
@@ -164,7 +164,7 @@ func TestDrainedInVain(t *testing.T) {
 	l.faults["Lock"] = errors.New("an apply came in between")
 	l.pass(s, 10*time.Second)
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	want := []string{"2 → 1 failed an apply came in between; hook before_removal is done with members that are still there: job-worker-1", "2 → 1 done"}
+	want := []string{"2 → 1 failed an apply came in between; hook before_removal has finished for members that are still there: job-worker-1", "2 → 1 done"}
 	if diff := cmp.Diff(want, l.changes()); diff != "" || drained.Load() != 2 {
 		t.Errorf("drained %d times; in the history (-want +got):\n%s", drained.Load(), diff)
 	}
@@ -211,7 +211,7 @@ func TestLateTurns(t *testing.T) {
 	s.turns.longest = time.Minute
 	l.pass(s, 5*time.Second)
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	const held = "2 → 3 held it has waited 1ms for its turn behind changes of other roles, and is decided anew"
+	const held = "2 → 3 held waited 1ms for changes of other roles; deciding again"
 	if diff := cmp.Diff([]string{held, "2 → 6 done"}, l.changes()); diff != "" || len(s.turns.outs) > 0 || s.changing > 0 {
 		t.Errorf("%d places are taken, %d changes under way; in the history (-want +got):\n%s", len(s.turns.outs), s.changing, diff)
 	}

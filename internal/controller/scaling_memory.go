@@ -21,7 +21,7 @@ import (
 
 // memoryKind is the kind of the shards: items that each hold the state of a share of the policies. They are
 // named by numbers from 0.
-var memoryKind = domain.Kind{Name: "scaling-state", Noun: "record of what autoscaling policies remember", MaxBytes: 400_000}
+var memoryKind = domain.Kind{Name: "scaling-state", Noun: "part of the autoscaling state", MaxBytes: 400_000}
 
 const (
 	// leastShards is the initial number of shards, enough for some hundred policies. It doubles whenever a shard would
@@ -62,7 +62,7 @@ func shardKey(shard int) engine.Key { return engine.Key{Kind: memoryKind, Name: 
 func (m *memory) load(ctx context.Context) (known map[string]remembered, unread, err error) {
 	items, err := m.items.List(ctx, memoryKind)
 	if err != nil {
-		return nil, nil, fmt.Errorf("what autoscaling policies remember can't be read: %w", err)
+		return nil, nil, fmt.Errorf("reading the autoscaling state: %w", err)
 	}
 	for _, item := range items {
 		shard, err := strconv.Atoi(item.Name)
@@ -153,7 +153,7 @@ func (m *memory) put(ctx context.Context, shard int, data []byte) error {
 	item.Key, item.Data = shardKey(shard), data
 	stored, err := m.items.Put(ctx, item)
 	if err != nil {
-		return fmt.Errorf("what autoscaling policies remember can't be stored: %w", err)
+		return fmt.Errorf("storing the autoscaling state: %w", err)
 	}
 	m.shards[shard] = stored
 	return nil
@@ -189,7 +189,7 @@ func (s *scaler) keepAtEnd(ctx context.Context) {
 	defer cancel()
 	s.changed = true
 	if err := s.keep(ctx, time.Now()); err != nil && !errors.Is(err, engine.ErrConflict) {
-		s.log.Warn("what the autoscaling policies remember of the last seconds is lost", "error", err)
+		s.log.Warn("the autoscaling state of the last seconds is lost", "error", err)
 	}
 }
 

@@ -161,7 +161,7 @@ func TestMemoryThatCannotBeRead(t *testing.T) {
 	}
 	m := newMemory(s)
 	got, unread, err := m.load(t.Context())
-	const called = "record of what autoscaling policies remember "
+	const called = "part of the autoscaling state "
 	if err != nil || unread == nil || !strings.Contains(unread.Error(), called+`"3": `) || !strings.Contains(unread.Error(), called+`"x": `) {
 		t.Errorf("unread is %v (%v)", unread, err)
 	}

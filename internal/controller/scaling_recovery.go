@@ -16,7 +16,7 @@ func (s *scaler) recover(f *followed, observation reconcile.Observation, seen au
 	if f.missesChange(last) {
 		if s.unnoted(policy.Key(), last) {
 			e := madeBy(policy.Key(), last)
-			e.OutcomeWhy = "carried out, though whoever decided it could not note that"
+			e.OutcomeWhy = "carried out, but not recorded at the time"
 			s.history.Add(e)
 		}
 		f.autoscaler.Changed(&f.state, last.At, last.From, last.To)

@@ -107,7 +107,7 @@ func (s *scaler) stays(now time.Time) map[string]reconcile.Stay {
 		y := &f.yielding
 		switch guarded := len(f.document.Spec.Guards.Questions()) > 0; {
 		case f.idle:
-			stays[key] = reconcile.Stay{Count: math.MaxInt, Why: "its policy can't be followed"}
+			stays[key] = reconcile.Stay{Count: math.MaxInt, Why: "its policy is invalid"}
 		case y.going:
 		case y.refusedUntil.After(now) && y.refusedUntil.Sub(now) <= usualRefusal:
 			stays[key] = reconcile.Stay{Count: math.MaxInt, Why: y.refused}
@@ -167,7 +167,7 @@ func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.Roo
 func (s *scaler) takeShare(made share, now time.Time) {
 	s.sharing.deciding, s.sharing.again = false, now.Add(sharingAgain)
 	if s.told.news("sharing", made.err) && made.err != nil {
-		s.log.Error("it can't be decided who gives way to those who wait for room; trying again", "error", made.err)
+		s.log.Error("deciding which roles give up room failed; trying again", "error", made.err)
 	}
 	if made.err != nil {
 		return

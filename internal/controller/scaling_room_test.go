@@ -188,7 +188,7 @@ func TestScalerGuardsRoom(t *testing.T) {
 	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
 		t.Fatalf("while it is busy there are %v workers", got)
 	}
-	if said := l.answer(); !strings.Contains(said, "but it keeps 8: 1 wanted, but it is busy") {
+	if said := l.answer(); !strings.Contains(said, "but it keeps 8: 1 wanted, but the role is busy") {
 		t.Errorf("who waits is told %q", said)
 	}
 	busy.Store(false)
@@ -209,7 +209,7 @@ func TestScalerGivesNothingInVain(t *testing.T) {
 	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
 		t.Fatalf("while one works there are %v workers", got)
 	}
-	if said := l.answer(); !strings.Contains(said, "but it keeps 8: job-worker-6 stays: it works (its CPU at 90 %)") {
+	if said := l.answer(); !strings.Contains(said, "but it keeps 8: job-worker-6 stays: it is busy (its CPU at 90 %)") {
 		t.Errorf("who waits is told %q", said)
 	}
 	l.mu.Lock()

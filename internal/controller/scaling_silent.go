@@ -27,12 +27,12 @@ type silent struct {
 func (s *scaler) recallSilent(ctx context.Context) error {
 	found, err := s.reconciler.Engine.List(ctx, domain.SilentGuardsKind)
 	if err != nil {
-		return fmt.Errorf("which guards have never had a value can't be read: %w", err)
+		return fmt.Errorf("reading which guards have never had a value: %w", err)
 	}
 	for _, item := range found {
 		var stored domain.SilentGuardsDocument
 		if err := json.Unmarshal(item.Data, &stored); err != nil {
-			s.log.Error("which guards have never had a value can't be read in part; it goes on without", "error", fmt.Errorf("%s: %w", item.Key, err))
+			s.log.Error("a part of the guards that have never had a value is unreadable; continuing without it", "error", fmt.Errorf("%s: %w", item.Key, err))
 			stored.Guards = nil
 		}
 		stored.Policy, stored.Revision = item.Name, item.Revision
@@ -66,7 +66,7 @@ func (s *scaler) noteSilent(ctx context.Context, f *followed, guards []autoscale
 	next.Policy, next.Guards = policy.Key(), found
 	stored, err := engine.Put(ctx, s.reconciler.Engine, next)
 	if err != nil {
-		return fmt.Errorf("which guards have never had a value can't be stored: %w", err)
+		return fmt.Errorf("storing which guards have never had a value: %w", err)
 	}
 	u.stored, u.kept = stored, now
 	return nil
@@ -79,7 +79,7 @@ func (s *scaler) forgetSilent(ctx context.Context, f *followed) error {
 		return nil
 	}
 	if err := engine.Delete[domain.SilentGuardsDocument](ctx, s.reconciler.Engine, stored.Policy); err != nil {
-		return fmt.Errorf("that guards have never had a value can't be forgotten: %w", err)
+		return fmt.Errorf("deleting which guards have never had a value: %w", err)
 	}
 	*stored = domain.SilentGuardsDocument{}
 	return nil

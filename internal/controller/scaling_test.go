@@ -193,8 +193,8 @@ func TestScalerNotesFirst(t *testing.T) {
 func TestScalerOutlastsFaults(t *testing.T) {
 	down := errors.New("the engine is down")
 	for call, want := range map[string][]string{
-		"Start":     {"2 → 4 done the engine is down; the controller tries again"},
-		"Put group": {"2 → 4 failed the engine is down", "2 → 4 done carried out, though whoever decided it could not note that"},
+		"Start":     {"2 → 4 done the engine is down; the controller is trying again"},
+		"Put group": {"2 → 4 failed the engine is down", "2 → 4 done carried out, but not recorded at the time"},
 	} {
 		t.Run(call, func(t *testing.T) {
 			l := newLab(t, plain)
@@ -420,9 +420,9 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 			policy := l.policy()
 			policy.Paused = domain.PauseAll
 			l.put(policy)
-		}, "the policy was changed meanwhile, and decides anew"},
-		"ending": {func(l *lab) { l.end(key) }, "the policy has ended meanwhile"},
-		"gone":   {func(l *lab) { l.drop(key) }, "the policy has ended meanwhile"},
+		}, "the policy has changed; deciding again"},
+		"ending": {func(l *lab) { l.end(key) }, "the policy has ended"},
+		"gone":   {func(l *lab) { l.drop(key) }, "the policy has ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var l *lab

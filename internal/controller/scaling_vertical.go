@@ -148,14 +148,14 @@ func (s *scaler) finishResize(r resized) {
 	}
 	switch outcome {
 	case autoscale.OutcomeDone:
-		f.resized = "members that are started from now on request " + sizeOf(r.resize)
+		f.resized = "members started from now on request " + sizeOf(r.resize)
 		s.changed = true
 		s.log.Info("the size of a role's members was changed", "policy", key, "cpus", r.resize.To.CPUs, "memory_mib", r.resize.To.MemoryMiB, "why", r.resize.Why)
 	case autoscale.OutcomeHeld:
 		f.resized = "held: " + why + ": " + sizeOf(r.resize)
 	default:
 		f.resized = "failed: " + why + ": " + sizeOf(r.resize)
-		s.log.Error("the size of a role's members could not be changed; trying again", "policy", key, "error", r.err)
+		s.log.Error("changing the size of a role's members failed; trying again", "policy", key, "error", r.err)
 	}
 }
 
@@ -169,7 +169,7 @@ func sizeOf(r autoscale.Resize) string {
 		parts = append(parts, fmt.Sprintf("%d MiB", r.To.MemoryMiB))
 	}
 	if len(parts) == 0 {
-		parts = append(parts, "what is declared")
+		parts = append(parts, "the declared resources")
 	}
 	return strings.Join(parts, " and ") + " (" + r.Why + ")"
 }

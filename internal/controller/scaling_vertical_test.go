@@ -68,7 +68,7 @@ func TestVerticalApplied(t *testing.T) {
 	}
 	l.must(nil, s.history.Flush(t.Context(), l.now))
 	entries := l.entries(t, l.now, autoscale.Selection{OnlyChanges: true})
-	if len(entries) != 1 || !strings.HasPrefix(entries[0].Resized, "members that are started from now on request 2.") {
+	if len(entries) != 1 || !strings.HasPrefix(entries[0].Resized, "members started from now on request 2.") {
 		t.Errorf("the history tells of %+v", entries)
 	}
 	l.passSizing(s, time.Minute)

@@ -128,7 +128,7 @@ func (s *sweeper) run(ctx context.Context, events <-chan struct{}) error {
 		start := time.Now()
 		next, err := s.look(ctx, start)
 		if s.told.news(everything, err) && err != nil && ctx.Err() == nil {
-			s.log.Error("not all sweeps can be seen to; trying again", "error", err)
+			s.log.Error("reconciling sweeps failed; trying again", "error", err)
 		}
 		if _, launch := errors.AsType[*reconcile.LaunchError](err); err != nil && !launch {
 			// It is unknown whether the last write took effect, so read everything again.

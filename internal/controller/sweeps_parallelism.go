@@ -85,7 +85,7 @@ func (s *searches) take(r reading, now time.Time, log *slog.Logger) (moved bool)
 		return false
 	}
 	found := r.search.Found()
-	log.Info("another number of runs at a time", "sweep", r.sweep, "runs", found.Level, "settled", found.Settled, "unknown", found.Unknown)
+	log.Info("the number of parallel runs was changed", "sweep", r.sweep, "runs", found.Level, "settled", found.Settled, "unknown", found.Unknown)
 	return true
 }
 

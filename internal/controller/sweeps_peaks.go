@@ -35,7 +35,7 @@ func (p *peaks) measure(ctx context.Context, s *sweeper, now time.Time) (next ti
 	p.due = now.Add(peaksEvery)
 	usage, err := s.reconciler.Engine.Usage(ctx, peaksWindow)
 	if err != nil {
-		s.log.Warn("what runs use can't be measured; trying again", "error", err)
+		s.log.Warn("measuring the usage of runs failed; trying again", "error", err)
 		return p.due
 	}
 	for name, member := range usage.Members {

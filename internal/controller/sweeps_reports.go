@@ -127,7 +127,7 @@ func (r *reporter) tell(ctx context.Context, s *sweeper, f *followedSweep, run s
 	go func() {
 		_, err := meter.Call(ctx, hook, told)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("the hook of a sweep was not told of the end of a run; trying again", "sweep", told.Sweep, "run", run, "error", err)
+			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", told.Sweep, "run", run, "error", err)
 		}
 		r.mu.Lock()
 		delete(r.telling, key)

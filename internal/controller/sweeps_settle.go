@@ -95,9 +95,9 @@ func (s *sweeper) settleRuns(
 		why, gone := lost[o.Host]
 		switch {
 		case !found || o.Run != run.Batch:
-			s.remember(f, key, sweep.Lost(run, "its member vanished, and it was queued again", now))
+			s.remember(f, key, sweep.Lost(run, "its member vanished; it was queued again", now))
 		case gone && o.State != domain.StateCompleted: // an engine may have ended it because of that
-			s.remember(f, key, sweep.Lost(run, why+", and it was queued again", now))
+			s.remember(f, key, sweep.Lost(run, why+"; it was queued again", now))
 		case o.State.Ended():
 			ended = append(ended, key)
 		}
@@ -176,7 +176,7 @@ func (s *sweeper) keepLog(ctx context.Context, from engine.Telemetry, f *followe
 	}
 	if err != nil {
 		// Without the log it is unknown whether it ran out of memory, but it has ended.
-		s.log.Error("the log of a run can't be read", "run", o.Name, "error", err)
+		s.log.Error("reading the log of a run failed", "run", o.Name, "error", err)
 		lines = []string{fmt.Sprintf("(its log could not be read: %v)", err)}
 	}
 	if len(lines) == 0 {

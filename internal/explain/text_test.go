@@ -30,7 +30,7 @@ func decisions() []autoscale.Entry {
 		},
 		{
 			Policy: "job/worker", At: at(2 * time.Minute), Until: at(2 * time.Minute), Decisions: 1, From: 4, To: 6, Ready: 4, Outcome: autoscale.OutcomeDone,
-			Metrics: []autoscale.EntryMetric{cpu(93, 7, "93 of 60: 4 ready members × 1.55 = 7")}, Changed: []string{"7 wanted, but 2 members at most in one step: 6"},
+			Metrics: []autoscale.EntryMetric{cpu(93, 7, "93 of 60: 4 ready members × 1.55 = 7")}, Changed: []string{"7 wanted, but at most 2 members per step: 6"},
 			Vertical: []autoscale.EntryVertical{
 				{Name: "cpus", Requested: new(4.0), Target: new(2.31), Lower: new(1.15), Upper: new(3.5), Why: "90 % of the time"}, {Name: "memory_mib", Why: "not measured yet"},
 			},
@@ -73,7 +73,7 @@ func TestWrite(t *testing.T) {
   cpu                  93  800ms old  asks for 7                     93 of 60: 4 ready members × 1.55 = 7
   vertical cpus        4              recommends 2.31 (1.15 to 3.5)  90 % of the time
   vertical memory_mib  –              recommends nothing             not measured yet
-  limited: 7 wanted, but 2 members at most in one step: 6
+  limited: 7 wanted, but at most 2 members per step: 6
 
 2026-11-20 23:59:50 to 2026-11-21 00:00:10  6 → 8 (5 ready), held, decided 5 times: an apply holds the �[31mgroup
   cpu  120346  800ms old  asks for 8  the bus is full

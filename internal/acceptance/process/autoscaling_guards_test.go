@@ -84,11 +84,11 @@ func TestAccScalingGuards(t *testing.T) {
 	wanted.awaitAsked(t)
 	wanted.value.Store(4)
 	l.awaitWorkers(4) // scaling out works while it runs
-	l.awaitHistory("a guard that can't be read", says("1 wanted, but it can't be told whether it is busy"))
+	l.awaitHistory("a guard that can't be read", says("1 wanted, but it is unknown whether the role is busy"))
 	l.awaitHistory("a guard that has never had a value", func(e autoscale.Entry) bool {
 		return len(e.Guards) == 2 && e.Guards[0].Name == "busy.http" && e.Guards[0].Never && !e.Guards[1].Never
 	})
-	l.awaitHistory("an application", says("1 wanted, but it is busy: activeapps.# of "+master.URL+"/json/ is 1"))
+	l.awaitHistory("an application", says("1 wanted, but the role is busy: activeapps.# of "+master.URL+"/json/ is 1"))
 	if told := program("autoscale", "explain", "-n", "0", "job/worker"); !strings.Contains(told, "warning: this guard has never had a value") || !strings.Contains(told, "observed: the metric has no algorithm") {
 		t.Errorf("explain says\n%s", told)
 	}
@@ -113,7 +113,7 @@ func TestAccScalingGuards(t *testing.T) {
 	wanted.awaitAsked(t)
 	needed.value.Store(1)
 	l.awaitWorkers(1)
-	l.awaitHistory("a count that can't be told", says("1 wanted, but it can't be told how many are needed"))
+	l.awaitHistory("a count that can't be told", says("1 wanted, but it is unknown how many are needed"))
 	if said := plan(); strings.Contains(said, warning) {
 		t.Errorf("after all of it, the plan says %s", said)
 	}

@@ -334,7 +334,7 @@ func TestAccAutoscalingPolicyInvalid(t *testing.T) {
 
 		learned(good, `observes = { cpu = "m" }`, `metrics["m"].algorithm.learned.observes["cpu"]: "m" is the metric that has the algorithm`),
 		learned(good, `observes = { cpu = "other" }`, `metrics["m"].algorithm.learned.observes["cpu"]: the policy has no metric "other"; it has ["m"]`),
-		learned(good, `observes = { moon = "m" }`, `metrics["m"].algorithm.learned.observes["moon"]: "moon" is no feature that is made of another metric; ["cpu" "lag_growth" "p99" "reassigning" "skew"] are`),
+		learned(good, `observes = { moon = "m" }`, `metrics["m"].algorithm.learned.observes["moon"]: "moon" is not a feature computed from another metric; use one of ["cpu" "lag_growth" "p99" "reassigning" "skew"]`),
 		learned(good, `per = "total"`, `metrics["m"].algorithm.learned.capacity: per = "total" needs to know how much of the metric one member carries`),
 		learned(good, `capacity = -1`, `metrics["m"].algorithm.learned.capacity: -1 is not allowed here; any number above 0 is`),
 		learned(strings.Replace(good, `"load"`, "\"load\",\n\"cpu\"", 1), ``, `metrics["m"].algorithm.learned.model: mean has 1 values, and there are 2 features`),

@@ -92,7 +92,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	busy.value.Store(1)
 	l.configure(fourProcessors, low, fills, urgent(`timeouts = { create = "10s" }`, 2))
 	var output string
-	keeps := acceptance.Says("but it keeps 4: 1 wanted, but it is busy")
+	keeps := acceptance.Says("but it keeps 4: 1 wanted, but the role is busy")
 	acctest.Eventually(t, "the controller to say within the time of an apply why nobody gives way", func() bool {
 		output = fails("apply", "-auto-approve")
 		return keeps.MatchString(output)

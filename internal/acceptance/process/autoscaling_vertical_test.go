@@ -65,14 +65,14 @@ func TestAccVerticalRecommend(t *testing.T) {
 	l.apply(theCluster, l.holding("resources = { memory_mib = 1000 }"), vertical(4000))
 	// A member uses a few MiB in addition to what it holds.
 	first := l.recommended("what members hold", 200*1.15, 300*1.15)
-	if *first.Requested != 1000 || *first.Lower > *first.Target || *first.Upper < *first.Target || !strings.Contains(first.Why, "% of the days, the largest member has ") {
+	if *first.Requested != 1000 || *first.Lower > *first.Target || *first.Upper < *first.Target || !strings.Contains(first.Why, "% of the days, the largest member uses at most ") {
 		t.Errorf("it is told as %+v", first)
 	}
 	l.load.Set(0)
 	l.must(l.engine().StopController(t.Context()))
 	l.apply(theCluster, l.holding("resources = { memory_mib = 1000 }"), vertical(220))
 	bounded := l.recommended("a bound, by the peak that the controller before had seen", 220, 220)
-	if !strings.Contains(bounded.Why, "which is above max, 220") {
+	if !strings.Contains(bounded.Why, "which is above max (220)") {
 		t.Errorf("it is told as %+v", bounded)
 	}
 	output, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "job/worker", "--endpoint", l.workspace.StateDir).CombinedOutput()
@@ -154,7 +154,7 @@ func TestAccVerticalAtStart(t *testing.T) {
 	l.kill("job-worker-0")
 	sized := l.awaitLimit("job-worker-0", 230, 345)
 	l.awaitHistory("the size", func(e autoscale.Entry) bool {
-		return strings.Contains(e.Resized, "members that are started from now on request ")
+		return strings.Contains(e.Resized, "members started from now on request ")
 	})
 
 	l.apply(theCluster, l.holding(declared), policy(2, `learn_for = "3s"`))

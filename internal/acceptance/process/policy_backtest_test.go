@@ -111,7 +111,7 @@ func TestAccPolicyBacktest(t *testing.T) {
 		},
 		resource.TestStep{
 			Config:      l.config(backtest(hpa, remembered("vector(-1)", time.Hour), fifty)),
-			ExpectError: acceptance.Says("trace.prometheus: at 2026-01-31T12:00:00Z the load is -1; a number of 0 or more is allowed"),
+			ExpectError: acceptance.Says("trace.prometheus: the load at 2026-01-31T12:00:00Z is -1; it must be 0 or more"),
 		},
 		resource.TestStep{
 			Config:      l.config(backtest(hpa, remembered("vector(", time.Hour), fifty)),

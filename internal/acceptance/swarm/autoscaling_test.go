@@ -230,7 +230,7 @@ module "monitoring" {
 	down := load.Set(0)
 	killed := l.killController(manager)
 	blocked := func(e autoscale.Entry) bool {
-		return e.From == 7 && e.To == 7 && e.Until.After(killed) && strings.Contains(e.Why(), "sum is missing, and nothing is scaled in meanwhile")
+		return e.From == 7 && e.To == 7 && e.Until.After(killed) && strings.Contains(e.Why(), "sum is missing, so the role is not scaled in")
 	}
 	acctest.Eventually(t, "the next controller to say that nothing is scaled in", func() bool { return slices.ContainsFunc(l.history(l.name), blocked) })
 	l.awaitAtLeast(l.name, 7)

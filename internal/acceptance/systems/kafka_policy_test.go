@@ -64,7 +64,7 @@ func TestSystemKafkaPolicy(t *testing.T) {
 		t.Errorf("after a broker went, the others have %v copies, want %v", got, want)
 	}
 	acctest.Eventually(t, "the guard to keep the second broker", func() bool {
-		return slices.ContainsFunc(acceptance.Recorded(t, l.engine), acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but guards.at_least tells 2"))
+		return slices.ContainsFunc(acceptance.Recorded(t, l.engine), acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but guards.at_least requires 2"))
 	})
 	l.write("events")
 	l.expectAll("events", "after brokers came and went")

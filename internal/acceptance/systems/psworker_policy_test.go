@@ -52,7 +52,7 @@ output "path" { value = module.mnist.path }
 
 	acctest.Eventually(t, "the policy to have found its count", func() bool {
 		entries := acceptance.Recorded(t, l.engine)
-		return len(entries) > 0 && strings.Contains(entries[len(entries)-1].Why(), "the best count known is")
+		return len(entries) > 0 && strings.Contains(entries[len(entries)-1].Why(), "the best known count is")
 	})
 	var counts []int
 	for _, e := range acceptance.Recorded(t, l.engine) {

@@ -157,7 +157,7 @@ module "fares" {
 	l.ExpectNoChange("while the application runs on more workers")
 	l.Write("main.tf", config(1))
 	l.Must("apply", "-auto-approve")
-	kept := acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but it is busy: activeapps.#")
+	kept := acceptance.Outcomes(autoscale.OutcomeUnchanged, 2, 2, "1 wanted, but the role is busy: activeapps.#")
 	acctest.Eventually(l, "the guard to keep a worker", func() bool {
 		return slices.ContainsFunc(acceptance.Recorded(t, l.engine()), kept)
 	})

@@ -78,7 +78,7 @@ func TestScalingHistory(t *testing.T) {
 		return autoscale.NewEntry(policy, start.Add(time.Duration(minutes)*time.Minute), from, autoscale.Decision{From: from, To: to})
 	}
 	full := step("job/worker", 50, 4, 8)
-	full.Ready, full.Outcome, full.OutcomeWhy, full.Changed = 3, autoscale.OutcomeHeld, "an apply holds the group", []string{"9 is above max, 8"}
+	full.Ready, full.Outcome, full.OutcomeWhy, full.Changed = 3, autoscale.OutcomeHeld, "an apply holds the group", []string{"9 is above max (8)"}
 	full.Metrics = []autoscale.EntryMetric{
 		{Name: "cpu", Value: new(92.5), Count: new(9), Why: "92.5 of 60"}, {Name: "jobs", Age: 75, Why: "stale"}, {Name: "night", Count: new(0), Why: "0 until 6"},
 	}
@@ -104,7 +104,7 @@ func TestScalingHistory(t *testing.T) {
 	want := []entryModel{
 		{
 			Group: "job", Role: "worker", At: moment(20), Until: moment(21), Decisions: 2, From: 4, To: 4, Ready: 4, Metrics: []entryMetricModel{}, Guards: []entryGuardModel{}, Vertical: []entryVerticalModel{}, Limits: []string{},
-			Why: "nothing asks for another count", Outcome: "unchanged",
+			Why: "no other count requested", Outcome: "unchanged",
 		},
 		{
 			Group: "job", Role: "worker", At: moment(50), Until: moment(50), Decisions: 1, From: 4, To: 8, Ready: 3,
@@ -117,7 +117,7 @@ func TestScalingHistory(t *testing.T) {
 				{"cpus", types.Float64Value(1), types.Float64Value(2.5), types.Float64Value(0.5), types.Float64Value(3), "used"},
 				{"memory_mib", types.Float64Null(), types.Float64Null(), types.Float64Null(), types.Float64Null(), "not measured yet"},
 			},
-			Limits: []string{"9 is above max, 8"}, Why: "cpu: 92.5 of 60; jobs: stale; night: 0 until 6; 9 is above max, 8", Outcome: "held", OutcomeWhy: new("an apply holds the group"),
+			Limits: []string{"9 is above max (8)"}, Why: "cpu: 92.5 of 60; jobs: stale; night: 0 until 6; 9 is above max (8)", Outcome: "held", OutcomeWhy: new("an apply holds the group"),
 		},
 	}
 	if diff := cmp.Diff(want, []entryModel{all.Entries[2], all.Entries[4]}); diff != "" {
@@ -174,7 +174,7 @@ func TestScalingHistoryLeavesOut(t *testing.T) {
 	corrupt := remembering(t, now, autoscale.NewEntry("job/worker", now, 1, autoscale.Decision{From: 1, To: 2}))
 	corrupt.Set(engine.Item{Key: engine.Key{Kind: autoscale.HistoryKind, Name: "7"}, Revision: 1, Data: []byte("x")})
 	model, diags := readHistory(t, corrupt, nil)
-	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), `part "7" of the history of scaling can't be read`) || len(model.Entries) != 1 {
+	if diags.HasError() || diags.WarningsCount() != 1 || !strings.Contains(diags[0].Detail(), `reading part "7" of the scaling history`) || len(model.Entries) != 1 {
 		t.Errorf("%v, %+v", diags, model)
 	}
 }
