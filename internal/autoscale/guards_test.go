@@ -54,9 +54,9 @@ func TestGuards(t *testing.T) {
 		"busy, all paused":                      {busy(2, domain.PauseAll), 4, 100, 4, "8 wanted, but the role is busy"},
 		"busy, all paused, below":               {busy(2, domain.PauseAll), 0, 100, 0, "1 wanted, but the role is busy"},
 		"idle, all paused":                      {busy(0, domain.PauseAll), 4, 100, 8, "cpu: "},
-		"unknown":                               {told(domain.GuardBusyHTTP, Measurement{Why: "it answers 404"}, ""), 4, 25, 4, "2 wanted, but it is unknown whether the role is busy: it answers 404"},
-		"unknown, and out":                      {told(domain.GuardBusyHTTP, Measurement{Why: "it answers 404"}, ""), 4, 100, 8, "cpu: "},
-		"unknown, all paused":                   {told(domain.GuardBusyHTTP, Measurement{Why: "it answers 404"}, domain.PauseAll), 4, 100, 4, "8 wanted, but it is unknown whether the role is busy"},
+		"unknown":                               {told(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, ""), 4, 25, 4, "2 wanted, but it is unknown whether the role is busy: HTTP 404"},
+		"unknown, and out":                      {told(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, ""), 4, 100, 8, "cpu: "},
+		"unknown, all paused":                   {told(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, domain.PauseAll), 4, 100, 4, "8 wanted, but it is unknown whether the role is busy"},
 		"too old":                               {told(domain.GuardBusyHTTP, Measurement{At: noon.Add(-2 * time.Minute)}, ""), 4, 25, 4, "stale: its last value is 2m0s old"},
 		"not asked":                             {told("another", Measurement{At: noon}, ""), 4, 25, 4, "it was not asked"},
 		"no number":                             {busy(math.NaN(), ""), 4, 25, 4, notANumber},
@@ -68,8 +68,8 @@ func TestGuards(t *testing.T) {
 		"at least more than max":                {atLeast(1e6), 4, 25, 8, "2 wanted, but guards.at_least requires 1000000"},
 		"at least more than max, out of bounds": {atLeast(11), 12, 25, 11, "10 wanted, but guards.at_least requires 11"},
 		"at least few":                          {atLeast(1), 4, 25, 2, "cpu: "},
-		"at least what, unknown":                {told(domain.GuardAtLeast, Measurement{Why: "it answers 503"}, ""), 4, 25, 4, "2 wanted, but it is unknown how many are needed: it answers 503"},
-		"at least what, and out":                {told(domain.GuardAtLeast, Measurement{Why: "it answers 503"}, ""), 4, 100, 8, "cpu: "},
+		"at least what, unknown":                {told(domain.GuardAtLeast, Measurement{Why: "HTTP 503"}, ""), 4, 25, 4, "2 wanted, but it is unknown how many are needed: HTTP 503"},
+		"at least what, and out":                {told(domain.GuardAtLeast, Measurement{Why: "HTTP 503"}, ""), 4, 100, 8, "cpu: "},
 		"at least, over budget":                 {func(p *domain.AutoscalingPolicy, s *Seen) { atLeast(3)(p, s); p.Guards.MemberHoursPerDay = 1e-9 }, 4, 25, 3, "guards.at_least requires 3"},
 		"a guard without a cause":               {func(p *domain.AutoscalingPolicy, s *Seen) { busy(1, "")(p, s); s.Held = "an apply" }, 4, 50, 4, "cpu: "},
 	} {
@@ -249,7 +249,7 @@ func TestGuardNeverAnswers(t *testing.T) {
 		d := scalerOf(t, policy).Decide(&state, Seen{Now: now, Count: 4, Ready: 4, Guards: map[string]Measurement{domain.GuardAtLeast: m}})
 		return d.Guards[0]
 	}
-	missing, value := Measurement{Why: "it answers 404"}, Measurement{Value: 3, At: noon.Add(time.Minute)}
+	missing, value := Measurement{Why: "HTTP 404"}, Measurement{Value: 3, At: noon.Add(time.Minute)}
 	for i, step := range []struct {
 		minute int
 		path   string

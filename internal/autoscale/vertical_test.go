@@ -147,7 +147,7 @@ func TestVerticalUnmeasured(t *testing.T) {
 	policy.Vertical.MemoryMiB = nil
 	for name, used := range map[string]func(now time.Time) Used{
 		"nothing":   func(time.Time) Used { return Used{} },
-		"missing":   func(time.Time) Used { return Used{CPUs: Measurement{Why: "no member of role worker runs"}} },
+		"missing":   func(time.Time) Used { return Used{CPUs: Measurement{Why: "no member of role worker is running"}} },
 		"stale":     func(now time.Time) Used { return using(now.Add(-2*time.Minute), []float64{4}, nil) },
 		"no number": func(now time.Time) Used { return using(now, []float64{math.NaN(), math.Inf(1), -1}, nil) },
 	} {

@@ -43,7 +43,7 @@ func TestHookAfterAddition(t *testing.T) {
 	if diff := cmp.Diff([]string{"job-worker-2", "job-worker-3"}, members); diff != "" {
 		t.Errorf("it was told of members (-want +got):\n%s", diff)
 	}
-	if said := w.said(); !strings.Contains(said, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL) || !strings.Contains(said, "it answers 500 Internal Server Error: no such broker") {
+	if said := w.said(); !strings.Contains(said, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL) || !strings.Contains(said, "HTTP 500 Internal Server Error: no such broker") {
 		t.Errorf("the history does not tell of the failure:\n%s", said)
 	}
 }

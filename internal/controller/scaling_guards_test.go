@@ -62,8 +62,8 @@ func TestGuardSources(t *testing.T) {
 		"an application runs":             {busy, `{"activeapps": [{"id": "app-1"}]}`, 0.1, 2, "the role is busy: activeapps.# of " + server.URL + " is 1"},
 		"an application runs, under load": {busy, `{"activeapps": [{"id": "app-1"}]}`, 1.4, 3, "cpu: "},
 		"no application runs":             {busy, `{"activeapps": []}`, 0.1, 1, "cpu: "},
-		"the master is down":              {busy, "", 0.1, 2, "it is unknown whether the role is busy: " + server.URL + ": it answers 503"},
-		"another page":                    {busy, `{}`, 0.1, 2, `there is nothing at "activeapps.#"`},
+		"the master is down":              {busy, "", 0.1, 2, "it is unknown whether the role is busy: " + server.URL + ": HTTP 503"},
+		"another page":                    {busy, `{}`, 0.1, 2, `no value at "activeapps.#"`},
 		"partitions move":                 {moving, `{"moving": true}`, 1.4, 2, "3 wanted, but the role is busy"},
 		"partitions are where they are":   {moving, `{"moving": false}`, 1.4, 3, "cpu: "},
 		"as many are needed":              {atLeast, `{"replicas": 2}`, 0.1, 2, "1 wanted, but guards.at_least requires 2"},
@@ -143,7 +143,7 @@ func TestSilentGuards(t *testing.T) {
 	}
 	page = "{}"
 	l.pass(s, 2*keepEvery)
-	if found := silent(); len(found) != 1 || !strings.Contains(found[0].Why, `nothing at "replicas"`) {
+	if found := silent(); len(found) != 1 || !strings.Contains(found[0].Why, `no value at "replicas"`) {
 		t.Errorf("where it is another page it warns of %+v", found)
 	}
 	s = l.controller()

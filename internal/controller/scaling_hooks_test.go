@@ -262,10 +262,10 @@ func TestHookFails(t *testing.T) {
 		limit  time.Duration
 		says   string
 	}{
-		"it can't be done":    {http.StatusConflict, `{"detail": "the last replica of\nseven partitions"}`, time.Hour, "it answers 409 Conflict: the last replica of seven partitions"},
-		"it fails":            {http.StatusInternalServerError, `oops`, time.Hour, "it answers 500 Internal Server Error"},
+		"it can't be done":    {http.StatusConflict, `{"detail": "the last replica of\nseven partitions"}`, time.Hour, "HTTP 409 Conflict: the last replica of seven partitions"},
+		"it fails":            {http.StatusInternalServerError, `oops`, time.Hour, "HTTP 500 Internal Server Error"},
 		"it is late":          {http.StatusAccepted, `{"progress": "3 of 7 partitions"}`, 100 * time.Millisecond, "not done within 100ms; last progress: 3 of 7 partitions"},
-		"it is not available": {http.StatusServiceUnavailable, `{"progress": 1}`, 100 * time.Millisecond, "it answers 503 Service Unavailable; tried for 100ms"},
+		"it is not available": {http.StatusServiceUnavailable, `{"progress": 1}`, 100 * time.Millisecond, "HTTP 503 Service Unavailable; tried for 100ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRebalancer(t)

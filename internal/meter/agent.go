@@ -20,7 +20,7 @@ func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 	return func() autoscale.Measurement {
 		used, err := told.wait()
 		if err != nil {
-			return missing(fmt.Sprintf("the hosts' agents can't be asked: %v", err))
+			return missing(fmt.Sprintf("querying the hosts' agents: %v", err))
 		}
 		p := r.part(q.Group, q.Role)
 		m := measured{part: p, used: used, source: s, aggregation: q.Aggregation, readyAfter: q.ReadyAfter.Or(over)}
@@ -28,7 +28,7 @@ func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 		case p.unknown != "":
 			return missing(p.unknown)
 		case len(p.running) == 0:
-			return missing(fmt.Sprintf("no member of role %s runs", q.Role))
+			return missing(fmt.Sprintf("no member of role %s is running", q.Role))
 		case s.Of == domain.AgentTotal:
 			return m.total()
 		}
@@ -122,14 +122,14 @@ func (m measured) of(o *domain.Observed) (v value, why string) {
 	case domain.AgentGPUPercent, domain.AgentGPUMemoryPercent:
 		return m.devices(m.document.Assignments[o.Name].GPUs.UUIDs())
 	}
-	return value{}, fmt.Sprintf("%q is nothing that agents measure", m.source.Measure)
+	return value{}, fmt.Sprintf("agents do not measure %q", m.source.Measure)
 }
 
 // plain returns a measure as it is. If its latest value is unknown, the whole measure is.
 func (m measured) plain(measure domain.Measure, member engine.MemberUsage) (value, string) {
 	picked := pick(measure, m.aggregation)
 	if picked == nil || measure.Last == nil {
-		return value{}, cmp.Or(member.Reason, "its agent does not tell")
+		return value{}, cmp.Or(member.Reason, "its agent does not report it")
 	}
 	return value{*picked, member.SampledAt}, ""
 }
@@ -137,7 +137,7 @@ func (m measured) plain(measure domain.Measure, member engine.MemberUsage) (valu
 // share returns a measure in percent of what the role requests.
 func (m measured) share(measure domain.Measure, member engine.MemberUsage, requested float64, name string) (value, string) {
 	if requested <= 0 {
-		return value{}, fmt.Sprintf("role %s requests no %s, of which it would be a share: set resources.%s", m.role, name, name)
+		return value{}, fmt.Sprintf("role %s requests no %s to compute a percentage of: set resources.%s", m.role, name, name)
 	}
 	v, why := m.plain(measure, member)
 	v.value = 100 * v.value / requested
@@ -148,7 +148,7 @@ func (m measured) share(measure domain.Measure, member engine.MemberUsage, reque
 // share of their total memory.
 func (m measured) devices(uuids []string) (v value, why string) {
 	if len(uuids) == 0 {
-		return value{}, fmt.Sprintf("role %s has no GPUs of a pool", m.role)
+		return value{}, fmt.Sprintf("role %s has no GPUs from a pool", m.role)
 	}
 	var used, there float64
 	for _, uuid := range uuids {
@@ -159,7 +159,7 @@ func (m measured) devices(uuids []string) (v value, why string) {
 		}
 		picked := pick(measure, m.aggregation)
 		if picked == nil || measure.Last == nil || whole <= 0 {
-			return value{}, fmt.Sprintf("%s: %s", uuid, cmp.Or(gpu.Reason, "no agent tells of it"))
+			return value{}, fmt.Sprintf("%s: %s", uuid, cmp.Or(gpu.Reason, "no agent reports it"))
 		}
 		used += *picked
 		there += whole
@@ -208,5 +208,5 @@ func (a *absentees) why(all int) string {
 	if a.count == 0 {
 		return ""
 	}
-	return fmt.Sprintf("it is not known of %d of %d members, such as %s: %s", a.count, all, a.name, a.first)
+	return fmt.Sprintf("unknown for %d of %d members, such as %s: %s", a.count, all, a.name, a.first)
 }

@@ -85,10 +85,10 @@ func TestAgents(t *testing.T) {
 			Value: 30, At: noon, Members: map[string]float64{"job-worker-1": 30}, Missing: []string{"job-worker-0"},
 		}},
 		"a GPU that is broken, of all": {gpus, broken, domain.AgentGPUPercent, domain.AgentTotal, "", autoscale.Measurement{
-			Why: "it is not known of 1 of 2 members, such as job-worker-0: GPU-2: fallen off the bus (XID 79)",
+			Why: "unknown for 1 of 2 members, such as job-worker-0: GPU-2: fallen off the bus (XID 79)",
 		}},
-		"no GPUs":                  {two, working, domain.AgentGPUPercent, "", "", autoscale.Measurement{Why: "it is not known of 2 of 2 members, such as job-worker-0: role worker has no GPUs of a pool"}},
-		"GPUs nobody tells of":     {gpus, busy, domain.AgentGPUMemoryPercent, "", "", autoscale.Measurement{Why: "it is not known of 2 of 2 members, such as job-worker-0: GPU-1: no agent tells of it"}},
+		"no GPUs":                  {two, working, domain.AgentGPUPercent, "", "", autoscale.Measurement{Why: "unknown for 2 of 2 members, such as job-worker-0: role worker has no GPUs from a pool"}},
+		"GPUs nobody tells of":     {gpus, busy, domain.AgentGPUMemoryPercent, "", "", autoscale.Measurement{Why: "unknown for 2 of 2 members, such as job-worker-0: GPU-1: no agent reports it"}},
 		"the mean, without a word": {two, statistics, domain.AgentCPUs, domain.AgentTotal, "", autoscale.Measurement{Value: 3, At: noon}},
 		"the largest":              {two, statistics, domain.AgentCPUs, domain.AgentTotal, domain.AggregateMax, autoscale.Measurement{Value: 6, At: noon}},
 		"the 95th percentile":      {two, statistics, domain.AgentCPUs, domain.AgentTotal, domain.AggregateP95, autoscale.Measurement{Value: 6, At: noon}},
@@ -96,8 +96,8 @@ func TestAgents(t *testing.T) {
 		"one on a lost host": {two, lost, domain.AgentCPUs, "", "", autoscale.Measurement{
 			Value: 1, At: noon.Add(-second), Members: map[string]float64{"job-worker-0": 1}, Missing: []string{"job-worker-1"},
 		}},
-		"one on a lost host, of all": {two, lost, domain.AgentCPUs, domain.AgentTotal, "", autoscale.Measurement{Why: "it is not known of 1 of 2 members, such as job-worker-1: host gpu2 is down"}},
-		"all on lost hosts":          {two, engine.Usage{}, domain.AgentCPUs, "", "", autoscale.Measurement{Why: "it is not known of 2 of 2 members, such as job-worker-0: its agent does not tell"}},
+		"one on a lost host, of all": {two, lost, domain.AgentCPUs, domain.AgentTotal, "", autoscale.Measurement{Why: "unknown for 1 of 2 members, such as job-worker-1: host gpu2 is down"}},
+		"all on lost hosts":          {two, engine.Usage{}, domain.AgentCPUs, "", "", autoscale.Measurement{Why: "unknown for 2 of 2 members, such as job-worker-0: its agent does not report it"}},
 		"known no more": {two, past, domain.AgentCPUs, "", "", autoscale.Measurement{
 			Value: 1, At: noon, Members: map[string]float64{"job-worker-0": 1}, Missing: []string{"job-worker-1"},
 		}},
@@ -124,14 +124,14 @@ func TestAgents(t *testing.T) {
 			Value: 3, At: noon, Members: map[string]float64{"job-worker-0": 1, "job-worker-3": 5},
 		}},
 		"one that leaves":      {leaving, busy, domain.AgentCPUs, "", "", autoscale.Measurement{Value: 1, At: noon.Add(-second), Members: map[string]float64{"job-worker-0": 1}}},
-		"none that runs":       {jobOf(in(domain.StatePending, running("worker", 0))), busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: "no member of role worker runs"}},
-		"none at all":          {jobOf(), busy, domain.AgentCPUs, domain.AgentTotal, "", autoscale.Measurement{Why: "no member of role worker runs"}},
+		"none that runs":       {jobOf(in(domain.StatePending, running("worker", 0))), busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: "no member of role worker is running"}},
+		"none at all":          {jobOf(), busy, domain.AgentCPUs, domain.AgentTotal, "", autoscale.Measurement{Why: "no member of role worker is running"}},
 		"no group":             {Observation{}, busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: `there is no group "job"`}},
 		"no role":              {Observation{Groups: map[string]domain.GroupDocument{"job": {}}}, busy, domain.AgentCPUs, "", "", autoscale.Measurement{Why: `group "job" has no role "worker"`}},
-		"an unknown measure":   {two, busy, "heat", "", "", autoscale.Measurement{Why: `it is not known of 2 of 2 members, such as job-worker-0: "heat" is nothing that agents measure`}},
-		"no request of memory": {withoutRequests(two), busy, domain.AgentMemoryPercent, "", "", autoscale.Measurement{Why: "it is not known of 2 of 2 members, such as job-worker-0: role worker requests no memory_mib, of which it would be a share: set resources.memory_mib"}},
+		"an unknown measure":   {two, busy, "heat", "", "", autoscale.Measurement{Why: `unknown for 2 of 2 members, such as job-worker-0: agents do not measure "heat"`}},
+		"no request of memory": {withoutRequests(two), busy, domain.AgentMemoryPercent, "", "", autoscale.Measurement{Why: "unknown for 2 of 2 members, such as job-worker-0: role worker requests no memory_mib to compute a percentage of: set resources.memory_mib"}},
 		"no request of processors": {withoutRequests(two), busy, domain.AgentCPUPercent, domain.AgentTotal, "", autoscale.Measurement{
-			Why: "it is not known of 2 of 2 members, such as job-worker-0: role worker requests no cpus, of which it would be a share: set resources.cpus",
+			Why: "unknown for 2 of 2 members, such as job-worker-0: role worker requests no cpus to compute a percentage of: set resources.cpus",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -41,14 +41,14 @@ func run(ctx context.Context, command []string, input []byte) ([]byte, error) {
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case output.Err() != nil:
-		return nil, fmt.Errorf("it prints %w", output.Err())
+		return nil, fmt.Errorf("its output has %w", output.Err())
 	case failed:
 		if last := complaint.LastLine(); last != "" {
-			return nil, fmt.Errorf("it fails with %s: %s", ended.ProcessState, last)
+			return nil, fmt.Errorf("failed with %s: %s", ended.ProcessState, last)
 		}
-		return nil, fmt.Errorf("it fails with %s", ended.ProcessState)
+		return nil, fmt.Errorf("failed with %s", ended.ProcessState)
 	case err == nil, errors.Is(err, exec.ErrWaitDelay):
 		return output.Bytes(), nil // it ended with 0, whatever it left running
 	}
-	return nil, fmt.Errorf("it can't be run: %w", err)
+	return nil, fmt.Errorf("running it failed: %w", err)
 }

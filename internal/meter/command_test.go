@@ -24,12 +24,12 @@ func TestCommandQueue(t *testing.T) {
 		why     string
 	}{
 		"a number":         {[]string{"sh", "-c", "echo $(( 6 * 7 ))"}, 42, ""},
-		"no number":        {[]string{"echo", "many"}, 0, `echo: it prints "many", and a number`},
-		"a failure":        {[]string{"sh", "-c", "echo 3; echo one >&2; printf 'two\n\n' >&2; exit 4"}, 0, "sh: it fails with exit status 4: two"},
-		"a silent failure": {[]string{"false"}, 0, "false: it fails with exit status 1"},
-		"a signal":         {[]string{"sh", "-c", "kill -9 $$"}, 0, "sh: it fails with signal: killed"},
-		"too much":         {[]string{"cat", "/dev/zero"}, 0, "cat: it prints more than 1048576 bytes"},
-		"no program":       {[]string{"no-such-program"}, 0, "no-such-program: it can't be run: exec:"},
+		"no number":        {[]string{"echo", "many"}, 0, `echo: it printed "many"; expected a number`},
+		"a failure":        {[]string{"sh", "-c", "echo 3; echo one >&2; printf 'two\n\n' >&2; exit 4"}, 0, "sh: failed with exit status 4: two"},
+		"a silent failure": {[]string{"false"}, 0, "false: failed with exit status 1"},
+		"a signal":         {[]string{"sh", "-c", "kill -9 $$"}, 0, "sh: failed with signal: killed"},
+		"too much":         {[]string{"cat", "/dev/zero"}, 0, "cat: its output has more than 1048576 bytes"},
+		"no program":       {[]string{"no-such-program"}, 0, "no-such-program: running it failed: exec:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := patient(&fake{})

@@ -22,7 +22,7 @@ func Call(ctx context.Context, hook domain.ScalingHook, question any) ([]byte, e
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, hook.Limit(), fmt.Errorf("there was no answer within %s", hook.Limit()))
+	ctx, cancel := context.WithTimeoutCause(ctx, hook.Limit(), fmt.Errorf("no answer within %s", hook.Limit()))
 	defer cancel()
 	switch {
 	case len(hook.Command) > 0:
@@ -32,11 +32,11 @@ func Call(ctx context.Context, hook domain.ScalingHook, question any) ([]byte, e
 		}
 		return answer, nil
 	case hook.URL == "":
-		return nil, errors.New("there is nobody to ask: the hook has neither url nor command")
+		return nil, errors.New("the hook has neither url nor command")
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, hook.URL, bytes.NewReader(asked))
 	if err != nil {
-		return nil, fmt.Errorf("%s is no address", plainAddress(hook.URL))
+		return nil, fmt.Errorf("%s is not valid", plainAddress(hook.URL))
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Accept", "application/json")

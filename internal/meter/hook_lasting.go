@@ -78,7 +78,7 @@ func Tell(ctx context.Context, hook domain.ScalingHook, id, location string, tol
 	if location != "" {
 		address, limit = location, longestLook
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TransientError{Err: fmt.Errorf("there was no answer within %s", limit)})
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TransientError{Err: fmt.Errorf("no answer within %s", limit)})
 	defer cancel()
 	var request *http.Request
 	if location != "" {
@@ -87,7 +87,7 @@ func Tell(ctx context.Context, hook domain.ScalingHook, id, location string, tol
 		request, err = http.NewRequestWithContext(ctx, http.MethodPost, hook.URL, bytes.NewReader(body))
 	}
 	if err != nil {
-		return Reply{}, fmt.Errorf("%s is no address", plainAddress(address))
+		return Reply{}, fmt.Errorf("%s is not valid", plainAddress(address))
 	}
 	request.Header.Set("Accept", "application/json")
 	if location == "" {
@@ -111,7 +111,7 @@ func CallOff(ctx context.Context, location string) error {
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodDelete, location, nil)
 	if err != nil {
-		return errors.New("it is no address")
+		return errors.New("the address is not valid")
 	}
 	_, err = answerTo(hooks, request)
 	return err
@@ -154,9 +154,9 @@ func standing(response *http.Response, body []byte, now time.Time) (Reply, error
 	case looked && (status == http.StatusNotFound || status == http.StatusGone):
 		return Reply{}, nil // it no longer knows the change, for example after a restart
 	case status >= 300 && status <= 399:
-		return Reply{}, fmt.Errorf("it answers %s, to %s, which is not followed: ask that address", line(response.Status), plainAddress(response.Header.Get("Location")))
+		return Reply{}, fmt.Errorf("HTTP %s: redirects are not followed; use %s", line(response.Status), plainAddress(response.Header.Get("Location")))
 	}
-	err := fmt.Errorf("it answers %s", line(response.Status))
+	err := fmt.Errorf("HTTP %s", line(response.Status))
 	for _, why := range []json.RawMessage{said.Detail, said.Title} {
 		if text := textOf(why); text != "" {
 			err = fmt.Errorf("%w: %s", err, text)
@@ -177,7 +177,7 @@ func locationOf(asked *url.URL, named string) (string, error) {
 	}
 	location, err := asked.Parse(named)
 	if err != nil || location.Scheme != "http" && location.Scheme != "https" || location.Hostname() == "" || location.User != nil || len(location.String()) > longestLocation {
-		return "", errors.New("it answers 202 with a Location that can't be asked: an http:// or https:// address without user and password is allowed, or a path")
+		return "", errors.New("HTTP 202 with an invalid Location: use a path, or an http:// or https:// address without user and password")
 	}
 	return location.String(), nil
 }

@@ -48,27 +48,27 @@ func TestTell(t *testing.T) {
 		"no JSON":                       {answered{status: 202, body: `<html>`}, Reply{}, "", false},
 		"much to say":                   {answered{status: 202, body: `{"progress": "` + strings.Repeat("ä", 200) + `"}`}, Reply{Progress: strings.Repeat("ä", 98) + "…"}, "", false},
 
-		"an address of another kind":    {answered{status: 202, location: "file:///etc/passwd"}, Reply{}, "a Location that can't be asked", false},
-		"an address with a password":    {answered{status: 202, location: "http://ops:hunter2@a/"}, Reply{}, "a Location that can't be asked", false},
-		"an address that is none":       {answered{status: 202, location: "http://%"}, Reply{}, "a Location that can't be asked", false},
-		"a very long address":           {answered{status: 202, location: "/" + strings.Repeat("a", 2000)}, Reply{}, "a Location that can't be asked", false},
-		"it fails":                      {answered{status: 500, body: `{"title": "no such broker", "detail": 7}`}, Reply{}, "it answers 500 Internal Server Error: no such broker", false},
-		"it can't":                      {answered{status: 409, body: `{"title": "no", "detail": "the last\treplica"}`}, Reply{}, "it answers 409 Conflict: the last replica", false},
-		"it is not there":               {answered{status: 404}, Reply{}, "it answers 404 Not Found", false},
-		"it is elsewhere":               {answered{status: 302, location: "http://a/b?token=hunter2"}, Reply{}, "it answers 302 Found, to http://a/b, which is not followed", false},
-		"it is being started":           {answered{status: 503, after: "7"}, Reply{After: 7 * time.Second}, "it answers 503 Service Unavailable", true},
-		"too many ask":                  {answered{status: 429}, Reply{}, "it answers 429 Too Many Requests", true},
-		"a gateway is late":             {answered{status: 504}, Reply{}, "it answers 504 Gateway Timeout", true},
-		"nobody is there":               {answered{unreachable: true}, Reply{}, "it can't be asked", true},
+		"an address of another kind":    {answered{status: 202, location: "file:///etc/passwd"}, Reply{}, "an invalid Location", false},
+		"an address with a password":    {answered{status: 202, location: "http://ops:hunter2@a/"}, Reply{}, "an invalid Location", false},
+		"an address that is none":       {answered{status: 202, location: "http://%"}, Reply{}, "an invalid Location", false},
+		"a very long address":           {answered{status: 202, location: "/" + strings.Repeat("a", 2000)}, Reply{}, "an invalid Location", false},
+		"it fails":                      {answered{status: 500, body: `{"title": "no such broker", "detail": 7}`}, Reply{}, "HTTP 500 Internal Server Error: no such broker", false},
+		"it can't":                      {answered{status: 409, body: `{"title": "no", "detail": "the last\treplica"}`}, Reply{}, "HTTP 409 Conflict: the last replica", false},
+		"it is not there":               {answered{status: 404}, Reply{}, "HTTP 404 Not Found", false},
+		"it is elsewhere":               {answered{status: 302, location: "http://a/b?token=hunter2"}, Reply{}, "HTTP 302 Found: redirects are not followed; use http://a/b", false},
+		"it is being started":           {answered{status: 503, after: "7"}, Reply{After: 7 * time.Second}, "HTTP 503 Service Unavailable", true},
+		"too many ask":                  {answered{status: 429}, Reply{}, "HTTP 429 Too Many Requests", true},
+		"a gateway is late":             {answered{status: 504}, Reply{}, "HTTP 504 Gateway Timeout", true},
+		"nobody is there":               {answered{unreachable: true}, Reply{}, "request failed", true},
 		"asked: done":                   {answered{status: 200, looked: true}, Reply{Done: true}, "", false},
 		"asked: done, see there":        {answered{status: 303, location: "/result", looked: true}, Reply{Done: true}, "", false},
 		"asked: at work":                {answered{status: 202, looked: true, body: `{"progress": 0}`}, Reply{Location: asking, Progress: "0 %"}, "", false},
 		"asked: at work somewhere else": {answered{status: 202, looked: true, location: "/work/8"}, Reply{Location: "SERVER/work/8"}, "", false},
 		"asked: it has forgotten":       {answered{status: 404, looked: true}, Reply{}, "", false},
 		"asked: it is gone":             {answered{status: 410, looked: true}, Reply{}, "", false},
-		"asked: it fails":               {answered{status: 500, looked: true}, Reply{}, "it answers 500", false},
-		"asked: it is being started":    {answered{status: 502, looked: true}, Reply{}, "it answers 502", true},
-		"asked: nobody is there":        {answered{unreachable: true, looked: true}, Reply{}, "it can't be asked", true},
+		"asked: it fails":               {answered{status: 500, looked: true}, Reply{}, "HTTP 500", false},
+		"asked: it is being started":    {answered{status: 502, looked: true}, Reply{}, "HTTP 502", true},
+		"asked: nobody is there":        {answered{unreachable: true, looked: true}, Reply{}, "request failed", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,7 +125,7 @@ func TestTellCommand(t *testing.T) {
 	if got, err := tell(acctest.Bounded(t), "grep", "-q", `{"to":2}`); err != nil || got != (Reply{Done: true}) {
 		t.Errorf("it is %+v, %v", got, err)
 	}
-	if _, err := tell(acctest.Bounded(t), "sh", "-c", "echo no broker >&2; exit 1"); err == nil || !strings.Contains(err.Error(), "sh: it fails with exit status 1: no broker") {
+	if _, err := tell(acctest.Bounded(t), "sh", "-c", "echo no broker >&2; exit 1"); err == nil || !strings.Contains(err.Error(), "sh: failed with exit status 1: no broker") {
 		t.Errorf("one that fails: %v", err)
 	}
 	over := errors.New("its time is over")

@@ -43,14 +43,14 @@ func TestCall(t *testing.T) {
 	}{
 		"an address":           {domain.ScalingHook{URL: server.URL}, "5", ""},
 		"nothing to say":       {domain.ScalingHook{URL: server.URL + "/nothing"}, "", ""},
-		"a broken one":         {domain.ScalingHook{URL: server.URL + "/broken?token=hunter2"}, "", "/broken: it answers 500"},
-		"a redirect":           {domain.ScalingHook{URL: server.URL + "/redirect"}, "", "it answers 302 Found, to /, which is not followed"},
-		"one that hangs":       {domain.ScalingHook{URL: server.URL + "/hang", Timeout: short}, "", "there was no answer within 200ms"},
-		"no address":           {domain.ScalingHook{URL: "http://ops:hunter2@%"}, "", "the address is no address"},
+		"a broken one":         {domain.ScalingHook{URL: server.URL + "/broken?token=hunter2"}, "", "/broken: HTTP 500"},
+		"a redirect":           {domain.ScalingHook{URL: server.URL + "/redirect"}, "", "HTTP 302 Found: redirects are not followed; use /"},
+		"one that hangs":       {domain.ScalingHook{URL: server.URL + "/hang", Timeout: short}, "", "no answer within 200ms"},
+		"no address":           {domain.ScalingHook{URL: "http://ops:hunter2@%"}, "", "the address is not valid"},
 		"a command":            {domain.ScalingHook{Command: []string{"cat"}}, asked, ""},
 		"one without ears":     {domain.ScalingHook{Command: []string{"echo", "up"}}, "up\n", ""},
-		"a command that fails": {domain.ScalingHook{Command: []string{"sh", "-c", "echo no model >&2; exit 1"}}, "", "sh: it fails with exit status 1: no model"},
-		"a command that hangs": {domain.ScalingHook{Command: []string{"sleep", "1000"}, Timeout: short}, "", "sleep: there was no answer within 200ms"},
+		"a command that fails": {domain.ScalingHook{Command: []string{"sh", "-c", "echo no model >&2; exit 1"}}, "", "sh: failed with exit status 1: no model"},
+		"a command that hangs": {domain.ScalingHook{Command: []string{"sleep", "1000"}, Timeout: short}, "", "sleep: no answer within 200ms"},
 		"nobody":               {domain.ScalingHook{}, "", "nobody to ask"},
 	} {
 		t.Run(name, func(t *testing.T) {

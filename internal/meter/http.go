@@ -34,7 +34,7 @@ func (r *reading) askPage(address string) *sharedRequest[[]byte] {
 	return share(r, pageKey{address}, nil, func(ctx context.Context) ([]byte, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
-			return nil, errors.New("it is no address")
+			return nil, errors.New("the address is not valid")
 		}
 		request.Header.Set("Accept", "application/json")
 		return answerTo(r.meter.http, request)
@@ -52,9 +52,9 @@ func answerTo(client *http.Client, request *http.Request) ([]byte, error) {
 	switch _, tooMuch := errors.AsType[*bounded.Error](err); {
 	case response.StatusCode < 200 || response.StatusCode > 299:
 		if to := response.Header.Get("Location"); to != "" {
-			return nil, fmt.Errorf("it answers %s, to %s, which is not followed: ask that address", response.Status, plainAddress(to))
+			return nil, fmt.Errorf("HTTP %s: redirects are not followed; use %s", response.Status, plainAddress(to))
 		}
-		return nil, fmt.Errorf("it answers %s", response.Status)
+		return nil, fmt.Errorf("HTTP %s", response.Status)
 	case tooMuch:
 		return nil, fmt.Errorf("its answer has %w", err)
 	case err != nil:
@@ -71,7 +71,7 @@ func unreached(ctx context.Context, err error) error {
 	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
-	return fmt.Errorf("it can't be asked: %w", err)
+	return fmt.Errorf("request failed: %w", err)
 }
 
 // plainAddress returns a URL without the parts that may be secret.

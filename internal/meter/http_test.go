@@ -21,11 +21,11 @@ func TestHTTPQueue(t *testing.T) {
 		why    string
 	}{
 		"a number":  {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"length": 3}`) }, 3, ""},
-		"no number": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) }, 0, `/queue: there is nothing at "length"`},
-		"an error":  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"length": 3}`, http.StatusNotFound) }, 0, "it answers 404 Not Found"},
+		"no number": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{}`) }, 0, `/queue: no value at "length"`},
+		"an error":  {func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"length": 3}`, http.StatusNotFound) }, 0, "HTTP 404 Not Found"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://other/login?as=ops", http.StatusFound)
-		}, 0, "it answers 302 Found, to http://other/login, which is not followed"},
+		}, 0, "HTTP 302 Found: redirects are not followed; use http://other/login"},
 		"too much": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, strings.Repeat(" ", bounded.Answer)+"3")
 		}, 0, "its answer has more than 1048576 bytes"},
@@ -37,8 +37,8 @@ func TestHTTPQueue(t *testing.T) {
 			_, _ = io.WriteString(w, `{"length":`)
 			w.(http.Flusher).Flush() //nolint:forcetypeassert // it is one
 			<-over
-		}, 0, "there was no answer within 300ms"},
-		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "it can't be asked: EOF"},
+		}, 0, "no answer within 300ms"},
+		"hangs up": {func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, "request failed: EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -64,6 +64,6 @@ func TestHTTPQueue(t *testing.T) {
 			}
 		})
 	}
-	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "http://127.0.0.1:1/"}}}}), "http://127.0.0.1:1/: it can't be asked: dial tcp")
-	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "://"}}}}), "it is no address")
+	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "http://127.0.0.1:1/"}}}}), "http://127.0.0.1:1/: request failed: dial tcp")
+	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: "://"}}}}), "the address is not valid")
 }

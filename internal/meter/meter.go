@@ -89,7 +89,7 @@ type Answer func() autoscale.Measurement
 
 // Ask starts reading metrics as [Meter.Read] does, without waiting for them.
 func (m *Meter) Ask(ctx context.Context, now time.Time, observation Observation, questions []Question) []Answer {
-	slow := fmt.Errorf("there was no answer within %s", m.Limit)
+	slow := fmt.Errorf("no answer within %s", m.Limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, m.Limit, slow)
 	patience, giveUp := context.WithTimeoutCause(context.WithoutCancel(ctx), m.Limit+settling, slow)
 	m.forget(now)

@@ -46,7 +46,7 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 	pattern, err := regexp.Compile(s.Pattern)
 	if err != nil {
 		return func() autoscale.Measurement {
-			return missing(fmt.Sprintf("the pattern %q can't be used: %v", s.Pattern, err))
+			return missing(fmt.Sprintf("invalid pattern %q: %v", s.Pattern, err))
 		}
 	}
 	role, over := q.Role, q.Window.Or(domain.DefaultAgentWindow)
@@ -67,7 +67,7 @@ func (r *reading) askProgress(q Question, s domain.ProgressSource) Answer {
 		case p.unknown != "":
 			return missing(p.unknown)
 		case len(p.running) == 0:
-			return missing(fmt.Sprintf("no member of role %s runs", role))
+			return missing(fmt.Sprintf("no member of role %s is running", role))
 		}
 		all := autoscale.Measurement{At: r.now, Members: make(map[string]float64, len(p.running))}
 		var most float64
@@ -142,12 +142,12 @@ func (l *memberLog) read(ctx context.Context, logs engine.Telemetry, member stri
 func readLines(ctx context.Context, logs engine.Telemetry, member string, since time.Time, elapsed time.Duration) ([]string, error) {
 	lines, err := logs.Logs(ctx, member, engine.LogOptions{Tail: maxLines, Since: since, Most: bounded.ProgressLog})
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
-		return nil, fmt.Errorf("%w in %s, which are too many to follow: set a shorter window", err, elapsed)
+		return nil, fmt.Errorf("%w in %s, too many to follow: set a shorter window", err, elapsed)
 	}
 	return lines, err
 }
 
-var errTooLarge = errors.New("the numbers of its steps are too large")
+var errTooLarge = errors.New("its step numbers are too large")
 
 // rateOf returns the steps per second from the lines of a period, or why they are unknown.
 //
@@ -156,16 +156,16 @@ var errTooLarge = errors.New("the numbers of its steps are too large")
 // state from earlier periods.
 func rateOf(lines []string, pattern *regexp.Regexp, elapsed time.Duration) (rate float64, why string) {
 	if len(lines) >= maxLines {
-		return 0, fmt.Sprintf("its log has %d lines or more in %s, which are too many to follow: set a shorter window", maxLines, elapsed)
+		return 0, fmt.Sprintf("its log has at least %d lines in %s, too many to follow: set a shorter window", maxLines, elapsed)
 	}
 	numbered := len(stepGroups(pattern)) > 0
 	matched, counter := count(lines, pattern)
 	perLine := 1.0
 	switch {
 	case matched == 0:
-		return 0, fmt.Sprintf("no line of its log matches within %s", elapsed)
+		return 0, fmt.Sprintf("no line of its log in the last %s matches", elapsed)
 	case numbered && counter.intervals == 0:
-		return 0, fmt.Sprintf("its log tells of one step within %s: set a longer window", elapsed)
+		return 0, fmt.Sprintf("its log has only one step in the last %s: set a longer window", elapsed)
 	case numbered:
 		perLine = counter.sum / float64(counter.intervals)
 	}

@@ -60,22 +60,22 @@ const shownBytes = 100
 // truth, true is 1 and false is 0.
 func lengthAt(body []byte, path string, truth bool) (float64, error) {
 	if !json.Valid(body) { // GJSON expects valid JSON, and its own check has no depth limit
-		return 0, fmt.Errorf("it is no JSON: %.*q", shownBytes, body)
+		return 0, fmt.Errorf("not valid JSON: %.*q", shownBytes, body)
 	}
 	found := gjson.ParseBytes(body)
 	where := "it"
 	if path != "" {
-		found, where = found.Get(path), fmt.Sprintf("what is at %q", path)
+		found, where = found.Get(path), fmt.Sprintf("the value at %q", path)
 	}
 	switch {
 	case !found.Exists():
-		return 0, fmt.Errorf("there is nothing at %q", path)
+		return 0, fmt.Errorf("no value at %q", path)
 	case truth && found.Type == gjson.True:
 		return 1, nil
 	case truth && found.Type == gjson.False:
 		return 0, nil
 	case found.Type != gjson.Number || !isAmount(found.Num):
-		return 0, fmt.Errorf("%s is %.*q, and a number of 0 or more is allowed", where, shownBytes, found.Raw)
+		return 0, fmt.Errorf("%s is %.*q; it must be a number of 0 or more", where, shownBytes, found.Raw)
 	}
 	return found.Num, nil
 }
@@ -85,7 +85,7 @@ func printedLength(output []byte) (float64, error) {
 	text := bytes.TrimSpace(output)
 	found := gjson.ParseBytes(text)
 	if !json.Valid(text) || found.Type != gjson.Number || !isAmount(found.Num) {
-		return 0, fmt.Errorf("it prints %.*q, and a number of 0 or more is allowed", shownBytes, text)
+		return 0, fmt.Errorf("it printed %.*q; expected a number of 0 or more", shownBytes, text)
 	}
 	return found.Num, nil
 }

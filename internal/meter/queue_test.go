@@ -28,8 +28,8 @@ func TestLengthAt(t *testing.T) {
 		}
 	}
 	for path, says := range map[string]string{
-		"queues.2.messages": `there is nothing at "queues.2.messages"`,
-		"text":              `what is at "text" is "\"12\"", and a number of 0 or more is allowed`,
+		"queues.2.messages": `no value at "queues.2.messages"`,
+		"text":              `the value at "text" is "\"12\""; it must be a number of 0 or more`,
 		"none":              `is "null"`,
 		"below":             `is "-1"`,
 		"vast":              `is "1e300"`,
@@ -44,7 +44,7 @@ func TestLengthAt(t *testing.T) {
 		t.Errorf("a number alone is %v, %v", got, err)
 	}
 	for _, body := range []string{"", "<html>", `{"a": 1`, "1 2", strings.Repeat("[", bounded.Answer)} {
-		if got, err := lengthAt([]byte(body), "a", false); err == nil || !strings.Contains(err.Error(), "it is no JSON") || len(err.Error()) > 2*shownBytes {
+		if got, err := lengthAt([]byte(body), "a", false); err == nil || !strings.Contains(err.Error(), "not valid JSON") || len(err.Error()) > 2*shownBytes {
 			t.Errorf("%.20q has the length %v, %v", body, got, err)
 		}
 	}
@@ -57,7 +57,7 @@ func TestPrintedLength(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "-1", "1,5", "0x10", "Inf", "NaN", "1 2", "12 jobs", `"12"`, "9007199254740994", "99999999999999999999"} {
-		if got, err := printedLength([]byte(text)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("it prints %q, and a number of 0 or more", text)) {
+		if got, err := printedLength([]byte(text)); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("it printed %q; expected a number of 0 or more", text)) {
 			t.Errorf("%q is %v, %v", text, got, err)
 		}
 	}

@@ -90,7 +90,7 @@ func (s *redisServer) ask(client redis.Conn) (map[domain.RedisQueue]redisList, e
 				err = refused // a failed SELECT: the length is of another database
 			}
 			if err == nil && length < 0 {
-				err = fmt.Errorf("a length of %d", length)
+				err = fmt.Errorf("invalid length %d", length)
 			}
 			if err != nil {
 				err = fmt.Errorf("list %q: %w", key, err)

@@ -30,7 +30,7 @@ func (r *replies) Read(p []byte) (int, error) {
 		line, err := r.lines.ReadSlice('\n')
 		switch {
 		case len(line) > 0 && line[0] != '+' && line[0] != '-' && line[0] != ':':
-			return 0, fmt.Errorf("what begins with %q is no answer of a Redis to LLEN", line[0])
+			return 0, fmt.Errorf("not a Redis reply to LLEN: it begins with %q", line[0])
 		case errors.Is(err, bufio.ErrBufferFull):
 			return 0, fmt.Errorf("a line of its answer has %w", &bounded.Error{Most: bounded.ReplyLine})
 		case len(line) == 0:

@@ -48,7 +48,7 @@ func TestHostileRedis(t *testing.T) {
 	if !acctest.Alone(t) {
 		return
 	}
-	const refused, tooLong = "is no answer of a Redis", "a line of its answer has more than 4096 bytes"
+	const refused, tooLong = "not a Redis reply", "a line of its answer has more than 4096 bytes"
 	lines := func(text string) func() io.Reader {
 		return func() io.Reader { return strings.NewReader("+OK\r\n" + text) }
 	}

@@ -88,14 +88,14 @@ func TestRedisQueue(t *testing.T) {
 // A server that is no Redis has no lists, whatever it replies.
 func TestNoRedis(t *testing.T) {
 	for name, test := range map[string]struct{ answer, why string }{
-		"HTTP":             {"HTTP/1.1 400 Bad Request\r\n\r\n", `it can't be asked: what begins with 'H' is no answer of a Redis`},
-		"nothing":          {"", "it can't be asked: EOF"},
-		"half an answer":   {"+OK\r\n:", "it can't be asked"},
-		"text":             {"+OK\r\n$1\r\na\r\n", "what begins with '$' is no answer of a Redis"},
-		"a vast text":      {"+OK\r\n$999999999999999999\r\n", "is no answer of a Redis"},
-		"a vast list":      {"+OK\r\n*999999999999999999\r\n", "is no answer of a Redis"},
-		"a negative one":   {"+OK\r\n:-5\r\n", `list "jobs": a length of -5`},
-		"null":             {"+OK\r\n$-1\r\n", "what begins with '$' is no answer of a Redis"},
+		"HTTP":             {"HTTP/1.1 400 Bad Request\r\n\r\n", `request failed: not a Redis reply to LLEN: it begins with 'H'`},
+		"nothing":          {"", "request failed: EOF"},
+		"half an answer":   {"+OK\r\n:", "request failed"},
+		"text":             {"+OK\r\n$1\r\na\r\n", "not a Redis reply to LLEN: it begins with '$'"},
+		"a vast text":      {"+OK\r\n$999999999999999999\r\n", "not a Redis reply"},
+		"a vast list":      {"+OK\r\n*999999999999999999\r\n", "not a Redis reply"},
+		"a negative one":   {"+OK\r\n:-5\r\n", `list "jobs": invalid length -5`},
+		"null":             {"+OK\r\n$-1\r\n", "not a Redis reply to LLEN: it begins with '$'"},
 		"an error of both": {"-LOADING a\r\n-LOADING b\r\n", `list "jobs": LOADING a`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,5 +116,5 @@ func TestNoRedis(t *testing.T) {
 			missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: listener.Addr().String(), Key: "jobs"}}}}), test.why)
 		})
 	}
-	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: "127.0.0.1:1", Key: "jobs"}}}}), "the Redis at 127.0.0.1:1: it can't be asked: dial tcp")
+	missed(t, read(t, patient(&fake{}), Observation{}, Question{Source: domain.ScalingSource{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: "127.0.0.1:1", Key: "jobs"}}}}), "the Redis at 127.0.0.1:1: request failed: dial tcp")
 }

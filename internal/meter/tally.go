@@ -39,7 +39,7 @@ func (m *Meter) Tallies(ctx context.Context, source domain.ProgressSource, logs 
 		}
 		return tallies
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, m.Limit, fmt.Errorf("there was no answer within %s", m.Limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, m.Limit, fmt.Errorf("no answer within %s", m.Limit))
 	defer cancel()
 	r := &reading{meter: m, now: time.Now(), patience: ctx}
 	e := m.engine.Snapshot() // each list is read once for all logs
@@ -72,7 +72,7 @@ func tallyOf(ctx context.Context, e engine.Telemetry, log Log, pattern *regexp.R
 		return t, err
 	}
 	if t.At = time.Now(); len(lines) >= maxLines {
-		return t, fmt.Errorf("its log has %d lines or more since %s, which are too many to follow", maxLines, log.Since.UTC().Format(time.RFC3339))
+		return t, fmt.Errorf("its log has at least %d lines since %s, too many to follow", maxLines, log.Since.UTC().Format(time.RFC3339))
 	}
 	var counter counter
 	t.Lines, counter = count(lines, pattern)

@@ -26,7 +26,7 @@ func TestTallies(t *testing.T) {
 		"from the beginning again": {numbered, steps(98, 99, 1, 2), 4, 2, ""},
 		"lines":                    {"done", slices.Repeat([]string{"batch done", "saving"}, 5), 5, 4, ""},
 		"nothing":                  {"done", []string{"saving"}, 0, 0, ""},
-		"too many lines":           {"done", slices.Repeat([]string{"done"}, maxLines), 0, 0, "20000 lines or more since 2026"},
+		"too many lines":           {"done", slices.Repeat([]string{"done"}, maxLines), 0, 0, "at least 20000 lines since 2026"},
 		"too large":                {`(?P<step>\S+)`, []string{"0", "1.7e308", "0", "1.7e308"}, 0, 0, "too large"},
 		"by what is no pattern":    {"(", steps(1), 0, 0, "missing closing )"},
 	} {

@@ -51,7 +51,7 @@ func TestAgentsThatHang(t *testing.T) {
 			return closed(m.usages.of[domain.DefaultAgentWindow].done)
 		})
 	}
-	missed(t, at(0), "the hosts' agents can't be asked: there was no answer within 300ms")
+	missed(t, at(0), "querying the hosts' agents: no answer within 300ms")
 	missed(t, at(10*time.Second), "no answer within 300ms")
 	asked(1) // not again, as the first request has no answer yet
 	answers <- nil
@@ -66,7 +66,7 @@ func TestAgentsThatHang(t *testing.T) {
 	asked(2)
 	answers <- errors.New("no agent answers")
 	settled()
-	missed(t, at(5500*time.Millisecond), "the hosts' agents can't be asked: no agent answers")
+	missed(t, at(5500*time.Millisecond), "querying the hosts' agents: no agent answers")
 	asked(2)
 }
 

@@ -58,7 +58,7 @@ func TestWindows(t *testing.T) {
 		var got []string
 		for _, measured := range m.Read(acctest.Bounded(t), now, Observation{}, questions) {
 			if measured.Why != "" {
-				missed(t, measured, "it answers 503 Service Unavailable")
+				missed(t, measured, "HTTP 503 Service Unavailable")
 				got = append(got, "?")
 				continue
 			}

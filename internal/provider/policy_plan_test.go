@@ -235,7 +235,7 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 	tf := newTerraform(t, stub)
 	config := tf.policy(asking("activeapps.#"))
 	silent := domain.SilentGuardsDocument{Policy: "g/worker", Guards: []domain.SilentGuard{
-		{Name: domain.GuardBusyHTTP, What: "activeapps.# of http://spark:8080/json/", Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "it answers 404"},
+		{Name: domain.GuardBusyHTTP, What: "activeapps.# of http://spark:8080/json/", Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "HTTP 404"},
 	}}
 	providertest.Set(stub, silent) // of an earlier policy
 	state := tf.applyPolicy(config)
@@ -243,7 +243,7 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 		config map[string]tftypes.Value
 		says   string
 	}{
-		"as it is": {config, `Guard of autoscaling policy "g/worker" has never had a value: guards.busy.http: asked since 2026-11-20T12:00:00Z, it has never had a value, and no member is removed meanwhile: it answers 404. ` +
+		"as it is": {config, `Guard of autoscaling policy "g/worker" has never had a value: guards.busy.http: asked since 2026-11-20T12:00:00Z, it has never had a value, and no member is removed meanwhile: HTTP 404. ` +
 			"Check its address and path"},
 		"another path":   {config: tf.policy(asking("apps.#"))},
 		"without guards": {config: tf.policy()},

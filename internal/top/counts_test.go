@@ -66,12 +66,12 @@ func TestHooksAtWork(t *testing.T) {
 func TestSilentGuards(t *testing.T) {
 	s := autoscaled()
 	s.reading.Silent = map[string]domain.SilentGuardsDocument{"job/worker": {Guards: []domain.SilentGuard{
-		{Name: domain.GuardBusyHTTP, Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "http://spark/json/: it answers 404"},
+		{Name: domain.GuardBusyHTTP, Since: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), Why: "http://spark/json/: HTTP 404"},
 	}}}
 	got := shown(s.frame(byName, 0))
 	for _, want := range []string{
 		"  worker 4/2–8     autoscaled, no value of busy.http\n",
-		"guard busy.http of job/worker: asked since 2026-11-20T12:00:00Z, it has never had a value, and no member is removed meanwhile: http://spark/json/: it answers 404. Check its address and path\n",
+		"guard busy.http of job/worker: asked since 2026-11-20T12:00:00Z, it has never had a value, and no member is removed meanwhile: http://spark/json/: HTTP 404. Check its address and path\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)

@@ -379,7 +379,7 @@ func TestAccScalingAsksUsersPrograms(t *testing.T) {
 		t.Errorf("the hook heard %s, want %s", last[len(last)-1], want)
 	}
 	l.awaitHistory("the last change", acceptance.Outcomes(autoscale.OutcomeDone, 4, 3, "it answered 3"))
-	l.awaitHistory("the failure of the program", acceptance.Outcomes(autoscale.OutcomeUnchanged, 4, 4, "it answers 503"))
+	l.awaitHistory("the failure of the program", acceptance.Outcomes(autoscale.OutcomeUnchanged, 4, 4, "HTTP 503"))
 	l.awaitHistory("the application", acceptance.Outcomes(autoscale.OutcomeUnchanged, 4, 4, "the role is busy: sum(applications) is 1"))
 	l.awaitHistory("the failure of the hook", acceptance.Outcomes(autoscale.OutcomeHeld, 4, 3, "hook before_removal failed"))
 	l.expectCounts(1, 3, 4, 3)

@@ -83,14 +83,14 @@ func TestScalingHistory(t *testing.T) {
 		{Name: "cpu", Value: new(92.5), Count: new(9), Why: "92.5 of 60"}, {Name: "jobs", Age: 75, Why: "stale"}, {Name: "night", Count: new(0), Why: "0 until 6"},
 	}
 	full.Vertical = []autoscale.EntryVertical{{Name: "cpus", Requested: new(1.0), Target: new(2.5), Lower: new(0.5), Upper: new(3.0), Why: "used"}, {Name: "memory_mib", Why: "not measured yet"}}
-	full.Guards = []autoscale.EntryGuard{{Name: "busy.http", Value: new(0.0)}, {Name: "at_least", Why: "it answers 404", Never: true}}
+	full.Guards = []autoscale.EntryGuard{{Name: "busy.http", Value: new(0.0)}, {Name: "at_least", Why: "HTTP 404", Never: true}}
 	lab := remembering(t, start,
 		step("job/ps", 0, 1, 2), step("job/worker", 10, 3, 4), step("job/worker", 20, 4, 4), step("job/worker", 21, 4, 4), step("other/worker", 30, 1, 1), full)
 	for _, policy := range []string{"job/worker", "job/ps"} {
-		providertest.Set(lab, domain.SilentGuardsDocument{Policy: policy, Guards: []domain.SilentGuard{{Name: "at_least", Since: start, Why: "it answers 404"}}})
+		providertest.Set(lab, domain.SilentGuardsDocument{Policy: policy, Guards: []domain.SilentGuard{{Name: "at_least", Since: start, Why: "HTTP 404"}}})
 	}
 	_, diags := readHistory(t, lab, map[string]tftypes.Value{"role": providertest.Text("worker"), "group": providertest.Text("job")})
-	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "guard at_least of the autoscaling policy job/worker: asked since "+start.Format(time.RFC3339)+", it has never had a value, and no member is removed meanwhile: it answers 404") {
+	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "guard at_least of the autoscaling policy job/worker: asked since "+start.Format(time.RFC3339)+", it has never had a value, and no member is removed meanwhile: HTTP 404") {
 		t.Errorf("it warns of %v", diags)
 	}
 	providertest.Drop[domain.SilentGuardsDocument](lab)
@@ -112,7 +112,7 @@ func TestScalingHistory(t *testing.T) {
 				{Name: "cpu", Value: types.Float64Value(92.5), AgeSeconds: types.Float64Value(0), Count: new(int64(9)), Why: "92.5 of 60"}, {Name: "jobs", AgeSeconds: types.Float64Value(75), Why: "stale"},
 				{Name: "night", Count: new(int64(0)), Why: "0 until 6"},
 			},
-			Guards: []entryGuardModel{{Name: "busy.http", Value: types.Float64Value(0)}, {Name: "at_least", Why: new("it answers 404"), Never: true}},
+			Guards: []entryGuardModel{{Name: "busy.http", Value: types.Float64Value(0)}, {Name: "at_least", Why: new("HTTP 404"), Never: true}},
 			Vertical: []entryVerticalModel{
 				{"cpus", types.Float64Value(1), types.Float64Value(2.5), types.Float64Value(0.5), types.Float64Value(3), "used"},
 				{"memory_mib", types.Float64Null(), types.Float64Null(), types.Float64Null(), types.Float64Null(), "not measured yet"},

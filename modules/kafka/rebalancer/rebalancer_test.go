@@ -269,8 +269,8 @@ func TestRefused(t *testing.T) {
 		told hook
 		want string
 	}{
-		"too few are left": {told(beforeRemoval, "1", 3, 2, 2), "it answers 409 Conflict: 2 brokers would be left, and topic orders has 3 replicas of each partition"},
-		"no ID":            {told(afterAddition, "", 3, 4, 3), `it answers 400 Bad Request: id must have`},
+		"too few are left": {told(beforeRemoval, "1", 3, 2, 2), "HTTP 409 Conflict: 2 brokers would be left, and topic orders has 3 replicas of each partition"},
+		"no ID":            {told(afterAddition, "", 3, 4, 3), `HTTP 400 Bad Request: id must have`},
 		"another role":     {worker, `role is "worker": brokers are the members of role broker`},
 		"another group":    {stranger, `member "other-broker-2" must have a name like kafka-broker-0`},
 		"no names":         {told(beforeRemoval, "1", 3, 2), "it must name the brokers to remove"},
