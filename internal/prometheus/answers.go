@@ -165,13 +165,13 @@ func (t *taker) sampled(quantity string) time.Time {
 func (t *taker) reason() string {
 	var parts []string
 	for _, quantity := range t.unknown {
-		parts = append(parts, fmt.Sprintf("Prometheus returns nothing of it for %s, by the query %s", quantity, t.answers.queries[quantity]))
+		parts = append(parts, fmt.Sprintf("Prometheus returns nothing for %s with the query %s", quantity, t.answers.queries[quantity]))
 	}
 	for _, quantity := range t.several {
-		parts = append(parts, fmt.Sprintf("Prometheus returns several values of it for %s, by the query %s: sum or max by a label makes them one", quantity, t.answers.queries[quantity]))
+		parts = append(parts, fmt.Sprintf("Prometheus returns several values for %s with the query %s: combine them with sum or max by a label", quantity, t.answers.queries[quantity]))
 	}
 	for _, quantity := range t.unasked {
-		parts = append(parts, fmt.Sprintf("there is no ready-made query for %s: give one in prometheus.queries", quantity))
+		parts = append(parts, fmt.Sprintf("no default query for %s: set one in prometheus.queries", quantity))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -180,7 +180,7 @@ func (a *answers) host(name string) engine.HostUsage {
 	t := &taker{answers: a, name: name}
 	gpus := ""
 	if !slices.Contains(slices.Collect(maps.Values(a.machines)), name) {
-		gpus = "Prometheus tells of no GPU on it, by the query " + a.queries[gpuSampled]
+		gpus = "Prometheus reports no GPU on it with the query " + a.queries[gpuSampled]
 	}
 	return engine.HostUsage{
 		CPUs: t.measure(hostCPUsUsed), MemoryMiB: t.measure(hostMemoryUsed), Load: t.measure(hostLoad), DiskMiB: t.measure(hostDiskUsed),

@@ -50,9 +50,9 @@ func ParseURL(text string) (*url.URL, error) {
 	switch {
 	case err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "":
 		// Do not show an invalid URL, as it may contain a password.
-		return nil, errors.New(`it is not the address of a Prometheus; http:// or https:// with a host is, such as "https://prometheus.example.com" or "http://10.0.0.5:9090/prometheus"`)
+		return nil, errors.New(`invalid Prometheus URL; use http:// or https:// with a host, such as "https://prometheus.example.com" or "http://10.0.0.5:9090/prometheus"`)
 	case u.User != nil:
-		return nil, errors.New("user and password are no part of the address, which is kept in the state: set them in the provider's block prometheus")
+		return nil, errors.New("the URL must not contain user and password, as it is kept in the state: set them in the provider's block prometheus")
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%q has more than scheme, host, port and path", u.Redacted())
 	}
@@ -74,7 +74,7 @@ func (s Settings) address() (*url.URL, error) {
 	ip := net.ParseIP(u.Hostname())
 	local := u.Hostname() == "localhost" || ip.IsLoopback()
 	if (s.Password != "" || s.BearerToken != "") && u.Scheme != "https" && !local && !s.Insecure {
-		return nil, fmt.Errorf("%s would be sent the credentials of the provider's block prometheus without encryption, to be read on the way; ask it by https://, or set insecure = true beside the credentials", u)
+		return nil, fmt.Errorf("the credentials of the provider's block prometheus would be sent to %s without encryption; use https://, or set insecure = true next to the credentials", u)
 	}
 	return u, nil
 }
@@ -134,7 +134,7 @@ type QueryError struct {
 // Error returns what Prometheus reports.
 func (e *QueryError) Error() string {
 	if e.Rejected {
-		return fmt.Sprintf("Prometheus can't answer the query for %s, %s: %v", e.Quantity, e.Query, e.Err)
+		return fmt.Sprintf("Prometheus rejected the query for %s, %s: %v", e.Quantity, e.Query, e.Err)
 	}
 	return e.Err.Error()
 }
@@ -150,11 +150,11 @@ func (c client) ask(ctx context.Context, quantity, query, wrapped string, at tim
 	}
 	switch answer := answer.(type) {
 	case nil:
-		return nil, c.explain(quantity, query, errors.New("there is no result in its answer"))
+		return nil, c.explain(quantity, query, errors.New("the answer has no result"))
 	case model.Vector:
 		return slices.DeleteFunc(answer, func(sample *model.Sample) bool { return sample == nil }), nil
 	default:
-		return nil, &QueryError{quantity, query, true, fmt.Errorf("it returns a %s, and not one value for each host, GPU or member", answer.Type())}
+		return nil, &QueryError{quantity, query, true, fmt.Errorf("it returns a %s instead of one value for each host, GPU or member", answer.Type())}
 	}
 }
 
@@ -177,7 +177,7 @@ func (c client) explain(quantity, query string, err error) error {
 	case answered != nil:
 		err = fmt.Errorf("the Prometheus at %s: %w", c.address, err)
 	default:
-		err = fmt.Errorf("the Prometheus at %s can't be asked: %w", c.address, err)
+		err = fmt.Errorf("querying the Prometheus at %s: %w", c.address, err)
 	}
 	return &QueryError{quantity, query, rejected, err}
 }

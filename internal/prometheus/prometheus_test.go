@@ -131,7 +131,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("gpu1 was sampled %s ago", age)
 	}
 	if gpu2 := usage.Hosts["gpu2"]; gpu2.CPUs.Last != nil || gpu2.CPUs.Mean != nil || !gpu2.SampledAt.IsZero() ||
-		!strings.Contains(gpu2.Reason, "nothing of it for host_load, by the query max by (instance) (node_load1)") || gpu2.GPUsReason == "" {
+		!strings.Contains(gpu2.Reason, "nothing for host_load with the query max by (instance) (node_load1)") || gpu2.GPUsReason == "" {
 		t.Errorf("gpu2, which is not scraped, is %+v", gpu2)
 	}
 
@@ -153,7 +153,7 @@ func TestUsage(t *testing.T) {
 	about(t, "memory of job-ps-0", ps.MemoryMiB, 100)
 	about(t, "what job-ps-0 received", ps.ReceivedBps, 1000)
 	about(t, "what job-ps-0 sent", ps.SentBps, 500)
-	if ps.WhyNoTraffic() != "" || ps.Group != "job" || ps.Role != "ps" || ps.Host != "gpu1" || ps.GPUMemoryMiB.Last != nil || !strings.HasPrefix(ps.Reason, "there is no ready-made query for member_gpu_memory_used_mib") {
+	if ps.WhyNoTraffic() != "" || ps.Group != "job" || ps.Role != "ps" || ps.Host != "gpu1" || ps.GPUMemoryMiB.Last != nil || !strings.HasPrefix(ps.Reason, "no default query for member_gpu_memory_used_mib") {
 		t.Errorf("job-ps-0 is %+v", ps)
 	}
 	if other := usage.Members["job-worker-0"]; other.CPUs.Last != nil || !strings.Contains(other.Reason, `container_label_trainyard_cluster="lab"`) ||
@@ -187,11 +187,11 @@ func TestQueries(t *testing.T) {
 	}{
 		"another one":              {quantity: hostLoad, query: `label_replace(vector(7), "host", "gpu1", "", "") # whatever`, want: 7},
 		"one for the cluster":      {quantity: memberGPUMemory, query: `0 * container_memory_working_set_bytes{container_label_trainyard_cluster="$cluster"} + 9`, want: 9},
-		"nothing":                  {quantity: hostLoad, query: "absent_metric", reason: "Prometheus returns nothing of it for host_load, by the query absent_metric"},
-		"several values of a host": {quantity: hostLoad, query: "node_filesystem_size_bytes", reason: "Prometheus returns several values of it for host_load"},
-		"no PromQL":                {quantity: hostLoad, query: "node_load1{", err: "can't answer the query for host_load, node_load1{:"},
+		"nothing":                  {quantity: hostLoad, query: "absent_metric", reason: "Prometheus returns nothing for host_load with the query absent_metric"},
+		"several values of a host": {quantity: hostLoad, query: "node_filesystem_size_bytes", reason: "Prometheus returns several values for host_load"},
+		"no PromQL":                {quantity: hostLoad, query: "node_load1{", err: "rejected the query for host_load, node_load1{:"},
 		"no series":                {quantity: hostCPUs, query: "1", err: "it returns a scalar"},
-		"what can't be joined":     {quantity: hostLoad, query: "node_filesystem_size_bytes * on (instance) node_filesystem_size_bytes", err: "can't answer the query for host_load"},
+		"what can't be joined":     {quantity: hostLoad, query: "node_filesystem_size_bytes * on (instance) node_filesystem_size_bytes", err: "rejected the query for host_load"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, reason, err := usage(test.quantity, test.query)

@@ -68,9 +68,9 @@ func (c client) askRange(ctx context.Context, r Range, start time.Time, values [
 	matrix, ok := answer.(model.Matrix)
 	switch {
 	case !ok:
-		return c.explain(what, r.Query, errors.New("there is no range in its answer"))
+		return c.explain(what, r.Query, errors.New("the answer has no range"))
 	case len(matrix) > 1:
-		return &QueryError{what, r.Query, true, fmt.Errorf("it returns %d series, such as %s and %s, and one is allowed: sum(…) makes one of them", len(matrix), matrix[0].Metric, matrix[1].Metric)}
+		return &QueryError{what, r.Query, true, fmt.Errorf("it returns %d series, such as %s and %s, instead of one: combine them with sum(…)", len(matrix), matrix[0].Metric, matrix[1].Metric)}
 	case len(matrix) == 0 || matrix[0] == nil:
 		return nil
 	}

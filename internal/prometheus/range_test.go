@@ -49,9 +49,9 @@ func TestRange(t *testing.T) {
 		})
 	}
 	for query, says := range map[string]string{
-		"node_load1 {":  "Prometheus can't answer the query for the range, node_load1 {",
+		"node_load1 {":  "Prometheus rejected the query for the range, node_load1 {",
 		"absent_metric": "the query absent_metric returns nothing from 2026-01-31T12:00:00Z",
-		`label_replace(vector(1), "a", "1", "", "") or vector(1)`: "it returns 2 series, such as {} and {a=\"1\"}, and one is allowed: sum(…) makes one of them",
+		`label_replace(vector(1), "a", "1", "", "") or vector(1)`: "it returns 2 series, such as {} and {a=\"1\"}, instead of one: combine them with sum(…)",
 	} {
 		_, err := settings.Range(t.Context(), Range{Query: query, Start: start, End: start.Add(time.Hour), Step: time.Minute})
 		if err == nil || !strings.Contains(err.Error(), says) {

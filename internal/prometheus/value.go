@@ -37,16 +37,16 @@ func (s Settings) Value(ctx context.Context, query string, oldest time.Duration)
 	case model.Vector:
 		switch {
 		case len(answer) > 1 && answer[0] != nil && answer[1] != nil:
-			err = fmt.Errorf("it returns %d series, such as %s and %s, and one is allowed: sum(…) makes one of them", len(answer), answer[0].Metric, answer[1].Metric)
+			err = fmt.Errorf("it returns %d series, such as %s and %s, instead of one: combine them with sum(…)", len(answer), answer[0].Metric, answer[1].Metric)
 			return 0, time.Time{}, &QueryError{what, query, true, err}
 		case len(answer) != 1 || answer[0] == nil:
 			return 0, time.Time{}, fmt.Errorf("the query %s returns nothing", query)
 		}
 		value, at = float64(answer[0].Value), answer[0].Timestamp.Time()
 	case nil:
-		return 0, time.Time{}, c.explain(what, query, errors.New("there is no result in its answer"))
+		return 0, time.Time{}, c.explain(what, query, errors.New("the answer has no result"))
 	default:
-		return 0, time.Time{}, &QueryError{what, query, true, fmt.Errorf("it returns a %s, and not one value", answer.Type())}
+		return 0, time.Time{}, &QueryError{what, query, true, fmt.Errorf("it returns a %s instead of one value", answer.Type())}
 	}
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return 0, time.Time{}, fmt.Errorf("the query %s returns %v", query, value)

@@ -30,14 +30,14 @@ func TestValue(t *testing.T) {
 		}
 	}
 	for query, says := range map[string]string{
-		"node_load1 {":                 "Prometheus can't answer the query for the value, node_load1 {",
+		"node_load1 {":                 "Prometheus rejected the query for the value, node_load1 {",
 		"absent_metric":                "the query absent_metric returns nothing",
 		"node_cpu_seconds_total":       "it returns 5 series, such as node_cpu_seconds_total{",
-		"node_load1[1m]":               "it returns a matrix, and not one value",
+		"node_load1[1m]":               "it returns a matrix instead of one value",
 		"node_load1 * NaN":             "the query node_load1 * NaN returns NaN",
 		"scalar(absent_metric)":        "the query scalar(absent_metric) returns NaN",
 		"node_load1 / (node_load1*0)":  "returns +Inf",
-		"sum(node_cpu_seconds_total{)": "Prometheus can't answer the query",
+		"sum(node_cpu_seconds_total{)": "Prometheus rejected the query",
 	} {
 		value, _, err := settings.Value(t.Context(), query, time.Minute)
 		if err == nil || !strings.Contains(err.Error(), says) {

@@ -115,7 +115,7 @@ func TestAccPolicyBacktest(t *testing.T) {
 		},
 		resource.TestStep{
 			Config:      l.config(backtest(hpa, remembered("vector(", time.Hour), fifty)),
-			ExpectError: acceptance.Says("trace.prometheus: Prometheus can't answer the query for the range, vector("),
+			ExpectError: acceptance.Says("trace.prometheus: Prometheus rejected the query for the range, vector("),
 		},
 		// A trained model decides like any other algorithm, by the features that the simulation provides.
 		resource.TestStep{
@@ -137,7 +137,7 @@ func TestAccPolicyBacktestInvalid(t *testing.T) {
 		{backtest(hpa, `csv = "time,load\n2026-01-31T12:00:00Z,100\n2026-01-31T12:01:00Z,many\n"`, fifty), []string{"trace.csv", "line 3"}},
 		{backtest(hpa, rush+", csv = \"\"", fifty), []string{"trace: 2 traces are given; set exactly one of csv, load and prometheus"}},
 		{backtest(hpa, "", fifty), []string{"trace: no trace is given"}},
-		{backtest(hpa, `prometheus = { url = "localhost", query = "a", start = "2026-01-31T12:00:00Z", end = "2026-01-31T13:00:00Z", step = "1m" }`, fifty), []string{"trace.prometheus.url: it is not the address of a Prometheus"}},
+		{backtest(hpa, `prometheus = { url = "localhost", query = "a", start = "2026-01-31T12:00:00Z", end = "2026-01-31T13:00:00Z", step = "1m" }`, fifty), []string{"trace.prometheus.url: invalid Prometheus URL"}},
 		{backtest(hpa, `prometheus = { url = "http://localhost", query = "a", start = "2026-01-31T12:00:00Z", end = "2026-01-31T11:00:00Z", step = "1m" }`, fifty), []string{`trace.prometheus.end: "2026-01-31T11:00:00Z" is not after start`}},
 		{backtest(hpa, `load = { start = "2026-01-31T12:00:00Z", step = "1m", values = [1, null] }`, fifty), []string{"Null List Value"}},
 		{backtest("min = 1, max = 9", rush, fifty), []string{"policy.metrics: "}},

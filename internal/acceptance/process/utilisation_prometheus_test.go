@@ -79,7 +79,7 @@ func TestAccUtilisationFromPrometheus(t *testing.T) {
 				shows("members", "job-worker-0", "p95.cpus_used", about(0.5)),
 				shows("members", "job-worker-0", "memory_used_mib", exactly(3)),
 				shows("members", "job-worker-0", "gpu_memory_used_mib", null),
-				shows("members", "job-worker-0", "reason", knownvalue.StringExact("there is no ready-made query for member_gpu_memory_used_mib: give one in prometheus.queries")),
+				shows("members", "job-worker-0", "reason", knownvalue.StringExact("no default query for member_gpu_memory_used_mib: set one in prometheus.queries")),
 				shows("members", "job-worker-1", "cpus_used", null),
 				shows("members", "job-worker-1", "reason", knownvalue.StringRegexp(acceptance.Says("member_cpus_used, by the query"))),
 				shows("groups", "job", "reason", knownvalue.StringRegexp(acceptance.Says("member job-worker-1: Prometheus returns nothing"))),
@@ -95,7 +95,7 @@ func TestAccUtilisationFromPrometheus(t *testing.T) {
 		},
 		resource.TestStep{
 			Config:      config(`host_load = "node_load1{"`),
-			ExpectError: acceptance.Says(`prometheus.queries["host_load"]: Prometheus can't answer the query for host_load, node_load1{: bad_data`),
+			ExpectError: acceptance.Says(`prometheus.queries["host_load"]: Prometheus rejected the query for host_load, node_load1{: bad_data`),
 		},
 	)
 }
@@ -119,7 +119,7 @@ func TestAccUtilisationLogsIn(t *testing.T) {
 	}
 	elsewhere := strings.Replace(config("prometheus.example.com"), server.URL, "http://prometheus.example.com", 1)
 	l.test(
-		resource.TestStep{Config: elsewhere, ExpectError: acceptance.Says("without encryption, to be read on the way; ask it by https://, or set insecure = true")},
+		resource.TestStep{Config: elsewhere, ExpectError: acceptance.Says("without encryption; use https://, or set insecure = true")},
 		resource.TestStep{Config: config("prometheus.example.com"), ExpectError: acceptance.Says("client error: 401")},
 		resource.TestStep{Config: config(host), Check: func(state *terraform.State) error {
 			if strings.Contains(state.String(), secret) {
@@ -144,8 +144,8 @@ func TestAccUtilisationInvalid(t *testing.T) {
 		data(`source = "dcgm"`, `source`, `"dcgm"`, `"agent"`, `"prometheus"`),
 		data(`source = "prometheus"`, `prometheus: source = "prometheus" requires prometheus = { url`),
 		data(`prometheus = { url = "http://prometheus" }`, `prometheus: source = "agent" does not use Prometheus; set source = "prometheus"`),
-		data(prometheus(`url = "prometheus:9090"`), `prometheus.url: it is not the address of a Prometheus; http:// or https:// with a host is`),
-		data(prometheus(`url = "http://ops:abc@prometheus"`), `prometheus.url: user and password are no part of the address`),
+		data(prometheus(`url = "prometheus:9090"`), `prometheus.url: invalid Prometheus URL; use http:// or https:// with a host`),
+		data(prometheus(`url = "http://ops:abc@prometheus"`), `prometheus.url: the URL must not contain user and password`),
 		data(prometheus(`url = "http://prometheus", timeout = "0s"`), `prometheus.timeout: "0s" is not a valid timeout; use a duration above 0`),
 		data(prometheus(`url = "http://prometheus", queries = { host_cpu = "1" }`), `prometheus.queries["host_cpu"]: unknown quantity "host_cpu"; use one of ["gpu_memory_mib"`),
 	})...)
