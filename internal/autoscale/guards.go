@@ -114,7 +114,8 @@ func (a *Autoscaler) atLeast(d *Decision, count int) int {
 	if by == nil || by.Value == nil || needed <= count || count >= a.policy.Max {
 		return count
 	}
-	return d.limit(min(needed, a.policy.Max), say(count, " wanted, but guards.at_least requires ", *by.Value, ": ", by.What))
+	why := say(count, " wanted, but guards.at_least requires ", *by.Value, ": ", by.What)
+	return d.limit(min(needed, a.policy.Max), why)
 }
 
 // notBelow does not let the count drop below what the source of at_least says, or at all if that is unknown, whatever

@@ -107,7 +107,8 @@ func unpack(data []byte, s Selection) ([]Entry, error) {
 				return nil, fmt.Errorf("it has no valid version: %w", err)
 			}
 			if head.Version != domain.DocumentVersion {
-				return nil, fmt.Errorf("it has version %d, and this version of Trainyard supports version %d", head.Version, domain.DocumentVersion)
+				return nil, fmt.Errorf("it has version %d, and this version of Trainyard supports version %d",
+					head.Version, domain.DocumentVersion)
 			}
 			continue
 		}

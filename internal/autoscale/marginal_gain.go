@@ -266,6 +266,6 @@ func (g *Gain) reason(a domain.MarginalGainAlgorithm) string {
 		return say(what, g.Next)
 	}
 	gain := math.Round(100 * min(g.Known[i].gainOver(g.Known[i-1]), domain.MaxReplicas))
-	return say(what, g.Next, ": from ", g.Known[i-1].Count, " to ", g.Known[i].Count, ", each added ", gain, " % of the previous progress per member; the threshold is ",
+	return say(what, g.Next, ": from ", g.Known[i-1].Count, " to ", g.Known[i].Count, ", each added ", gain, " % of the previous progress per member; threshold ",
 		100*a.Threshold, " %")
 }

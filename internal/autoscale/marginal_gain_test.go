@@ -133,55 +133,55 @@ func TestMarginalGainKnee(t *testing.T) {
 	}{
 		"classification, 10 %": {
 			classificationCPU, 0.1, 1, domain.AutoscalingPolicy{Min: 1, Max: 35}, upTo(16, 15),
-			"the best known count is 15: from 15 to 16, each added -19 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 15: from 15 to 16, each added -19 % of the previous progress per member; threshold 10 %",
 		},
 		"classification, 25 %": {
 			classificationCPU, 0.25, 1, domain.AutoscalingPolicy{Min: 1, Max: 35}, upTo(11, 10),
-			"the best known count is 10: from 10 to 11, each added 24 % of the previous progress per member; the threshold is 25 %",
+			"the best known count is 10: from 10 to 11, each added 24 % of the previous progress per member; threshold 25 %",
 		},
 		"classification, 40 %": {
 			classificationCPU, 0.4, 1, domain.AutoscalingPolicy{Min: 1, Max: 35}, []int{1, 2, 3, 2},
-			"the best known count is 2: from 2 to 3, each added 37 % of the previous progress per member; the threshold is 40 %",
+			"the best known count is 2: from 2 to 3, each added 37 % of the previous progress per member; threshold 40 %",
 		},
 		"regression, 10 %": {
 			regressionCPU, 0.1, 1, domain.AutoscalingPolicy{Min: 1, Max: 35}, []int{1, 2, 3, 2},
-			"the best known count is 2: from 2 to 3, each added 5 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 2: from 2 to 3, each added 5 % of the previous progress per member; threshold 10 %",
 		},
 		"regression, 5 %": {
 			regressionCPU, 0.05, 1, domain.AutoscalingPolicy{Min: 1, Max: 35}, upTo(11, 10),
-			"the best known count is 10: from 10 to 11, each added -13 % of the previous progress per member; the threshold is 5 %",
+			"the best known count is 10: from 10 to 11, each added -13 % of the previous progress per member; threshold 5 %",
 		},
 		"two GPUs": {
 			classificationGPU, 0.1, 1, domain.AutoscalingPolicy{Min: 1, Max: 2}, []int{1, 2},
-			"the best known count is 2: from 1 to 2, each added 75 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 2: from 1 to 2, each added 75 % of the previous progress per member; threshold 10 %",
 		},
 		"parameter servers": {
 			parameterServers, 0.1, 2, domain.AutoscalingPolicy{Min: 2, Max: 10}, []int{2, 3, 4, 5, 6, 5},
-			"the best known count is 5: from 5 to 6, each added 3 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 5: from 5 to 6, each added 3 % of the previous progress per member; threshold 10 %",
 		},
 		"from too many": {
 			parameterServers, 0.1, 8, domain.AutoscalingPolicy{Min: 1, Max: 10}, []int{8, 9, 7, 6, 5, 4, 5},
-			"the best known count is 5: from 5 to 6, each added 3 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 5: from 5 to 6, each added 3 % of the previous progress per member; threshold 10 %",
 		},
 		"from as many as there may be": {
 			parameterServers, 0.1, 7, domain.AutoscalingPolicy{Min: 1, Max: 7}, []int{7, 6, 5, 4, 5},
-			"the best known count is 5: from 5 to 6, each added 3 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 5: from 5 to 6, each added 3 % of the previous progress per member; threshold 10 %",
 		},
 		"from too many, down to the least": {
 			parameterServers, 0.1, 8, domain.AutoscalingPolicy{Min: 6, Max: 10}, []int{8, 9, 7, 6},
-			"the best known count is 6: from 6 to 7, each added -18 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 6: from 6 to 7, each added -18 % of the previous progress per member; threshold 10 %",
 		},
 		"from the knee": {
 			parameterServers, 0.1, 5, domain.AutoscalingPolicy{Min: 1, Max: 10}, []int{5, 6, 4, 5},
-			"the best known count is 5: from 5 to 6, each added 3 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 5: from 5 to 6, each added 3 % of the previous progress per member; threshold 10 %",
 		},
 		"an ideal job": {
 			linear, 0.1, 1, domain.AutoscalingPolicy{Min: 1, Max: 100}, upTo(100),
-			"the best known count is 100: from 99 to 100, each added 100 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 100: from 99 to 100, each added 100 % of the previous progress per member; threshold 10 %",
 		},
 		"a job of one": {
 			func(int) float64 { return 1 }, 0.1, 1, domain.AutoscalingPolicy{Min: 1, Max: 10}, []int{1, 2, 1},
-			"the best known count is 1: from 1 to 2, each added 0 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 1: from 1 to 2, each added 0 % of the previous progress per member; threshold 10 %",
 		},
 		"no choice": {linear, 0.1, 4, domain.AutoscalingPolicy{Min: 4, Max: 4}, []int{4}, "the best known count is 4"},
 		"no job": {
@@ -190,7 +190,7 @@ func TestMarginalGainKnee(t *testing.T) {
 		},
 		"a job that more members break": {
 			func(n int) float64 { return float64(n % 4) }, 0.1, 1, domain.AutoscalingPolicy{Min: 1, Max: 10}, []int{1, 2, 3, 4, 3},
-			"the best known count is 3: from 3 to 4, each added -300 % of the previous progress per member; the threshold is 10 %",
+			"the best known count is 3: from 3 to 4, each added -300 % of the previous progress per member; threshold 10 %",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -378,9 +378,9 @@ func TestMarginalGainWaits(t *testing.T) {
 		{135, 2, 2, 11, proposal{3, false, "trying a count of 3"}}, // not done yet
 		{140, 3, 2, 11, proposal{3, true, "2 of 3 members are ready: their progress is measured once all are"}},
 		{145, 3, 3, 15, proposal{3, true, "measuring the progress at a count of 3"}},
-		{205, 3, 3, 14, proposal{4, false, "trying a count of 4: from 2 to 3, each added 80 % of the previous progress per member; the threshold is 10 %"}},
+		{205, 3, 3, 14, proposal{4, false, "trying a count of 4: from 2 to 3, each added 80 % of the previous progress per member; threshold 10 %"}},
 		{210, 4, 4, 14, proposal{4, true, "measuring the progress at a count of 4"}},
-		{270, 4, 4, 14, proposal{3, false, "the best known count is 3: from 3 to 4, each added 0 % of the previous progress per member; the threshold is 10 %"}},
+		{270, 4, 4, 14, proposal{3, false, "the best known count is 3: from 3 to 4, each added 0 % of the previous progress per member; threshold 10 %"}},
 		{275, 3, 3, 14, proposal{3, true, "the best known count is 3"}},
 	} {
 		got := marginalGain(domain.MarginalGainAlgorithm{Threshold: 0.1}, &m, asking{

@@ -20,7 +20,7 @@ func dockerEngine(h Host) verdict {
 	engine := h.Details.Docker
 	switch {
 	case h.Docker.Socket == "" && engine.Installed:
-		return swarmProblem(Warning, "has a Docker Engine that does not run", h.Sudo("systemctl enable --now docker"))
+		return swarmProblem(Warning, "has a Docker Engine that is not running", h.Sudo("systemctl enable --now docker"))
 	case h.Docker.Socket == "":
 		return swarmProblem(Warning, "has no Docker Engine, which a Swarm and roles with an image need", h.installDocker())
 	case h.UserID != 0 && !engine.Access && (!h.Root || !h.Docker.Silent):
@@ -37,9 +37,9 @@ func dockerDisk(h Host) verdict {
 	at := h.Details.Docker
 	switch {
 	case h.Docker.Socket == "":
-		return notApplicable("has no Docker Engine that runs")
+		return notApplicable("has no running Docker Engine")
 	case !at.Measured:
-		return notApplicable("does not tell what is free in " + at.Root)
+		return notApplicable("does not report the free space in " + at.Root)
 	}
 	found := fmt.Sprintf("has %s free for Docker's data, in %s", gib(at.FreeBytes), at.Root)
 	prune := h.Sudo("docker image prune --all")

@@ -19,9 +19,9 @@ func driver(h Host) verdict {
 	case !h.hasGPUs():
 		return notApplicable(noGPUs)
 	case version == "" && h.NVIDIA.SMI:
-		return forAll(Problem, "has "+devices+", and a driver that is not loaded", h.Sudo("modprobe nvidia"))
+		return forAll(Problem, "has "+devices+", but the driver is not loaded", h.Sudo("modprobe nvidia"))
 	case version == "":
-		return forAll(Problem, "has "+devices+", and no driver", h.installDriver())
+		return forAll(Problem, "has "+devices+", but no driver", h.installDriver())
 	case h.Details.SMIFails != "":
 		return forAll(Problem, "has driver "+version+", but nvidia-smi fails: "+h.Details.SMIFails, h.Sudo("reboot"))
 	case len(h.Details.Models) == 0:

@@ -8,9 +8,9 @@ import (
 func membership(h Host) verdict {
 	switch state := h.Details.Docker.Swarm; {
 	case h.Docker.Socket == "":
-		return forSwarm(NotApplicable, "has no Docker Engine that runs", "")
+		return forSwarm(NotApplicable, "has no running Docker Engine", "")
 	case state == "":
-		return forSwarm(NotApplicable, "does not tell: its Docker Engine could not be asked", "")
+		return forSwarm(NotApplicable, "has a Docker Engine that could not be queried", "")
 	case state == inactive:
 		return forSwarm(OK, "is in no Swarm, and can form or join one", "")
 	case state == "active" && h.Details.Docker.Manager:
@@ -20,7 +20,7 @@ func membership(h Host) verdict {
 	case state == "locked":
 		return forSwarm(Problem, "is in a Swarm that is locked", h.Sudo("docker swarm unlock"))
 	default:
-		return forSwarm(Problem, "is in a Swarm, in the state "+state, h.Sudo("docker swarm leave --force"))
+		return forSwarm(Problem, "is in a Swarm, in state "+state, h.Sudo("docker swarm leave --force"))
 	}
 }
 
@@ -61,9 +61,9 @@ func ports(h Host) verdict {
 	}
 	switch {
 	case taken != nil:
-		return forSwarm(Problem, "has ports taken by something else that a Swarm needs: "+strings.Join(taken, ", "), strings.Join(fixes, " && "))
+		return forSwarm(Problem, "has ports in use that a Swarm needs: "+strings.Join(taken, ", "), strings.Join(fixes, " && "))
 	case unclear != nil:
-		return forSwarm(NotApplicable, "does not tell who has "+strings.Join(unclear, ", ")+": that takes root", "")
+		return forSwarm(NotApplicable, "does not show without root what uses "+strings.Join(unclear, ", "), "")
 	case inSwarm:
 		return forSwarm(OK, "has the ports that its Swarm needs", "")
 	}
@@ -71,7 +71,7 @@ func ports(h Host) verdict {
 	for _, port := range swarmPorts {
 		all = append(all, port.String())
 	}
-	return forSwarm(OK, "has the ports free that a Swarm needs: "+strings.Join(all, ", "), "")
+	return forSwarm(OK, "has all ports free that a Swarm needs: "+strings.Join(all, ", "), "")
 }
 
 // listener returns who listens on a port; nobody where that is not known.

@@ -88,9 +88,9 @@ func clock(h Host) verdict {
 	}
 	switch ntp := h.Details.Clock; {
 	case !ntp.Known:
-		return ok(found + "; whether NTP keeps it right is not known")
+		return ok(found + "; unknown whether NTP keeps it in sync")
 	case ntp.Synchronised:
-		return ok(found + ", and NTP keeps it right")
+		return ok(found + ", and NTP keeps it in sync")
 	case !ntp.Can:
 		return forAll(Warning, found+", but has no NTP client", h.installNTP())
 	case !ntp.NTP:
@@ -124,9 +124,9 @@ func controlGroups(h Host) verdict {
 		if h.ControlGroups == facts.ControlGroupsHybrid {
 			version = "1 (hybrid)"
 		}
-		return forAll(Warning, "has control groups of version "+version+"; systemd 258 and newer need version 2", h.kernelParameter("systemd.unified_cgroup_hierarchy=1"))
+		return forAll(Warning, "has cgroup v"+version+"; systemd 258 and newer need cgroup v2", h.kernelParameter("systemd.unified_cgroup_hierarchy=1"))
 	}
-	return ok("has control groups of version 2, with CPU and memory")
+	return ok("has cgroup v2 with CPU and memory")
 }
 
 func architecture(h Host) verdict {
@@ -148,16 +148,16 @@ func library(h Host) verdict {
 		has = "has no glibc"
 	}
 	if !h.Here.Known {
-		return forSystemd(NotApplicable, has+"; there is no program for it to compare that with")
+		return forSystemd(NotApplicable, has+"; no program for its architecture to compare with")
 	}
 	if why, mend := h.CantStart("the program for hosts", h.Here.Program); why != "" {
 		return forSystemd(Problem, why+". Build it with CGO_ENABLED=0, or "+mend)
 	}
 	if !h.Here.HasAgent {
-		return forSystemd(NotApplicable, has+"; there is no trainyard-agent next to this program to compare that with")
+		return forSystemd(NotApplicable, has+"; no trainyard-agent next to this program to compare with")
 	}
 	if why, mend := h.CantStart("trainyard-agent", h.Here.Agent); why != "" && h.hasGPUs() {
-		return forSystemd(Warning, why+": its GPUs can't be read. To have them, "+mend)
+		return forSystemd(Warning, why+": its GPUs can't be read. To read them, "+mend)
 	}
 	if h.Here.Agent == (libc.Need{}) {
 		return forSystemd(OK, has+", and trainyard-agent needs none")

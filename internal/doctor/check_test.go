@@ -88,7 +88,7 @@ func TestChecks(t *testing.T) {
 	}{
 		"GPUs without a driver": {
 			func(h *Host) { h.NVIDIA = facts.NVIDIA{Toolkit: true} },
-			"driver", Problem, both, "has 2 NVIDIA GPUs, and no driver", "sudo apt-get install -y nvidia-driver-570-server && sudo reboot",
+			"driver", Problem, both, "has 2 NVIDIA GPUs, but no driver", "sudo apt-get install -y nvidia-driver-570-server && sudo reboot",
 		},
 		"GPUs without a driver on Debian": {
 			func(h *Host) { h.NVIDIA.Driver, h.NVIDIA.SMI, h.OS.IDs = "", false, []string{"debian"} },
@@ -99,12 +99,12 @@ func TestChecks(t *testing.T) {
 			func(h *Host) {
 				h.NVIDIA.Driver, h.NVIDIA.SMI, h.OS.IDs, h.Details.Devices = "", false, rocky, []string{"0000:3b:00.0"}
 			},
-			"driver", Problem, both, "has 1 NVIDIA GPU, and no driver", "sudo dnf install -y https://dl.fedoraproject.org/pub/epel/epel-release-latest-$(rpm -E %rhel).noarch.rpm && " +
+			"driver", Problem, both, "has 1 NVIDIA GPU, but no driver", "sudo dnf install -y https://dl.fedoraproject.org/pub/epel/epel-release-latest-$(rpm -E %rhel).noarch.rpm && " +
 				"sudo dnf config-manager --add-repo https://developer.download.nvidia.com/compute/cuda/repos/rhel$(rpm -E %rhel)/x86_64/cuda-rhel$(rpm -E %rhel).repo && " +
 				"sudo dnf module install -y nvidia-driver:open-dkms && sudo reboot",
 		},
 		"a driver that is not loaded": {
-			func(h *Host) { h.NVIDIA.Driver = "" }, "driver", Problem, both, "a driver that is not loaded", "sudo modprobe nvidia",
+			func(h *Host) { h.NVIDIA.Driver = "" }, "driver", Problem, both, "but the driver is not loaded", "sudo modprobe nvidia",
 		},
 		"a driver that was upgraded": {
 			func(h *Host) {
@@ -143,7 +143,7 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { noDocker(h); h.OS.IDs = []string{"fedora"} }, "docker", Problem, swarm, "has no Docker Engine", "sudo dnf install -y moby-engine && sudo systemctl enable --now docker",
 		},
 		"Docker that does not run": {
-			func(h *Host) { noDocker(h); h.Details.Docker.Installed = true }, "docker", Problem, swarm, "has a Docker Engine that does not run", "sudo systemctl enable --now docker",
+			func(h *Host) { noDocker(h); h.Details.Docker.Installed = true }, "docker", Problem, swarm, "has a Docker Engine that is not running", "sudo systemctl enable --now docker",
 		},
 		"Docker that is not the user's": {
 			func(h *Host) { h.Details.Docker.Access = false }, "docker", Problem, swarm, "has a Docker Engine 26.1.3, which ops may not use", "sudo usermod -aG docker ops",
@@ -162,14 +162,14 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { h.Details.Docker.Swarm = "error" }, "swarm", Problem, swarm, "in the state error", "sudo docker swarm leave --force",
 		},
 		"a Swarm that is not told": {
-			func(h *Host) { h.Details.Docker.Swarm = "" }, "swarm", NotApplicable, nil, "could not be asked", "",
+			func(h *Host) { h.Details.Docker.Swarm = "" }, "swarm", NotApplicable, nil, "could not be queried", "",
 		},
 		"ports taken": {
 			func(h *Host) {
 				h.Details.Docker.Swarm, h.Ports, h.Details.UDP = inactive, []uint16{22, 7946}, []uint16{7946}
 				h.Details.Listeners = []Listener{{Port{"tcp", 7946}, "serf", "serf.service"}, {Port{"udp", 7946}, "serf", "serf.service"}}
 			},
-			"swarm-ports", Problem, swarm, "taken by something else that a Swarm needs: 7946/tcp (serf), 7946/udp (serf)", "sudo systemctl disable --now serf.service",
+			"swarm-ports", Problem, swarm, "has ports in use that a Swarm needs: 7946/tcp (serf), 7946/udp (serf)", "sudo systemctl disable --now serf.service",
 		},
 		"ports taken by a process and the kernel": {
 			func(h *Host) {
@@ -185,7 +185,7 @@ func TestChecks(t *testing.T) {
 			"swarm-ports", Problem, swarm, "7946/udp (serf)", "sudo systemctl disable --now serf.service",
 		},
 		"ports of nobody knows whom": {
-			func(h *Host) { h.Details.Docker.Swarm, h.Details.Listeners = "", nil }, "swarm-ports", NotApplicable, nil, "does not tell who has 2377/tcp, 7946/tcp, 7946/udp, 4789/udp", "",
+			func(h *Host) { h.Details.Docker.Swarm, h.Details.Listeners = "", nil }, "swarm-ports", NotApplicable, nil, "does not show without root what uses 2377/tcp, 7946/tcp, 7946/udp, 4789/udp", "",
 		},
 		"an old systemd": {
 			func(h *Host) { h.Systemd = 245 }, "systemd", Problem, systemd, "has systemd 245 (Ubuntu 24.04.1 LTS); Trainyard needs systemd 247", "sudo do-release-upgrade",
@@ -219,7 +219,7 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { h.Details.Clock.Synchronised, h.Apart = false, -2*time.Second }, "clock", Warning, both, "is 2s behind this machine's clock, but NTP has not synchronised it", "sudo timedatectl set-ntp false && sudo timedatectl set-ntp true",
 		},
 		"nothing known of NTP": {
-			func(h *Host) { h.Details.Clock, h.Apart = Clock{}, time.Second }, "clock", OK, nil, "is 1s ahead of this machine's clock; whether NTP", "",
+			func(h *Host) { h.Details.Clock, h.Apart = Clock{}, time.Second }, "clock", OK, nil, "is 1s ahead of this machine's clock; unknown whether NTP", "",
 		},
 		"a full disk": {
 			func(h *Host) { h.Home.FreeBytes = 499 << 20 }, "disk", Problem, systemd, "has 499 MiB free in /var/lib", "sudo du -xh --max-depth=2 / | sort -h | tail -n 20",
@@ -234,7 +234,7 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { h.Details.Docker.FreeBytes = 9 << 30 }, "docker-disk", Warning, both, "has 9.0 GiB free", "sudo docker image prune --all",
 		},
 		"a disk that is not measured": {
-			func(h *Host) { h.Details.Docker.FreeBytes, h.Details.Docker.Measured = 0, false }, "docker-disk", NotApplicable, nil, "does not tell", "",
+			func(h *Host) { h.Details.Docker.FreeBytes, h.Details.Docker.Measured = 0, false }, "docker-disk", NotApplicable, nil, "does not report", "",
 		},
 		"no NFS client": {
 			func(h *Host) { h.Details.NFS.Client = false }, "nfs", Warning, both, "has no NFS client to mount /data", "sudo apt-get install -y nfs-common",
@@ -249,11 +249,11 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { h.Details.NFS = NFS{} }, "nfs", NotApplicable, nil, "mounts no NFS", "",
 		},
 		"control groups of version 1": {
-			func(h *Host) { h.ControlGroups = facts.ControlGroupsHybrid }, "cgroups", Warning, both, "of version 1 (hybrid)",
+			func(h *Host) { h.ControlGroups = facts.ControlGroupsHybrid }, "cgroups", Warning, both, "cgroup v1 (hybrid)",
 			`echo 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX systemd.unified_cgroup_hierarchy=1"' | sudo tee /etc/default/grub.d/trainyard.cfg && sudo update-grub && sudo reboot`,
 		},
 		"control groups of version 1 on Rocky": {
-			func(h *Host) { h.ControlGroups, h.OS.IDs = facts.ControlGroups1, rocky }, "cgroups", Warning, both, "of version 1;",
+			func(h *Host) { h.ControlGroups, h.OS.IDs = facts.ControlGroups1, rocky }, "cgroups", Warning, both, "cgroup v1;",
 			"sudo grubby --update-kernel=ALL --args=systemd.unified_cgroup_hierarchy=1 && sudo reboot",
 		},
 		"no limits of memory": {

@@ -49,7 +49,7 @@ func Run(ctx context.Context, args []string, program systemd.Program, out io.Wri
 	case report.Unreachable > 0:
 		return &command.ExitError{Code: exitUnknown, Reason: "doctor: not all hosts could be examined"}
 	case report.Problems > 0:
-		return &command.ExitError{Code: exitProblems, Reason: "doctor: there are problems"}
+		return &command.ExitError{Code: exitProblems, Reason: "doctor: found problems"}
 	}
 	return nil
 }

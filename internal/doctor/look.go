@@ -30,7 +30,7 @@ type target struct {
 
 // look returns what is known of a host.
 func (t target) look(ctx context.Context, programs map[string]systemd.Needs, engines []string) (Host, error) {
-	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("the host did not tell all of itself within %s", patience))
+	ctx, stop := context.WithTimeoutCause(ctx, patience, fmt.Errorf("collecting facts about the host timed out after %s", patience))
 	defer stop()
 	host := Host{Engines: engines}
 	runner, release, err := t.connect(ctx)

@@ -9,13 +9,14 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/command"
 )
 
-const usage = `Examines hosts, and says what they lack for an engine, with the command that mends it. Nothing is changed on them.
+const usage = `Checks what hosts lack for an engine, and shows the command that fixes it. Changes nothing on the hosts.
 
   terraform-provider-trainyard doctor [--engine ENGINE] [--json] ssh://ops@gpu1 ssh://ops@gpu2 ...
   terraform-provider-trainyard doctor
 
-Without an address, this machine is examined. A problem is what an engine can't do without, a warning what some uses of
-it need. The exit code is 0 without problems, 1 with some, and 2 where a host could not be examined.
+Without an address, this machine is examined. A problem is something that the engine can't do without, a warning is
+something that only some uses need. The exit code is 0 without problems, 1 with problems, and 2 if a host could not be
+examined.
 
 `
 
@@ -30,7 +31,7 @@ func parseOptions(args []string) (options, error) {
 	o := options{engines: Engines}
 	var ssh command.SSH
 	flags := flag.NewFlagSet("doctor", flag.ContinueOnError)
-	engine := flags.String("engine", "", "`name` of the engine that hosts are for: "+strings.Join(Engines, " or ")+"; both where this is left out")
+	engine := flags.String("engine", "", "`name` of the engine that hosts are for: "+strings.Join(Engines, " or ")+"; both by default")
 	flags.BoolVar(&o.json, "json", false, "print one JSON document")
 	ssh.AddFlags(flags)
 	flags.Usage = func() {
@@ -43,7 +44,7 @@ func parseOptions(args []string) (options, error) {
 	}
 	if *engine != "" {
 		if !slices.Contains(Engines, *engine) {
-			return o, fmt.Errorf("--engine %q: %s is allowed", *engine, strings.Join(Engines, " or "))
+			return o, fmt.Errorf("unknown engine %q; use %s", *engine, strings.Join(Engines, " or "))
 		}
 		o.engines = []string{*engine}
 	}

@@ -107,7 +107,7 @@ func (h HostReport) writeTo(b *strings.Builder, engines []string, width int) {
 	if address == here {
 		address = "this machine"
 	}
-	fmt.Fprintf(b, "%s (%s): %s\n", cmp.Or(h.Hostname, "a host without a name"), address, cmp.Or(h.System, "an unknown system"))
+	fmt.Fprintf(b, "%s (%s): %s\n", cmp.Or(h.Hostname, "unnamed host"), address, cmp.Or(h.System, "unknown system"))
 	for _, f := range h.Checks {
 		found := f.Found
 		if len(f.Engines) > 0 && len(f.Engines) < len(engines) {

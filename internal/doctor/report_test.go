@@ -34,8 +34,8 @@ func TestText(t *testing.T) {
   ok       glibc         has glibc 2.39; trainyard-agent needs 2.31
   ok       commands      has gzip, mktemp and sha256sum
   ok       machine-id    has a machine ID of its own
-  ok       clock         agrees with this machine's clock, and NTP keeps it right
-  ok       cgroups       has control groups of version 2, with CPU and memory
+  ok       clock         agrees with this machine's clock, and NTP keeps it in sync
+  ok       cgroups       has cgroup v2 with CPU and memory
   ok       disk          has 200.0 GiB free in /var/lib, mounted at /
   ok       nfs           has an NFS client for /data
   ok       driver        has driver 570.86.15, and 2 GPUs: NVIDIA A40
@@ -54,18 +54,18 @@ gpu2 (this machine): Ubuntu 24.04.1 LTS
   ok       glibc         has glibc 2.39; trainyard-agent needs 2.31 to read GPUs
   ok       commands      has gzip, mktemp and sha256sum
   ok       machine-id    has a machine ID of its own
-  ok       clock         agrees with this machine's clock, and NTP keeps it right
-  ok       cgroups       has control groups of version 2, with CPU and memory
+  ok       clock         agrees with this machine's clock, and NTP keeps it in sync
+  ok       cgroups       has cgroup v2 with CPU and memory
   ok       disk          has 200.0 GiB free in /var/lib, mounted at /
   warning  nfs           has no NFS client to mount /data
                          fix: sudo apt-get install -y nfs-common
   n/a      driver        has no NVIDIA GPU
   problem  docker        for swarm: has no Docker Engine, which a Swarm and roles with an image need
                          fix: sudo apt-get install -y docker.io && sudo systemctl enable --now docker
-  n/a      docker-disk   has no Docker Engine that runs
+  n/a      docker-disk   has no running Docker Engine
   n/a      toolkit       has no NVIDIA GPU
-  n/a      swarm         has no Docker Engine that runs
-  ok       swarm-ports   has the ports free that a Swarm needs: 2377/tcp, 7946/tcp, 7946/udp, 4789/udp
+  n/a      swarm         has no running Docker Engine
+  ok       swarm-ports   has all ports free that a Swarm needs: 2377/tcp, 7946/tcp, 7946/udp, 4789/udp
   not ready for swarm or systemd
 
 ssh://gpu3

@@ -86,8 +86,8 @@ func TestRun(t *testing.T) {
 		"the very newest":        {"job/worker -n 1", 1, []string{"  14 → 15"}},
 		"all":                    {"job/worker -n 0", 15, []string{"  0 → 1"}},
 		"those of the last time": {"job/worker --since 105m", 7, []string{"  8 → 9"}},
-		"none":                   {"job/worker --since 1s", 0, []string{"No decision was recorded in this time."}},
-		"a policy that is gone":  {"old/worker", 1, []string{"  1 → 2", "count   –; there is no policy"}},
+		"none":                   {"job/worker --since 1s", 0, []string{"No decisions recorded in this period."}},
+		"a policy that is gone":  {"old/worker", 1, []string{"  1 → 2", "count   –; its policy no longer exists"}},
 	} {
 		out, err := run(t, lab(t), c.args)
 		if err != nil {
@@ -144,7 +144,7 @@ func TestRunJSON(t *testing.T) {
 
 func TestRunFails(t *testing.T) {
 	out, err := run(t, lab(t), "job/chief")
-	if want := `cluster lab has no autoscaling policy job/chief, and its history tells of none; the policies are ["job/worker"]`; out != "" || err == nil || err.Error() != want {
+	if want := `cluster lab has no autoscaling policy job/chief and no history of one; the policies are ["job/worker"]`; out != "" || err == nil || err.Error() != want {
 		t.Errorf("%v, want %s; and it wrote %q", err, want, out)
 	}
 	for _, call := range []string{"Get cluster", "List policy", "Get group", "List scaling-history"} {

@@ -41,7 +41,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	if len(args) > 0 && args[0] == "explain" {
 		args = args[1:]
 	} else if len(args) == 0 || !slices.Contains([]string{"-h", "-help", "--help"}, args[0]) {
-		return o, fmt.Errorf("autoscale has two commands, explain and train, and was given %q: see terraform-provider-trainyard autoscale --help", args)
+		return o, fmt.Errorf("autoscale needs the command explain or train, got %q: see terraform-provider-trainyard autoscale --help", args)
 	}
 	flags := flag.NewFlagSet("autoscale explain", flag.ContinueOnError)
 	o.cluster.AddFlags(flags, engines)
@@ -61,7 +61,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 			break
 		}
 		if policy != "" {
-			return o, fmt.Errorf("explain is about one policy, and was given %q as well as %q", flags.Arg(0), policy)
+			return o, fmt.Errorf("explain takes one policy, got %q as well as %q", flags.Arg(0), policy)
 		}
 		policy, args = flags.Arg(0), flags.Args()[1:]
 	}
@@ -78,13 +78,13 @@ func (o *options) complete(flags *flag.FlagSet, policy string) error {
 	o.group, o.role, _ = strings.Cut(policy, "/")
 	switch {
 	case policy == "" && !o.json:
-		return errors.New("explain needs the policy that it is about, as GROUP/ROLE, such as mnist/worker")
+		return errors.New("explain needs a policy, as GROUP/ROLE, such as mnist/worker")
 	case policy != "" && (o.group == "" || o.role == "" || strings.Contains(o.role, "/")):
-		return fmt.Errorf("%q is no policy: give its group and role as GROUP/ROLE, such as mnist/worker", policy)
+		return fmt.Errorf("invalid policy %q: use GROUP/ROLE, such as mnist/worker", policy)
 	case o.entries < 0:
-		return fmt.Errorf("-n %d is no number of entries; 1 or more are allowed, and 0 for all", o.entries)
+		return fmt.Errorf("-n must be 1 or more, or 0 for all, got %d", o.entries)
 	case o.since < 0:
-		return fmt.Errorf("--since %s is ahead; a time back from now is allowed, such as 2h", o.since)
+		return fmt.Errorf("--since must be positive, such as 2h, got %s", o.since)
 	}
 	return nil
 }

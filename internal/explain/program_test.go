@@ -46,7 +46,7 @@ func TestProgram(t *testing.T) {
 	if err != nil || complaint != "" {
 		t.Fatalf("%v: %s", err, complaint)
 	}
-	for _, want := range []string{"  4 → 6\n  cpu  92.1  1s old  asks for 6  92.1 of 60\n", "count    –, of 2 to 8\n", "dry run  what is decided", "next     a decision at "} {
+	for _, want := range []string{"  4 → 6\n  cpu  92.1  1s old  asks for 6  92.1 of 60\n", "count    –, of 2 to 8\n", "dry run  decisions are recorded", "next     a decision at "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not in\n%s", want, out)
 		}
@@ -56,7 +56,7 @@ func TestProgram(t *testing.T) {
 		t.Errorf("as JSON: %v: %s\n%s", err, complaint, out)
 	}
 	out, complaint, err = run(t, "explain", "--endpoint", stateDir, "job/ps")
-	if err == nil || out != "" || !strings.Contains(complaint, `cluster lab has no autoscaling policy job/ps, and its history tells of none; the policies are ["job/worker"]`) {
+	if err == nil || out != "" || !strings.Contains(complaint, `cluster lab has no autoscaling policy job/ps and no history of one; the policies are ["job/worker"]`) {
 		t.Errorf("of another role: %v: %s\n%s", err, complaint, out)
 	}
 	_, complaint, err = run(t, "explain", "--endpoint", stateDir, "\x1b[2Jjob/ps")

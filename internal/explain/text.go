@@ -24,7 +24,7 @@ func (r reading) write(to io.Writer) error {
 		r.entry(w, e)
 	}
 	if len(r.entries) == 0 {
-		_, _ = fmt.Fprintf(w, "No decision was recorded%s.\n\n", map[bool]string{true: " yet", false: " in this time"}[r.last == nil])
+		_, _ = fmt.Fprintf(w, "No decisions recorded%s.\n\n", map[bool]string{true: " yet", false: " in this period"}[r.last == nil])
 	}
 	r.now(w)
 	return w.Flush()
@@ -57,7 +57,7 @@ func (r reading) entry(w io.Writer, e autoscale.Entry) {
 		case g.Value != nil:
 			value = autoscale.Number(*g.Value)
 		case g.Never:
-			why = "warning: this guard has never had a value, and no member is removed: " + why
+			why = "warning: this guard has never had a value, so no member is removed: " + why
 		}
 		_, _ = fmt.Fprintf(w, "  guard %s\t%s\t\t\t%s\n", g.Name, value, why)
 	}
@@ -132,21 +132,21 @@ func (r reading) now(w io.Writer) {
 		count = strconv.Itoa(*r.count)
 	}
 	if r.policy == nil {
-		line("count", "%s; there is no policy for it any more", count)
+		line("count", "%s; its policy no longer exists", count)
 		return
 	}
 	p := r.policy.Spec
 	line("count", "%s, of %d to %d", count, p.Min, p.Max)
 	switch p.Paused {
 	case domain.PauseAll:
-		line("paused", "all: the count stays, even out of its bounds")
+		line("paused", "all: the count stays, even outside its bounds")
 	case domain.PauseOut:
 		line("paused", "out: no members are added")
 	case domain.PauseIn:
 		line("paused", "in: no members are removed")
 	}
 	if p.DryRun {
-		line("dry run", "what is decided is recorded, and not carried out")
+		line("dry run", "decisions are recorded, but not carried out")
 	}
 	for _, call := range r.hooks {
 		line("hook", "%s", printable.Line(r.hook(call)))
@@ -155,9 +155,9 @@ func (r reading) now(w io.Writer) {
 	case r.policy.Ending:
 		line("next", "no decision: the policy is being destroyed")
 	case r.last == nil:
-		line("next", "the first decision, once the controller knows of the policy")
+		line("next", "the first decision, once the controller has read the policy")
 	case r.at.Sub(r.last.Until) > recordedWithin+2*p.Every():
-		line("next", "a decision is overdue, at %s intervals since %s: does the controller run?", p.Every(), r.clock(r.last.Until))
+		line("next", "a decision is overdue, at %s intervals since %s: is the controller running?", p.Every(), r.clock(r.last.Until))
 	default:
 		next := r.last.Until.Add(p.Every())
 		if late := r.at.Sub(next); late > 0 { // decided meanwhile, but not recorded yet

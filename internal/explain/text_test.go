@@ -101,17 +101,17 @@ func TestWriteNow(t *testing.T) {
 		"a policy":                  {func(*reading) {}, []string{"policy  job/worker in cluster lab", "count   6, of 2 to 8", "next    a decision at 00:00:36, in 6s, and then every 7s"}},
 		"not recorded yet":          {func(r *reading) { r.last = ago(100 * time.Second) }, []string{"next    a decision at 00:00:35, in 5s"}},
 		"due now":                   {func(r *reading) { r.last = ago(7 * time.Second) }, []string{"next    a decision at 00:00:30, in 0s"}},
-		"a controller that is away": {func(r *reading) { r.last = ago(10 * time.Minute) }, []string{"next    a decision is overdue, at 7s intervals since 2026-11-20 23:50:30: does the controller run?"}},
+		"a controller that is away": {func(r *reading) { r.last = ago(10 * time.Minute) }, []string{"next    a decision is overdue, at 7s intervals since 2026-11-20 23:50:30: is the controller running?"}},
 		"one that decides once a hour": {func(r *reading) {
 			r.policy.Spec.Interval = new(domain.Duration(time.Hour))
 			r.last = ago(50 * time.Minute)
 		}, []string{"next    a decision at 00:10:30, in 10m0s, and then every 1h0m0s"}},
-		"no decision yet":   {func(r *reading) { r.last = nil }, []string{"No decision was recorded yet.\n\npolicy  job/worker", "next    the first decision, once"}},
-		"none in this time": {func(*reading) {}, []string{"No decision was recorded in this time.\n\n"}},
+		"no decision yet":   {func(r *reading) { r.last = nil }, []string{"No decisions recorded yet.\n\npolicy  job/worker", "next    the first decision, once"}},
+		"none in this time": {func(*reading) {}, []string{"No decisions recorded in this period.\n\n"}},
 		"paused":            {func(r *reading) { r.policy.Spec.Paused = domain.PauseAll }, []string{"paused  all: the count stays"}},
 		"paused out":        {func(r *reading) { r.policy.Spec.Paused = domain.PauseOut }, []string{"paused  out: no members are added"}},
 		"paused in":         {func(r *reading) { r.policy.Spec.Paused = domain.PauseIn }, []string{"paused  in: no members are removed"}},
-		"a dry run":         {func(r *reading) { r.policy.Spec.DryRun = true }, []string{"dry run  what is decided is recorded, and not carried out", "count    6, of 2 to 8"}},
+		"a dry run":         {func(r *reading) { r.policy.Spec.DryRun = true }, []string{"dry run  decisions are recorded, but not carried out", "count    6, of 2 to 8"}},
 		"hooks": {func(r *reading) {
 			r.policy.Spec.Hooks = domain.ScalingHooks{BeforeRemoval: &domain.ScalingHook{Timeout: new(domain.Duration(2 * time.Hour))}}
 			r.hooks = []domain.HookCall{
@@ -123,7 +123,7 @@ func TestWriteNow(t *testing.T) {
 		}},
 		"its end":            {func(r *reading) { r.policy.Ending = true }, []string{"next    no decision: the policy is being destroyed"}},
 		"no role":            {func(r *reading) { r.count = nil }, []string{"count   –, of 2 to 8"}},
-		"no policy any more": {func(r *reading) { r.policy = nil }, []string{"policy  job/worker in cluster lab\ncount   6; there is no policy for it any more\n"}},
+		"no policy any more": {func(r *reading) { r.policy = nil }, []string{"policy  job/worker in cluster lab\ncount   6; its policy no longer exists\n"}},
 	} {
 		r := reading{cluster: "lab", key: "job/worker", at: now, policy: policy(), count: new(6), last: ago(time.Second)}
 		c.change(&r)

@@ -39,7 +39,7 @@ func (f *follower) look(ctx context.Context) (ended bool, err error) {
 	}
 	if !s.isOf(f.triggers) {
 		if f.begun {
-			return true, fmt.Errorf("group %s has been applied with other triggers: another run took its place", f.group)
+			return true, fmt.Errorf("group %s was applied with other triggers: another run replaced this one", f.group)
 		}
 		return false, nil
 	}
@@ -137,7 +137,7 @@ func (f *follower) run(ctx context.Context) error {
 		case trouble == nil:
 			trouble, since = err, start
 		case f.begun && time.Since(since) > engine.OutagePatience:
-			return fmt.Errorf("for %s: %w", engine.OutagePatience, err)
+			return fmt.Errorf("failing for %s: %w", engine.OutagePatience, err)
 		}
 		engine.WaitPace.Rest(ctx, start)
 		if err := engine.Await(ctx, events, start.Add(interval)); errors.Is(err, engine.ErrEventsLost) {
@@ -165,7 +165,7 @@ func (f *follower) interrupted(ctx context.Context) error {
 	case ended:
 		return err
 	case f.begun:
-		return fmt.Errorf("group %s has not ended, and goes on: %w", f.group, cause)
+		return fmt.Errorf("group %s is still running: %w", f.group, cause)
 	}
 	return fmt.Errorf("group %s has not been applied yet: %w", f.group, cause)
 }

@@ -73,7 +73,7 @@ func (f *follower) openPlanned(engines engine.Registry, in io.Reader) (err error
 	}
 	for _, member := range f.members {
 		if !strings.HasPrefix(member, f.group+"-") {
-			return fmt.Errorf("--member %q is not of group %q, which the plan has", member, f.group)
+			return fmt.Errorf("--member %q is not in the plan's group %q", member, f.group)
 		}
 	}
 	f.engine, err = engines.Open(f.target.cluster, engine.Settings{})
@@ -86,5 +86,5 @@ func (f *follower) unknown(ctx context.Context, err error) error {
 	if listed != nil || groups[f.group].Spec.Name != "" {
 		return err
 	}
-	return fmt.Errorf("there is no group %q; there are %q", f.group, slices.Sorted(maps.Keys(groups)))
+	return fmt.Errorf("group %q not found; the groups are %q", f.group, slices.Sorted(maps.Keys(groups)))
 }

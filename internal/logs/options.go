@@ -66,17 +66,17 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	}
 	switch {
 	case len(words) > 1:
-		return o, fmt.Errorf("logs is about one group, and was given %q", words)
+		return o, fmt.Errorf("logs takes one group, got %q", words)
 	case o.name == "" && o.plan == "":
 		return o, errors.New("logs needs a group, such as mnist: see terraform-provider-trainyard logs --help")
 	case o.all && len(o.members) > 0:
-		return o, errors.New("--all and --member exclude each other")
+		return o, errors.New("--all and --member are mutually exclusive")
 	case o.plan != "" && chooses:
-		return o, errors.New("--plan says which cluster it is: leave out --engine, --endpoint and --cluster")
+		return o, errors.New("--plan already names the cluster: omit --engine, --endpoint and --cluster")
 	}
 	for _, member := range o.members {
 		if o.name != "" && !strings.HasPrefix(member, o.name+"-") {
-			return o, fmt.Errorf("--member %q is not of group %q, whose members are called %[2]s-<role>-<index>", member, o.name)
+			return o, fmt.Errorf("--member %q is not in group %q, whose members are named %[2]s-<role>-<index>", member, o.name)
 		}
 	}
 	return o, nil

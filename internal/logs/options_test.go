@@ -17,10 +17,10 @@ func TestParse(t *testing.T) {
 		"--plan plan.json mnist":             "",
 		"":                                   "logs needs a group",
 		"mnist other":                        `was given ["mnist" "other"]`,
-		"mnist --all --member mnist-ps-0":    "--all and --member exclude each other",
-		"mnist --member other-ps-0":          `--member "other-ps-0" is not of group "mnist", whose members are called mnist-<role>-<index>`,
-		"--plan - --cluster lab":             "--plan says which cluster it is",
-		"--plan - --engine process --follow": "--plan says which cluster it is",
+		"mnist --all --member mnist-ps-0":    "--all and --member are mutually exclusive",
+		"mnist --member other-ps-0":          `--member "other-ps-0" is not in group "mnist", whose members are named mnist-<role>-<index>`,
+		"--plan - --cluster lab":             "--plan already names the cluster",
+		"--plan - --engine process --follow": "--plan already names the cluster",
 		"mnist --tail 3":                     "flag provided but not defined",
 	} {
 		_, err := parse(strings.Fields(args), engines)

@@ -46,10 +46,10 @@ type plan struct {
 func targetOf(from io.Reader, group, engine string) (target, error) {
 	var p plan
 	if err := json.NewDecoder(from).Decode(&p); err != nil {
-		return target{}, fmt.Errorf("--plan: not a plan as terraform show -json prints it: %w", err)
+		return target{}, fmt.Errorf("--plan: not the output of terraform show -json: %w", err)
 	}
 	if p.FormatVersion == "" {
-		return target{}, errors.New("--plan: not a plan as terraform show -json prints it: it has no format_version")
+		return target{}, errors.New("--plan: not the output of terraform show -json: it has no format_version")
 	}
 	var found []target
 	var names []string
@@ -65,18 +65,18 @@ func targetOf(from io.Reader, group, engine string) (target, error) {
 		in := after.Cluster
 		ref := domain.ClusterRef{Name: in.Name, Engine: cmp.Or(in.Engine, engine), Endpoint: in.Endpoint}
 		if after.Name == "" || ref.Name == "" {
-			return target{}, fmt.Errorf("--plan: the names of %s and its cluster are not known before the apply", r.Address)
+			return target{}, fmt.Errorf("--plan: the names of %s and its cluster are not known before apply", r.Address)
 		}
 		if len(after.Triggers) == 0 {
-			return target{}, fmt.Errorf("--plan: %s has no triggers that are known before the apply, so that its next run "+
-				"can't be told from its last: give it one that changes with each run, such as triggers = { run = var.run }", r.Address)
+			return target{}, fmt.Errorf("--plan: %s has no triggers that are known before apply, so its next run "+
+				"can't be told apart from its last: add one that changes with each run, such as triggers = { run = var.run }", r.Address)
 		}
 		found = append(found, target{ref, after.Name, after.Triggers})
 	}
 	slices.Sort(names)
 	switch {
 	case len(names) == 0:
-		return target{}, errors.New("--plan: it has no group: logs is about a trainyard_group")
+		return target{}, errors.New("--plan: it has no trainyard_group")
 	case len(found) == 0:
 		return target{}, fmt.Errorf("--plan: it has no group %q; its groups are %s", group, strings.Join(names, ", "))
 	case len(found) > 1:

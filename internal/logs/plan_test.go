@@ -36,7 +36,7 @@ func TestTargetOf(t *testing.T) {
 		},
 		"two":              {changes: []string{group("mnist", lab, `{"run":"7"}`), group("b", lab, `{"run":"7"}`)}, refused: "choose one of b, mnist"},
 		"another":          {changes: []string{group("mnist", lab, `{"run":"7"}`)}, group: "b", refused: `no group "b"; its groups are mnist`},
-		"none":             {changes: []string{cluster, deleted}, refused: "it has no group"},
+		"none":             {changes: []string{cluster, deleted}, refused: "it has no trainyard_group"},
 		"no triggers":      {changes: []string{group("mnist", lab, "null")}, refused: "module.a.trainyard_group.mnist has no triggers that are known"},
 		"unknown triggers": {changes: []string{group("mnist", lab, "{}")}, refused: "has no triggers that are known"},
 		"unknown cluster":  {changes: []string{group("mnist", "{}", `{"run":"7"}`)}, refused: "the names of module.a.trainyard_group.mnist and its cluster are not known"},
@@ -59,7 +59,7 @@ func TestTargetOf(t *testing.T) {
 		})
 	}
 	for _, text := range []string{"", "{}", "Terraform will perform the following actions"} {
-		if _, err := targetOf(strings.NewReader(text), "", "process"); err == nil || !strings.Contains(err.Error(), "not a plan as terraform show -json prints it") {
+		if _, err := targetOf(strings.NewReader(text), "", "process"); err == nil || !strings.Contains(err.Error(), "not the output of terraform show -json") {
 			t.Errorf("of %q: %v", text, err)
 		}
 	}

@@ -138,7 +138,7 @@ func TestUsage(t *testing.T) {
 	gpu := usage.GPUs["GPU-1"]
 	about(t, "memory of GPU-1", gpu.MemoryMiB, 1000)
 	about(t, "temperature of GPU-1", gpu.TemperatureC, 60)
-	if gpu.Host != "gpu1" || gpu.TotalMemoryMiB != 32000 || gpu.PowerW.Last != nil || !strings.Contains(gpu.Reason, "gpu_power_watts, by the query") || strings.Contains(gpu.Reason, ";") {
+	if gpu.Host != "gpu1" || gpu.TotalMemoryMiB != 32000 || gpu.PowerW.Last != nil || !strings.Contains(gpu.Reason, "gpu_power_watts with the query") || strings.Contains(gpu.Reason, ";") {
 		t.Errorf("GPU-1 is %+v", gpu)
 	}
 	if u := gpu.Utilisation; show(u.Max) != "100" || u.P95 == nil || *u.P95 < *u.Mean {
@@ -157,7 +157,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("job-ps-0 is %+v", ps)
 	}
 	if other := usage.Members["job-worker-0"]; other.CPUs.Last != nil || !strings.Contains(other.Reason, `container_label_trainyard_cluster="lab"`) ||
-		strings.Contains(other.Reason, "bytes_per_second") || !strings.Contains(other.WhyNoTraffic(), "member_received_bytes_per_second, by the query") {
+		strings.Contains(other.Reason, "bytes_per_second") || !strings.Contains(other.WhyNoTraffic(), "member_received_bytes_per_second with the query") {
 		t.Errorf("job-worker-0, which another cluster has, too, is %+v", other)
 	}
 	if ended := usage.Members["job-worker-1"]; ended.CPUs.Last != nil || ended.Reason != "the member is completed" {

@@ -46,7 +46,8 @@ func (s Settings) Value(ctx context.Context, query string, oldest time.Duration)
 	case nil:
 		return 0, time.Time{}, c.explain(what, query, errors.New("the answer has no result"))
 	default:
-		return 0, time.Time{}, &QueryError{what, query, true, fmt.Errorf("it returns a %s instead of one value", answer.Type())}
+		err = fmt.Errorf("it returns a %s instead of one value", answer.Type())
+		return 0, time.Time{}, &QueryError{what, query, true, err}
 	}
 	if math.IsNaN(value) || math.IsInf(value, 0) {
 		return 0, time.Time{}, fmt.Errorf("the query %s returns %v", query, value)

@@ -76,7 +76,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("report takes no argument %q, only flags: see report --help", flags.Arg(0))
+		return o, fmt.Errorf("report takes no arguments, got %q: see report --help", flags.Arg(0))
 	}
 	return o, nil
 }

@@ -73,7 +73,7 @@ func TestReport(t *testing.T) {
 		must(t, err)
 		page = string(text)
 		for _, want := range []string{
-			">local", "NVIDIA A40", "87 % busy", "22.5 GiB of 45.0 GiB", "in no pool", `job-good-0</th><td class="good">running`, `job-poor-0</th><td class="bad">failed`,
+			">local", "NVIDIA A40", "87 % busy", "22.5 GiB of 45.0 GiB", "not in a pool", `job-good-0</th><td class="good">running`, `job-poor-0</th><td class="bad">failed`,
 			"exit code 3", "reading &lt;data&gt;",
 		} {
 			if !strings.Contains(page, want) {

@@ -58,7 +58,7 @@ func telling(r overview.Reading, policy domain.AutoscalingPolicy) line {
 func asking(r overview.Reading, policy domain.AutoscalingPolicy) line {
 	var l line
 	for _, g := range r.Silent[policy.Key()].Guards {
-		l = append(l, span{", no value of " + g.Name, warning})
+		l = append(l, span{", no value for " + g.Name, warning})
 	}
 	return l
 }

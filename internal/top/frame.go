@@ -63,7 +63,7 @@ func (s state) head(width int) []line {
 	}
 	again := "Trying again."
 	if at := s.reading.At; !at.IsZero() {
-		again += " What is shown is of " + at.Format(time.TimeOnly) + "."
+		again += " Showing data from " + at.Format(time.TimeOnly) + "."
 	}
 	return append(head, text(again, bad))
 }
@@ -198,7 +198,7 @@ func users(members []string) line {
 	case members == nil:
 		return text(unknown, faint)
 	case len(members) == 0:
-		return text("no member", faint)
+		return text("no members", faint)
 	}
 	return text(domain.Enumerate(members), plain)
 }

@@ -237,7 +237,7 @@ func TestFrameOfFailure(t *testing.T) {
 	}{
 		"before the first answer": {first, []string{"lab  swarm", "Waiting for the first answer."}},
 		"without any answer":      {failed, []string{"the Docker Engine at ssh://gpu1 can't be reached", "Trying again.\n"}},
-		"after an answer":         {stale, []string{"can't be reached", "Trying again. What is shown is of 10:57:56.", "job-worker-2 "}},
+		"after an answer":         {stale, []string{"can't be reached", "Trying again. Showing data from 10:57:56.", "job-worker-2 "}},
 	} {
 		got := shown(c.state.frame(byName, 100))
 		for _, want := range c.want {

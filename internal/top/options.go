@@ -43,9 +43,9 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("top takes no argument %q, only flags: see top --help", flags.Arg(0))
+		return o, fmt.Errorf("top takes no arguments, got %q: see top --help", flags.Arg(0))
 	case o.interval < shortestInterval:
-		return o, fmt.Errorf("--interval %s is too short: hosts are measured every second, so that %s or more is allowed", o.interval, shortestInterval)
+		return o, fmt.Errorf("--interval %s is too short: hosts are measured every second; use %s or more", o.interval, shortestInterval)
 	}
 	return o, nil
 }

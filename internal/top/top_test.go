@@ -136,7 +136,7 @@ func TestSwarm(t *testing.T) {
 	term.sees("node1", "–", "–")
 	term.sees("host node1: no agent of the cluster is running")
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
-	term.sees("Trying again. What is shown is of")
+	term.sees("Trying again. Showing data from")
 	term.sees("node1", "–", "–")
 	proxy.Reset()
 	acctest.Eventually(t, "the error to go", func() bool { return !strings.Contains(term.screen(), "Trying again") })

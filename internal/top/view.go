@@ -38,13 +38,13 @@ func live(ctx context.Context, source *overview.Source, shown state, interval ti
 	// Other capabilities of the terminal are not queried, as a late answer would be taken for key presses.
 	screen, err := tcell.NewScreen(tcell.OptNegotiation(false))
 	if err != nil {
-		return fmt.Errorf("this terminal can't be used, --once prints a frame as plain text: %w", err)
+		return fmt.Errorf("this terminal is not usable; --once prints a frame as plain text: %w", err)
 	}
 	for r, instead := range fallbacks {
 		screen.RegisterRuneFallback(r, instead)
 	}
 	if err := screen.Init(); err != nil {
-		return fmt.Errorf("this terminal can't be used, --once prints a frame as plain text: %w", err)
+		return fmt.Errorf("this terminal is not usable; --once prints a frame as plain text: %w", err)
 	}
 	defer screen.Fini()
 	ctx, cancel := context.WithCancel(ctx)
@@ -94,7 +94,7 @@ func (v *view) handle(event tcell.Event) (quit bool, err error) {
 	case *tcell.EventResize:
 		v.screen.Sync()
 	case *tcell.EventError:
-		return true, fmt.Errorf("the terminal is lost: %w", e)
+		return true, fmt.Errorf("lost the terminal: %w", e)
 	case *tcell.EventKey:
 		return v.key(e), nil
 	}

@@ -68,7 +68,7 @@ func TestAccScalingGuards(t *testing.T) {
 		l.must(err)
 		return string(output)
 	}
-	if told := program("top", "--once"); !strings.Contains(told, "autoscaled, no value of busy.http") {
+	if told := program("top", "--once"); !strings.Contains(told, "autoscaled, no value for busy.http") {
 		t.Errorf("top shows\n%s", told)
 	}
 	// The plan fails if it has changes.

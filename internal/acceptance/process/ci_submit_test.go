@@ -134,7 +134,7 @@ func TestAccSubmitRefuses(t *testing.T) {
 	if code == 0 || !p.backend.empty() {
 		t.Errorf("without triggers, exit code %d\n%s", code, output)
 	}
-	shown(t, output, "trainyard_group.job has no triggers that are known before the apply")
+	shown(t, output, "trainyard_group.job has no triggers that are known before apply")
 
 	// The job fails at once. The apply fails because of it, or because of what comes after it.
 	with("job_override.tf", `
