@@ -177,7 +177,7 @@ func TestRunJobRefuses(t *testing.T) {
 		"no time":        {good, jobOf(map[int]int{1: 0}), "1 members 0s"},
 		"no startup":     {good, simple(func(j *Job) { j.Startup = -1 }), "a startup of -1ns"},
 		"no pause":       {good, simple(func(j *Job) { j.Pause = -1 }), "a pause of -1ns"},
-		"too busy":       {good, simple(func(j *Job) { j.Busy = 101 }), "busy to 101 %"},
+		"too busy":       {good, simple(func(j *Job) { j.Busy = 101 }), "101 % busy"},
 		"another signal": {good, simple(func(j *Job) { j.Signals = map[string]Signal{"cpu": SignalQueue} }), `has no signal "queue"`},
 		"a bad policy":   {policyOf(nil), simple(func(*Job) {}), "metrics"},
 		"never at work":  {restless, simple(func(j *Job) { j.Pause = 10 * time.Second }), "does not end"},

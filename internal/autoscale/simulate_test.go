@@ -195,7 +195,7 @@ func TestBacktestRefuses(t *testing.T) {
 	}{
 		"no values":      {good, Trace{Step: time.Minute}, Model{Capacity: 1}, "no values"},
 		"no steps":       {good, Trace{Load: []float64{1}}, Model{Capacity: 1}, "no values"},
-		"no capacity":    {good, levels(1), Model{}, "a load of 0"},
+		"no capacity":    {good, levels(1), Model{}, "a capacity of 0"},
 		"a bad policy":   {policyOf(nil), levels(1), Model{Capacity: 1}, "metrics"},
 		"a bad schedule": {domain.AutoscalingPolicy{Group: "job", Role: "worker", Min: 1, Max: 2, Schedules: map[string]domain.ScalingSchedule{"day": {Start: "8 o'clock", End: "0 18 * * *", Count: 2}}}, levels(1), Model{Capacity: 1}, "8 o'clock"},
 	} {

@@ -83,7 +83,7 @@ func TestVerticalPercentiles(t *testing.T) {
 		"defaults":         {verticalPolicy(), 2 * 1.15, 0.2 * 1.15, 2 * 1.15, 3000 * 1.15, "90 % of the time, members use at most 2.0"},
 		"the most":         {with(func(v *domain.VerticalScaling) { v.Percentile = new(99.0) }), 8 * 1.15, 0.2 * 1.15, 8 * 1.15, 3000 * 1.15, "99 % of the time"},
 		"below the middle": {with(func(v *domain.VerticalScaling) { v.Percentile = new(40.0) }), 0.2 * 1.15, 0.2 * 1.15, 2 * 1.15, 3000 * 1.15, "40 % of the time"},
-		"no margin":        {with(func(v *domain.VerticalScaling) { v.MarginPercent = new(0.0) }), 2, 0.2, 2, 3000, "with 0 % more"},
+		"no margin":        {with(func(v *domain.VerticalScaling) { v.MarginPercent = new(0.0) }), 2, 0.2, 2, 3000, "with a margin of 0 %"},
 		"at most":          {with(func(v *domain.VerticalScaling) { v.CPUs.Max = 1.5 }), 1.5, 0.23, 1.5, 3450, "which is above max (1.5); measured for 24h0m0s"},
 		"at least":         {with(func(v *domain.VerticalScaling) { v.CPUs.Min = 4 }), 4, 4, 4, 3450, "which is below min (4)"},
 	} {

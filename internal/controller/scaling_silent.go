@@ -32,7 +32,7 @@ func (s *scaler) recallSilent(ctx context.Context) error {
 	for _, item := range found {
 		var stored domain.SilentGuardsDocument
 		if err := json.Unmarshal(item.Data, &stored); err != nil {
-			s.log.Error("a part of the guards that have never had a value is unreadable; continuing without it", "error", fmt.Errorf("%s: %w", item.Key, err))
+			s.log.Error("some stored guard states are unreadable; continuing without them", "error", fmt.Errorf("%s: %w", item.Key, err))
 			stored.Guards = nil
 		}
 		stored.Policy, stored.Revision = item.Name, item.Revision
@@ -79,7 +79,7 @@ func (s *scaler) forgetSilent(ctx context.Context, f *followed) error {
 		return nil
 	}
 	if err := engine.Delete[domain.SilentGuardsDocument](ctx, s.reconciler.Engine, stored.Policy); err != nil {
-		return fmt.Errorf("deleting which guards have never had a value: %w", err)
+		return fmt.Errorf("forgetting which guards have never had a value: %w", err)
 	}
 	*stored = domain.SilentGuardsDocument{}
 	return nil

@@ -159,7 +159,7 @@ func TestChecks(t *testing.T) {
 			func(h *Host) { h.Details.Docker.Swarm = "locked" }, "swarm", Problem, swarm, "locked", "sudo docker swarm unlock",
 		},
 		"a broken Swarm": {
-			func(h *Host) { h.Details.Docker.Swarm = "error" }, "swarm", Problem, swarm, "in the state error", "sudo docker swarm leave --force",
+			func(h *Host) { h.Details.Docker.Swarm = "error" }, "swarm", Problem, swarm, "in state error", "sudo docker swarm leave --force",
 		},
 		"a Swarm that is not told": {
 			func(h *Host) { h.Details.Docker.Swarm = "" }, "swarm", NotApplicable, nil, "could not be queried", "",

@@ -140,7 +140,7 @@ func TestArguments(t *testing.T) {
 	for _, test := range []struct {
 		args, says string
 	}{
-		{"--engine process", `--engine "process": swarm or systemd is allowed`},
+		{"--engine process", `unknown engine "process"; use swarm or systemd`},
 		{"--engines swarm", "flag provided but not defined"},
 		{"tcp://gpu1", `"tcp://gpu1" is not a host address`},
 		{"ssh://gpu1/run/docker.sock", "a path is not allowed"},

@@ -16,7 +16,7 @@ func TestParse(t *testing.T) {
 		"--plan - --follow":                  "",
 		"--plan plan.json mnist":             "",
 		"":                                   "logs needs a group",
-		"mnist other":                        `was given ["mnist" "other"]`,
+		"mnist other":                        `got ["mnist" "other"]`,
 		"mnist --all --member mnist-ps-0":    "--all and --member are mutually exclusive",
 		"mnist --member other-ps-0":          `--member "other-ps-0" is not in group "mnist", whose members are named mnist-<role>-<index>`,
 		"--plan - --cluster lab":             "--plan already names the cluster",

@@ -51,7 +51,7 @@ func TestCall(t *testing.T) {
 		"one without ears":     {domain.ScalingHook{Command: []string{"echo", "up"}}, "up\n", ""},
 		"a command that fails": {domain.ScalingHook{Command: []string{"sh", "-c", "echo no model >&2; exit 1"}}, "", "sh: failed with exit status 1: no model"},
 		"a command that hangs": {domain.ScalingHook{Command: []string{"sleep", "1000"}, Timeout: short}, "", "sleep: no answer within 200ms"},
-		"nobody":               {domain.ScalingHook{}, "", "nobody to ask"},
+		"nobody":               {domain.ScalingHook{}, "", "the hook has neither url nor command"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.hook.Timeout == nil {

@@ -90,7 +90,7 @@ func TestProgress(t *testing.T) {
 		"of one whose log can't be read":    {two, nil, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{Why: `such as job-worker-0: member "job-worker-0": not found`}},
 		"of nobody":                         {jobOf(), both, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{Why: "no member of role worker is running"}},
 		"of no group":                       {Observation{}, both, domain.ProgressSource{Pattern: "done"}, autoscale.Measurement{Why: "there is no group"}},
-		"by what is no pattern, whyever so": {two, both, domain.ProgressSource{Pattern: "("}, autoscale.Measurement{Why: "can't be used"}},
+		"by what is no pattern, whyever so": {two, both, domain.ProgressSource{Pattern: "("}, autoscale.Measurement{Why: "invalid pattern"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := read(t, patient(writes(test.lines)), test.observation, Question{Source: domain.ScalingSource{Progress: &test.source}})

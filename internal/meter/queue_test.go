@@ -33,7 +33,7 @@ func TestLengthAt(t *testing.T) {
 		"none":              `is "null"`,
 		"below":             `is "-1"`,
 		"vast":              `is "1e300"`,
-		"queues":            `and a number`,
+		"queues":            `it must be a number`,
 		"":                  `it is "{\"queues\"`,
 	} {
 		if got, err := lengthAt([]byte(answer), path, false); err == nil || !strings.Contains(err.Error(), says) {

@@ -22,12 +22,12 @@ func TestParseURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"http://prometheus:9090":              "",
 		"https://example.com/prometheus/":     "",
-		"prometheus:9090":                     "http:// or https:// with a host is",
-		"ftp://prometheus":                    "http:// or https:// with a host is",
-		"https://":                            "http:// or https:// with a host is",
-		"http://[":                            "http:// or https:// with a host is",
+		"prometheus:9090":                     "use http:// or https:// with a host",
+		"ftp://prometheus":                    "use http:// or https:// with a host",
+		"https://":                            "use http:// or https:// with a host",
+		"http://[":                            "use http:// or https:// with a host",
 		"https://ops:verysecret@prometheus":   "set them in the provider's block prometheus",
-		"https://ops:verysecret@prometheus:x": "http:// or https:// with a host is",
+		"https://ops:verysecret@prometheus:x": "use http:// or https:// with a host",
 		"https://prometheus/?token=aaa":       "has more than scheme, host, port and path",
 		"https://prometheus/#queries":         "has more than scheme, host, port and path",
 	} {
