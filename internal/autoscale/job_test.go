@@ -174,7 +174,7 @@ func TestRunJobRefuses(t *testing.T) {
 	}{
 		"no times":       {good, Job{}, "0 times"},
 		"no members":     {good, jobOf(map[int]int{0: 1}), "0 members"},
-		"no time":        {good, jobOf(map[int]int{1: 0}), "1 members 0s"},
+		"no time":        {good, jobOf(map[int]int{1: 0}), "1 members take 0s"},
 		"no startup":     {good, simple(func(j *Job) { j.Startup = -1 }), "a startup of -1ns"},
 		"no pause":       {good, simple(func(j *Job) { j.Pause = -1 }), "a pause of -1ns"},
 		"too busy":       {good, simple(func(j *Job) { j.Busy = 101 }), "101 % busy"},

@@ -34,7 +34,7 @@ func TestParse(t *testing.T) {
 		{"explain lab/mnist/worker", options{}, `invalid policy "lab/mnist/worker"`},
 		{"explain mnist/worker mnist/ps", options{}, `got "mnist/ps" as well as "mnist/worker"`},
 		{"explain mnist/worker -n -1", options{}, "-n must be 1 or more, or 0 for all, got -1"},
-		{"explain mnist/worker --since -1h", options{}, "--since -1h0m0s is ahead"},
+		{"explain mnist/worker --since -1h", options{}, "--since must be positive, such as 2h, got -1h0m0s"},
 		{"explain mnist/worker --since today", options{}, "invalid value"},
 		{"--help", options{}, "help requested"},
 		{"explain mnist/worker -h", options{}, "help requested"},
