@@ -217,13 +217,13 @@ func TestLearnedInvalid(t *testing.T) {
 	}{
 		"right":              {allObserved(), ""},
 		"no model":           {with(func(a *domain.LearnedAlgorithm) { a.Model = domain.LearnedModel{} }), `metrics["rate"].algorithm.learned.model: the algorithm needs a model`},
-		"no text":            {with(func(a *domain.LearnedAlgorithm) { a.Model.Text = "" }), `metrics["rate"].algorithm.learned.model: the model is not JSON`},
+		"no text":            {with(func(a *domain.LearnedAlgorithm) { a.Model.Text = "" }), `metrics["rate"].algorithm.learned.model: the model is not valid JSON`},
 		"an unknown feature": {with(func(a *domain.LearnedAlgorithm) { a.Observes["load"] = "cpu" }), `metrics["rate"].algorithm.learned.observes["load"]: "load" is not a feature computed from another metric`},
 		"an unknown metric":  {with(func(a *domain.LearnedAlgorithm) { a.Observes["cpu"] = "disk" }), `metrics["rate"].algorithm.learned.observes["cpu"]: the policy has no metric "disk"; it has ["cpu" "lag" "latency" "moves" "rate" "skew"]`},
-		"its own metric":     {with(func(a *domain.LearnedAlgorithm) { a.Observes["cpu"] = "rate" }), `"rate" is the metric that has the algorithm`},
+		"its own metric":     {with(func(a *domain.LearnedAlgorithm) { a.Observes["cpu"] = "rate" }), `"rate" is the metric with this algorithm`},
 		"a missing feature":  {with(func(a *domain.LearnedAlgorithm) { delete(a.Observes, "skew") }), `metrics["rate"].algorithm.learned.observes: the model uses "skew" (how unevenly the load is spread`},
 		"no bound":           {with(func(a *domain.LearnedAlgorithm) { a.LatencyBound = 0 }), `metrics["rate"].algorithm.learned.latency_bound: feature "p99" needs it: the latency that is allowed, in the unit of metric "latency"`},
-		"a bound below 0":    {with(func(a *domain.LearnedAlgorithm) { a.LatencyBound = -1 }), `metrics["rate"].algorithm.learned.latency_bound: -1 is not allowed here`},
+		"a bound below 0":    {with(func(a *domain.LearnedAlgorithm) { a.LatencyBound = -1 }), `metrics["rate"].algorithm.learned.latency_bound: must be above 0, got -1`},
 		"no capacity of lag": {with(func(a *domain.LearnedAlgorithm) { a.Per = "" }), `metrics["rate"].algorithm.learned.lag_capacity: feature "lag_growth" needs it`},
 		"a feature that the model does not take": {
 			map[string]domain.ScalingMetric{"rate": learnedOf(qmodeltest.Band(0.2, 0.8), func(a *domain.LearnedAlgorithm) { a.Observes = map[string]string{"cpu": "cpu"} }), "cpu": {}},
@@ -234,7 +234,7 @@ func TestLearnedInvalid(t *testing.T) {
 			m := learnedOf(qmodeltest.Band(0.2, 0.8))
 			m.Forecast = &domain.Forecast{Lead: domain.Duration(time.Minute)}
 			return m
-		}()}, `metrics["rate"].forecast: algorithm learned is told how the load changes`},
+		}()}, `metrics["rate"].forecast: algorithm learned already looks ahead`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -227,7 +227,7 @@ func TestHookBeforeRemoval(t *testing.T) {
 				r.answers(http.StatusAccepted, fmt.Sprintf(`{"progress": %d.5}`, 20+i))
 				w.until("the history to tell of it", func() bool { return strings.Contains(w.said(), fmt.Sprintf("2 → 1: %d.5 %%", 20+i)) })
 				w.until("the history to say why nobody goes", func() bool {
-					return strings.Contains(w.said(), "2 → 2 unchanged hook before_removal is at work on change "+r.ids()[0])
+					return strings.Contains(w.said(), "2 → 2 unchanged hook before_removal is running for change "+r.ids()[0])
 				})
 				w.kill()
 			}

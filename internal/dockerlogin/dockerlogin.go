@@ -53,14 +53,14 @@ func ownAuth(host string) (string, error) {
 	}
 	login, err := authn.DefaultKeychain.Resolve(at)
 	if err != nil {
-		return "", fmt.Errorf("the credentials of docker login for registry %q: %w", host, err)
+		return "", fmt.Errorf("reading the docker login credentials for registry %q: %w", host, err)
 	}
 	if login == authn.Anonymous {
 		return "", nil
 	}
 	found, err := login.Authorization()
 	if err != nil {
-		return "", fmt.Errorf("the credentials of docker login for registry %q: %w", host, err)
+		return "", fmt.Errorf("reading the docker login credentials for registry %q: %w", host, err)
 	}
 	return registry.EncodeAuthConfig(registry.AuthConfig{
 		ServerAddress: host, Username: found.Username, Password: found.Password, Auth: found.Auth,

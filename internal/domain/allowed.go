@@ -9,13 +9,13 @@ import (
 // oneOf adds a problem if value is set and not among those allowed.
 func oneOf[T ~string](ps *Problems, path Path, what string, value T, allowed []T) {
 	if value != "" && !slices.Contains(allowed, value) {
-		ps.Add(path, "Unknown "+what, "%q is no %s; there are %s", value, what, Quoted(allowed))
+		ps.Add(path, "Unknown "+what, "unknown %s %q; use one of %s", what, value, Quoted(allowed))
 	}
 }
 
 func notNegative(ps *Problems, path Path, d *Duration) {
 	if d != nil && *d < 0 {
-		ps.Add(path, "Invalid duration", "%s is negative; \"0s\" or more is allowed", *d)
+		ps.Add(path, "Invalid duration", "must be \"0s\" or more, got %s", *d)
 	}
 }
 

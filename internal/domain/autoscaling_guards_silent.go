@@ -18,11 +18,11 @@ type SilentGuard struct {
 
 // String describes the guard and what to do about it.
 func (g SilentGuard) String() string {
-	check, known := map[string]string{GuardBusyPrometheus: "its query", GuardBusyHTTP: "its address and path"}[g.Name]
+	check, known := map[string]string{GuardBusyPrometheus: "its query", GuardBusyHTTP: "its URL and path"}[g.Name]
 	if !known {
-		check = "its query, or its address and path"
+		check = "its query, or its URL and path"
 	}
-	return fmt.Sprintf("asked since %s, it has never had a value, and no member is removed meanwhile: %s. Check %s", g.Since.Format(time.RFC3339), g.Why, check)
+	return fmt.Sprintf("queried since %s, it has never had a value, so no members are removed: %s. Check %s", g.Since.Format(time.RFC3339), g.Why, check)
 }
 
 // SilentGuardsDocument is what is stored with the cluster about guards of a policy that have never had a value. The
@@ -35,7 +35,7 @@ type SilentGuardsDocument struct {
 }
 
 // SilentGuardsKind is the kind of [SilentGuardsDocument]. Plans warn about these guards.
-var SilentGuardsKind = Kind{Name: "untold-guards", Noun: "guards without a value of autoscaling policy", Planned: true}
+var SilentGuardsKind = Kind{Name: "untold-guards", Noun: "silent guards of autoscaling policy", Planned: true}
 
 // Kind returns [SilentGuardsKind].
 func (*SilentGuardsDocument) Kind() Kind { return SilentGuardsKind }

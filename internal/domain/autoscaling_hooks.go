@@ -73,7 +73,7 @@ func (c HookCall) AtWork() bool { return !c.Called.IsZero() }
 
 // String describes the state of the hook.
 func (c HookCall) String() string {
-	said := fmt.Sprintf("hook %s is %s change %s, %d → %d", c.Moment, map[bool]string{true: "at work on", false: "to be told of"}[c.AtWork()], c.ID, c.From, c.To)
+	said := fmt.Sprintf("hook %s is %s change %s, %d → %d", c.Moment, map[bool]string{true: "running for", false: "yet to be called for"}[c.AtWork()], c.ID, c.From, c.To)
 	if c.Progress != "" {
 		said += ": " + c.Progress
 	}
@@ -96,7 +96,7 @@ type HookCallsDocument struct {
 }
 
 // hookCallsKind is read when a policy is inspected, and not watched: the controller itself writes it.
-var hookCallsKind = Kind{Name: "hook-calls", Noun: "hooks at work of autoscaling policy"}
+var hookCallsKind = Kind{Name: "hook-calls", Noun: "running hooks of autoscaling policy"}
 
 // Kind returns hookCallsKind.
 func (*HookCallsDocument) Kind() Kind { return hookCallsKind }

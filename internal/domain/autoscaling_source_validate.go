@@ -54,13 +54,13 @@ func (m ScalingMetric) validateSource(ps *Problems, at Path) {
 	without := m.withoutSource()
 	switch {
 	case without != "" && len(names) > 0:
-		ps.Add(at, "Source without use", "%s; %q would never be asked: leave it out", without, names)
+		ps.Add(at, "Source not used", "%s; %q would never be read: leave it out", without, names)
 	case without != "":
 	case len(names) == 0:
-		ps.Add(at, "No source", "a metric needs to come from somewhere; there are %q", all)
+		ps.Add(at, "No source", "a metric needs a source, one of %q", all)
 		ps.DecidedBy([]Path{at, metric.At("algorithm", "ratio"), metric.At("algorithm", "external"), metric.At("algorithm", "idle_room")})
 	case len(names) > 1:
-		ps.Add(at, "Several sources", "%q are given, and a metric has one; give each a metric of its own, of which the largest count is taken", names)
+		ps.Add(at, "Several sources", "a metric has only one source, got %q; define a metric for each, of which the largest count is used", names)
 	}
 	if m.Source.Agent != nil {
 		m.Source.Agent.validate(ps, at.At("agent"))
@@ -83,9 +83,9 @@ func (m ScalingMetric) withoutSource() string {
 	case m.Algorithm.Ratio != nil:
 		return "algorithm ratio follows the number of members of another role"
 	case m.Algorithm.External != nil:
-		return "algorithm external is asked itself, and is given the values of the other metrics"
+		return "algorithm external needs no source, as it receives the values of the other metrics"
 	case m.Algorithm.IdleRoom != nil:
-		return "algorithm idle_room follows the room that hosts have"
+		return "algorithm idle_room follows the free room on the hosts"
 	}
 	return ""
 }
@@ -106,13 +106,13 @@ func (m ScalingMetric) validateWhole(ps *Problems, metric Path) {
 	}
 	switch a := m.Algorithm; {
 	case a.MarginalGain != nil && !total:
-		ps.Add(at, "Not a metric of the whole", "algorithm marginal_gain asks what one more member adds to all of them, which a mean of the members does not show; set of = %q", AgentTotal)
+		ps.Add(at, "Not a total", "algorithm marginal_gain needs to know what one more member adds to the total, which a mean of the members does not show; set of = %q", AgentTotal)
 	case per == TargetTotal && !total:
-		ps.Add(at, "Not a metric of the whole", "a target, a risk or a learned model with per = %q is what each member has of the whole, and the value is a mean of the members already; set of = %q, or per = %q",
+		ps.Add(at, "Not a total", "with per = %q, a target, a risk or a learned model divides a total by the members, but the value is already a mean of the members; set of = %q, or per = %q",
 			TargetTotal, AgentTotal, TargetMean)
 		ps.DecidedBy(inputs)
 	case per == TargetMean && total:
-		ps.Add(at, "Not a mean", "a target, a risk or a learned model with per = %q is compared with the mean of the members, and of = %q is the sum of them; set of = %q, or per = %q",
+		ps.Add(at, "Not a mean", "with per = %q, a target, a risk or a learned model expects a mean of the members, but of = %q is their sum; set of = %q, or per = %q",
 			TargetMean, AgentTotal, AgentMember, TargetTotal)
 		ps.DecidedBy(inputs)
 	}
@@ -127,17 +127,17 @@ func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 	checkDuration(ps, at.At("window"), "Invalid window", m.Window, MinMetricWindow, longest)
 	switch {
 	case m.Aggregation != "" && !slices.Contains(Aggregations, m.Aggregation):
-		ps.Add(at.At("aggregation"), "Unknown aggregation", "%q makes no one value of several; there are %q", m.Aggregation, Aggregations)
+		ps.Add(at.At("aggregation"), "Unknown aggregation", "unknown aggregation %q; use one of %q", m.Aggregation, Aggregations)
 	case m.Aggregation != AggregateMax && m.Aggregation != AggregateP95 && m.Aggregation != AggregateLast:
 	case m.Source.Progress != nil:
-		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and progress is the mean rate of its window; leave it out", m.Aggregation)
+		ps.Add(at.At("aggregation"), "Aggregation has no effect", "aggregation is %q, but progress is always the mean rate over its window; leave it out", m.Aggregation)
 	case m.Window == nil && m.Source.Agent == nil && m.Aggregation != AggregateLast:
-		ps.Add(at.At("aggregation"), "Aggregation without use", "aggregation is %q, and without a window there is one value; set window, or leave it out", m.Aggregation)
+		ps.Add(at.At("aggregation"), "Aggregation has no effect", "aggregation is %q, but without a window there is only one value; set window, or leave it out", m.Aggregation)
 		ps.DecidedBy([]Path{at.At("aggregation"), at.At("window"), at.At("source", "agent")})
 	}
 	m.validateReadyAfter(ps, at.At("ready_after"))
 	if without := m.withoutSource(); without != "" && (m.Window != nil || m.Aggregation != "") {
-		ps.Add(at.At("window"), "Window without use", "%s, and aggregates nothing; leave window and aggregation out", without)
+		ps.Add(at.At("window"), "Window has no effect", "%s, and aggregates nothing; leave window and aggregation out", without)
 	}
 }
 
@@ -145,7 +145,7 @@ func (m ScalingMetric) validateWindow(ps *Problems, at Path) {
 func (m ScalingMetric) validateReadyAfter(ps *Problems, at Path) {
 	checkDuration(ps, at, "Invalid time", m.ReadyAfter, 0, MaxReadyAfter)
 	if s := m.Source.Agent; m.ReadyAfter != nil && (s == nil || !s.OfProcessors() || s.Of == AgentTotal) {
-		ps.Add(at, "Time without use", "ready_after is %s, and only the measures %q and %q of single members wait for these to have started; leave it out",
+		ps.Add(at, "Time has no effect", "ready_after is %s, but it only applies to the measures %q and %q of single members; leave it out",
 			*m.ReadyAfter, AgentCPUs, AgentCPUPercent)
 		ps.DecidedBy([]Path{at, at[:len(at)-1].At("source")})
 	}
@@ -153,20 +153,20 @@ func (m ScalingMetric) validateReadyAfter(ps *Problems, at Path) {
 
 func (s AgentSource) validate(ps *Problems, at Path) {
 	if !slices.Contains(AgentMeasures, s.Measure) {
-		ps.Add(at.At("measure"), "Unknown measure", "%q is nothing that agents measure; there are %q", s.Measure, AgentMeasures)
+		ps.Add(at.At("measure"), "Unknown measure", "unknown measure %q; use one of %q", s.Measure, AgentMeasures)
 	}
 	if s.Of != "" && !slices.Contains(AgentOfs, s.Of) {
-		ps.Add(at.At("of"), "Unknown word", "%q does not say whose the value is; there are %q", s.Of, AgentOfs)
+		ps.Add(at.At("of"), "Unknown value", "unknown value %q; use one of %q", s.Of, AgentOfs)
 	}
 }
 
 func (s PrometheusSource) validate(ps *Problems, at Path) {
 	const example = "http://prometheus:9090"
 	if u := checkURL(ps, at.At("url"), s.URL, example); u != nil && u.RawQuery != "" {
-		ps.Add(at.At("url"), "Invalid address", "%s has more than scheme, host, port and path, such as %q", shown(s.URL), example)
+		ps.Add(at.At("url"), "Invalid URL", "%s must have only a scheme, host, port and path, such as %q", shown(s.URL), example)
 	}
 	if strings.TrimSpace(s.Query) == "" {
-		ps.Add(at.At("query"), "No query", "the query is %q; one in PromQL that returns one value is allowed, such as \"sum(rate(requests_total[1m]))\"", s.Query)
+		ps.Add(at.At("query"), "No query", "must be a PromQL query that returns one value, such as \"sum(rate(requests_total[1m]))\", got %q", s.Query)
 	}
 }
 
@@ -181,7 +181,7 @@ func (s QueueSource) validate(ps *Problems, at Path) {
 		}
 	}
 	if len(names) != 1 {
-		ps.Add(at, "Not one queue", "%q are given, and the length of a queue comes from one of %q", names, []string{"http", "redis", "command"})
+		ps.Add(at, "Invalid queue", "exactly one of %q is required, got %q", []string{"http", "redis", "command"}, names)
 	}
 	if s.HTTP != nil {
 		checkURL(ps, at.At("http", "url"), s.HTTP.URL, "http://broker:8080/api/queues/jobs")
@@ -197,13 +197,13 @@ func (s QueueSource) validate(ps *Problems, at Path) {
 func (q RedisQueue) validate(ps *Problems, at Path) {
 	host, port, err := net.SplitHostPort(q.Address)
 	if number, numberErr := strconv.Atoi(port); err != nil || numberErr != nil || number < 1 || number > 65535 || host == "" || strings.ContainsAny(host, "@/ ") {
-		ps.Add(at.At("address"), "Invalid address", "%s is not <host>:<port>, such as \"redis:6379\"; a password is no part of it, and none is asked for", shown(q.Address))
+		ps.Add(at.At("address"), "Invalid address", "%s is not <host>:<port>, such as \"redis:6379\"; a Redis that requires a password is not supported", shown(q.Address))
 	}
 	if q.Key == "" {
-		ps.Add(at.At("key"), "No key", "the key is \"\"; the name of a list is allowed, such as \"jobs\"")
+		ps.Add(at.At("key"), "No key", "must be the name of a list, such as \"jobs\", got \"\"")
 	}
 	if q.Database < 0 {
-		ps.Add(at.At("database"), "Invalid database", "%d is not the number of a database; 0 or more is allowed", q.Database)
+		ps.Add(at.At("database"), "Invalid database", "must be 0 or more, got %d", q.Database)
 	}
 }
 
@@ -213,23 +213,23 @@ func (s ProgressSource) validate(ps *Problems, at Path) {
 		if err != nil {
 			reason = err.Error()
 		}
-		ps.Add(at.At("pattern"), "Invalid pattern", "%q is not a pattern of lines that tell of progress: %s; a regular expression in Go's syntax is allowed, such as `step (?P<%s>[0-9]+)`",
+		ps.Add(at.At("pattern"), "Invalid pattern", "%q is not a valid pattern for lines with progress: %s; use a regular expression in Go's syntax, such as `step (?P<%s>[0-9]+)`",
 			s.Pattern, reason, StepGroup)
 	}
 	if s.Role != "" {
 		CheckName(ps, at.At("role"), "role", s.Role)
 	}
 	if s.Combine != "" && !slices.Contains(Combines, s.Combine) {
-		ps.Add(at.At("combine"), "Unknown word", "%q makes no one progress of that of the members; there are %q", s.Combine, Combines)
+		ps.Add(at.At("combine"), "Unknown value", "unknown value %q; use one of %q", s.Combine, Combines)
 	}
 }
 
 func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 	switch {
 	case h.URL == "" && h.Command == nil:
-		ps.Add(at, "Nobody to ask", "neither url nor command is given; one of them is needed")
+		ps.Add(at, "Missing url or command", "either url or command is required")
 	case h.URL != "" && h.Command != nil:
-		ps.Add(at, "Two to ask", "url and command are both given, and one of them is asked; leave the other one out")
+		ps.Add(at, "Conflicting url and command", "url and command are mutually exclusive; leave one of them out")
 	}
 	if h.URL != "" {
 		checkURL(ps, at.At("url"), h.URL, "http://decider:8080/scale")
@@ -245,7 +245,7 @@ func (h ScalingHook) validate(ps *Problems, at Path, longest time.Duration) {
 func checkURL(ps *Problems, at Path, text, example string) *url.URL {
 	u, err := url.Parse(text)
 	if err == nil && u.User != nil {
-		ps.Add(at, "Credentials in an address", "user and password are no part of an address, which is kept in the state and with the cluster; leave them out: what is asked here has to need none")
+		ps.Add(at, "Credentials in a URL", "the URL must not contain a user or password, as it is stored in the state and with the cluster; leave them out: authentication is not supported here")
 		return nil
 	}
 	if err == nil {
@@ -254,14 +254,14 @@ func checkURL(ps *Problems, at Path, text, example string) *url.URL {
 			return u
 		}
 	}
-	ps.Add(at, "Invalid address", "%s is not an address that can be asked; http:// or https:// with a host is allowed, such as %q", shown(text), example)
+	ps.Add(at, "Invalid URL", "%s is not a valid URL; use http:// or https:// with a host, such as %q", shown(text), example)
 	return nil
 }
 
 // shown quotes a text, unless it may contain a password.
 func shown(text string) string {
 	if strings.Contains(text, "@") {
-		return "what is given (not shown, as there may be a password in it)"
+		return "the value (not shown, as it may contain a password)"
 	}
 	return strconv.Quote(text)
 }
@@ -269,6 +269,6 @@ func shown(text string) string {
 // checkCommand adds a problem if there is no program to run.
 func checkCommand(ps *Problems, at Path, command []string) {
 	if len(command) == 0 || strings.TrimSpace(command[0]) == "" {
-		ps.Add(at, "No program", "%q names no program; its path or name is allowed, followed by its arguments", command)
+		ps.Add(at, "No program", "must be the name or path of a program, followed by its arguments, got %q", command)
 	}
 }

@@ -52,10 +52,10 @@ func (p AutoscalingPolicy) Validate() Problems {
 		p.Vertical.validate(&ps, Path{"vertical"})
 	}
 	if p.Paused != "" && !slices.Contains(ScalingPauses, p.Paused) {
-		ps.Add(Path{"paused"}, "Unknown pause", "%q is not a direction to pause; there are %q", p.Paused, ScalingPauses)
+		ps.Add(Path{"paused"}, "Unknown pause", "unknown value %q; use one of %q", p.Paused, ScalingPauses)
 	}
 	if p.OnDestroy != "" && !slices.Contains(OnDestroys, p.OnDestroy) {
-		ps.Add(Path{"on_destroy"}, "Unknown end", "%q does not say what becomes of the count; there are %q", p.OnDestroy, OnDestroys)
+		ps.Add(Path{"on_destroy"}, "Unknown value", "unknown value %q; use one of %q", p.OnDestroy, OnDestroys)
 	}
 	return ps
 }
@@ -66,10 +66,10 @@ func (p AutoscalingPolicy) validateFollowed(ps *Problems) {
 	case len(followed) > 0 || len(p.Schedules) > 0 || p.Vertical != nil:
 		return
 	case len(p.Metrics) == 0:
-		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has neither metrics nor schedules nor vertical, and would never change anything; give it at least one of them")
+		ps.Add(Path{"metrics"}, "Nothing to follow", "the policy has no metrics, schedules or vertical, so it would never change anything; add at least one of them")
 	default:
-		ps.Add(Path{"metrics"}, "Nothing to follow", "%q have no algorithm: they are observed and ask for nothing, and the policy would never change the count; "+
-			"give one of them an algorithm, add a metric whose algorithm is external, to which their values are told, or add a schedule", slices.Sorted(maps.Keys(p.Metrics)))
+		ps.Add(Path{"metrics"}, "Nothing to follow", "%q have no algorithm: they are only observed, so the policy would never change the count; "+
+			"give one of them an algorithm, add a metric whose algorithm is external, which receives their values, or add a schedule", slices.Sorted(maps.Keys(p.Metrics)))
 	}
 	ps.DecidedBy([]Path{{"metrics"}, {"schedules"}, {"vertical"}})
 }
@@ -81,35 +81,35 @@ func (p AutoscalingPolicy) followed() []string {
 
 func (p AutoscalingPolicy) validateCounts(ps *Problems) {
 	if p.Min < 0 || p.Min > MaxReplicas {
-		ps.Add(Path{"min"}, "Invalid number of members", "min is %d; 0 to %d are allowed", p.Min, MaxReplicas)
+		ps.Add(Path{"min"}, "Invalid number of members", "must be between 0 and %d, got %d", MaxReplicas, p.Min)
 	}
 	if least := max(p.Min, 0); p.Max < least || p.Max > MaxReplicas {
-		ps.Add(Path{"max"}, "Invalid number of members", "max is %d; %d, which is min, to %d are allowed", p.Max, least, MaxReplicas)
+		ps.Add(Path{"max"}, "Invalid number of members", "must be between %d (min) and %d, got %d", least, MaxReplicas, p.Max)
 		return
 	}
 	if p.Initial != nil && (*p.Initial < p.Min || *p.Initial > p.Max) {
-		ps.Add(Path{"initial"}, "Invalid number of members", "initial is %d; %s are allowed", *p.Initial, p.bounds())
+		ps.Add(Path{"initial"}, "Invalid number of members", "must be between %s, got %d", p.bounds(), *p.Initial)
 		ps.DecidedBy([]Path{{"initial"}, {"min"}, {"max"}})
 	}
 }
 
 // bounds describes the counts that the policy allows.
 func (p AutoscalingPolicy) bounds() string {
-	return fmt.Sprintf("%d to %d, which are min and max,", p.Min, p.Max)
+	return fmt.Sprintf("%d (min) and %d (max)", p.Min, p.Max)
 }
 
 func (p AutoscalingPolicy) validateSchedule(ps *Problems, at Path, s ScalingSchedule) {
-	const example = "a time in the syntax of cron, such as \"0 8 * * MON-FRI\""
+	const example = "a cron expression, such as \"0 8 * * MON-FRI\""
 	for _, edge := range []struct{ name, value string }{{"start", s.Start}, {"end", s.End}} {
 		if strings.TrimSpace(edge.value) == "" {
-			ps.Add(at.At(edge.name), "Missing time", "a schedule needs its %s, which is %q: %s", edge.name, edge.value, example)
+			ps.Add(at.At(edge.name), "Missing time", "must be %s, got %q", example, edge.value)
 		}
 	}
 	if s.Start != "" && s.Start == s.End {
-		ps.Add(at.At("end"), "No time between", "start and end are both %q, and the schedule would never end; give it another end", s.End)
+		ps.Add(at.At("end"), "Schedule never ends", "start and end are both %q, so the schedule would never end; use a different end", s.End)
 	}
 	if s.Count < p.Min || s.Count > p.Max {
-		ps.Add(at.At("count"), "Invalid number of members", "the schedule asks for %d; %s are allowed", s.Count, p.bounds())
+		ps.Add(at.At("count"), "Invalid number of members", "must be between %s, got %d", p.bounds(), s.Count)
 		ps.DecidedBy([]Path{at.At("count"), {"min"}, {"max"}})
 	}
 }
@@ -130,7 +130,7 @@ func (p AutoscalingPolicy) validateWaking(ps *Problems) {
 			return
 		}
 	}
-	ps.Add(Path{"min"}, "No way back from no members", "min is 0, and without members %q would ask for none for ever, as they count by members that are there; "+
+	ps.Add(Path{"min"}, "Cannot scale up from 0", "min is 0, and once there are no members, %q would never ask for any, as they depend on existing members; "+
 		"set min to 1 or more, add a metric of the whole (queue, ratio, external, idle_room, target, risk or learned with per = %q, or threshold with upper) or a schedule that asks for 1 or more, or set on_missing = %q",
 		followed, TargetTotal, MissingMax)
 	ps.DecidedBy([]Path{{"min"}, {"max"}, {"metrics"}, {"schedules"}})
@@ -165,14 +165,14 @@ func (m ScalingMetric) validate(ps *Problems, at Path, role string) {
 	}
 	checkDuration(ps, at.At("stale_after"), "Invalid age", m.StaleAfter, MinStaleAfter, math.MaxInt64)
 	if m.OnMissing != "" && !slices.Contains(OnMissings, m.OnMissing) {
-		ps.Add(at.At("on_missing"), "Unknown rule", "%q is not a rule about missing values; there are %q", m.OnMissing, OnMissings)
+		ps.Add(at.At("on_missing"), "Unknown rule", "unknown rule %q; use one of %q", m.OnMissing, OnMissings)
 	}
 	switch asValue := m.MissingRule() == MissingAsValue; {
 	case asValue && m.MissingValue == nil:
-		ps.Add(at.At("missing_value"), "Missing value", "on_missing = %q needs the value to go on with: set missing_value to 0 or more", MissingAsValue)
+		ps.Add(at.At("missing_value"), "Missing value", "on_missing = %q needs a value: set missing_value to 0 or more", MissingAsValue)
 		ps.DecidedBy([]Path{at.At("missing_value"), at.At("on_missing")})
 	case !asValue && m.MissingValue != nil:
-		ps.Add(at.At("missing_value"), "Value without use", "missing_value is %s, and on_missing = %q does not use it; leave it out, or set on_missing = %q",
+		ps.Add(at.At("missing_value"), "Value not used", "missing_value is %s, but on_missing = %q does not use it; leave it out, or set on_missing = %q",
 			number(*m.MissingValue), m.MissingRule(), MissingAsValue)
 		ps.DecidedBy([]Path{at.At("missing_value"), at.At("on_missing")})
 	case asValue:
@@ -191,7 +191,7 @@ func (m ScalingMetric) validateObserved(ps *Problems, at Path) {
 		given bool
 	}{{"on_missing", m.OnMissing != ""}, {"missing_value", m.MissingValue != nil}, {"forecast", m.Forecast != nil}} {
 		if rule.given {
-			ps.Add(at.At(rule.name), "Rule without use", "a metric without an algorithm is observed and asks for nothing, whatever its value; leave %s out, or give the metric an algorithm", rule.name)
+			ps.Add(at.At(rule.name), "Rule not used", "a metric without an algorithm is only observed; leave %s out, or give the metric an algorithm", rule.name)
 			ps.DecidedBy([]Path{at.At(rule.name), at.At("algorithm")})
 		}
 	}
@@ -201,24 +201,24 @@ func (m ScalingMetric) validateForecast(ps *Problems, at Path) {
 	f := *m.Forecast
 	switch {
 	case m.Algorithm.MarginalGain != nil || m.Algorithm.Ratio != nil:
-		ps.Add(at, "No forecast", "algorithms marginal_gain and ratio follow what members have done and how many others there are, of which there is no forecast; leave it out")
+		ps.Add(at, "Forecast not supported", "algorithms marginal_gain and ratio follow measured progress and the number of other members, which can't be forecast; leave it out")
 	case m.Algorithm.IdleRoom != nil:
-		ps.Add(at, "No forecast", "algorithm idle_room takes the room that there is now, of which there is no forecast; leave it out")
+		ps.Add(at, "Forecast not supported", "algorithm idle_room uses the room available now, which can't be forecast; leave it out")
 	case m.Algorithm.External != nil:
-		ps.Add(at, "No forecast", "algorithm external is given what is measured, and looks ahead by itself if it likes; leave it out")
+		ps.Add(at, "Forecast not supported", "algorithm external receives the measured values, and may forecast by itself; leave it out")
 	case m.Algorithm.Risk != nil:
-		ps.Add(at, "No forecast", "algorithm risk looks ahead by itself, as far as members take to start; leave it out")
+		ps.Add(at, "Forecast not supported", "algorithm risk already looks ahead for as long as members take to start; leave it out")
 	case m.Algorithm.Learned != nil:
-		ps.Add(at, "No forecast", "algorithm learned is told how the load changes, and looks ahead by what it has learnt of that; leave it out")
+		ps.Add(at, "Forecast not supported", "algorithm learned already looks ahead by the change of the load; leave it out")
 	}
 	switch {
 	case f.Lead < 0:
-		ps.Add(at.At("lead"), "Invalid lead", "%s is not ahead; more than 0s is allowed, such as the time that a member takes to start, or 0s to have that learnt from the members", f.Lead)
+		ps.Add(at.At("lead"), "Invalid lead", "must not be negative, got %s; set the time that a member takes to start, or 0s to learn it from the members", f.Lead)
 	case f.Season == nil:
 	case *f.Season <= 0:
-		ps.Add(at.At("season"), "Invalid season", "%s is no length of time; more than 0s is allowed, such as 24h for a day", *f.Season)
+		ps.Add(at.At("season"), "Invalid season", "must be positive, such as 24h for a day, got %s", *f.Season)
 	case *f.Season/MinSeasonLeads < f.Lead:
-		ps.Add(at.At("season"), "Invalid season", "%s is too short for a lead of %s; %d times the lead or more is allowed, such as 24h for a day", *f.Season, f.Lead, MinSeasonLeads)
+		ps.Add(at.At("season"), "Invalid season", "%s is too short for a lead of %s; it must be at least %d times the lead, such as 24h for a day", *f.Season, f.Lead, MinSeasonLeads)
 	}
 }
 
@@ -238,7 +238,7 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		}
 	}
 	if len(names) > 1 {
-		ps.Add(at, "Several algorithms", "%q are given, and a metric has one; give each a metric of its own, of which the largest count is taken", names)
+		ps.Add(at, "Several algorithms", "a metric has only one algorithm, got %q; define a metric for each, of which the largest count is used", names)
 	}
 	if a.Target != nil {
 		a.Target.validate(ps, at.At("target"))
@@ -269,7 +269,7 @@ func (a ScalingAlgorithm) validate(ps *Problems, at Path, role string) {
 		a.Learned.validate(ps, at.At("learned"))
 	}
 	if a.IdleRoom != nil && (a.IdleRoom.KeepFree < 0 || a.IdleRoom.KeepFree > MaxReplicas) {
-		ps.Add(at.At("idle_room", "keep_free"), "Invalid number of members", "room for %d members can't be kept free; 0 to %d are allowed", a.IdleRoom.KeepFree, MaxReplicas)
+		ps.Add(at.At("idle_room", "keep_free"), "Invalid number of members", "must be between 0 and %d, got %d", MaxReplicas, a.IdleRoom.KeepFree)
 	}
 }
 
@@ -282,21 +282,21 @@ func (a HeatAlgorithm) validate(ps *Problems, at Path) {
 	checkThresholds(ps, at, &a.Lower, &a.Upper)
 	checkPositive(ps, at.At("target"), "Invalid target", a.Target)
 	if a.Lower < a.Upper && a.Target > 0 && (a.Target < a.Lower || a.Target > a.Upper) {
-		ps.Add(at.At("target"), "Target beyond a threshold", "the target is %s, and a count made for it would be changed again at once; %s to %s, which are lower and upper, are allowed",
-			number(a.Target), number(a.Lower), number(a.Upper))
+		ps.Add(at.At("target"), "Target beyond a threshold", "must be between %s (lower) and %s (upper), got %s: a count for that target would be changed again at once",
+			number(a.Lower), number(a.Upper), number(a.Target))
 	}
 	if a.Recurrence < 0 {
-		ps.Add(at.At("recurrence"), "Invalid recurrence", "%d is not a number of decisions; 1 or more is allowed", a.Recurrence)
+		ps.Add(at.At("recurrence"), "Invalid recurrence", "must be 1 or more, got %d", a.Recurrence)
 	}
 }
 
 func (a ThresholdAlgorithm) validate(ps *Problems, at Path) {
 	if a.Lower == nil && a.Upper == nil {
-		ps.Add(at, "No thresholds", "the algorithm needs lower, upper or both, and has neither")
+		ps.Add(at, "No thresholds", "the algorithm needs lower, upper or both")
 	}
 	checkThresholds(ps, at, a.Lower, a.Upper)
 	if a.Samples < 0 {
-		ps.Add(at.At("samples"), "Invalid number of samples", "%d is not a number of decisions; 1 or more is allowed", a.Samples)
+		ps.Add(at.At("samples"), "Invalid number of samples", "must be 1 or more, got %d", a.Samples)
 	}
 	for _, step := range []struct {
 		name, needs string
@@ -309,11 +309,11 @@ func (a ThresholdAlgorithm) validate(ps *Problems, at Path) {
 		{"step_in", "lower", a.Lower, a.StepIn, a.StepInPercent, 100},
 	} {
 		if step.count < 0 || step.count > MaxReplicas {
-			ps.Add(at.At(step.name), "Invalid step", "%d is not a number of members to add or remove; 1 to %d are allowed", step.count, MaxReplicas)
+			ps.Add(at.At(step.name), "Invalid step", "must be between 1 and %d, got %d", MaxReplicas, step.count)
 		}
 		checkNumber(ps, at.At(step.name+"_percent"), "Invalid step", step.percent, step.most)
 		if step.threshold == nil && (step.count != 0 || step.percent != 0) {
-			ps.Add(at.At(step.name), "Step without use", "%s is given (%d, or %s %%), and is never made without %s; set that, or leave the step out",
+			ps.Add(at.At(step.name), "Step not used", "%s is set (%d, or %s %%), but has no effect without %s; set that, or leave the step out",
 				step.name, step.count, number(step.percent), step.needs)
 			ps.DecidedBy([]Path{at.At(step.name), at.At(step.name + "_percent"), at.At(step.needs)})
 		}
@@ -327,7 +327,7 @@ func (a MarginalGainAlgorithm) validate(ps *Problems, at Path) {
 		value *Duration
 	}{{"settle", a.Settle}, {"retry_after", a.RetryAfter}} {
 		if wait.value != nil && *wait.value <= 0 {
-			ps.Add(at.At(wait.name), "Invalid time", "%s is no time to wait; more than 0s is allowed", *wait.value)
+			ps.Add(at.At(wait.name), "Invalid time", "must be positive, got %s", *wait.value)
 		}
 	}
 }
@@ -335,7 +335,7 @@ func (a MarginalGainAlgorithm) validate(ps *Problems, at Path) {
 func (a RatioAlgorithm) validate(ps *Problems, at Path, role string) {
 	CheckName(ps, at.At("role"), "role", a.Role)
 	if a.Role != "" && a.Role == role {
-		ps.Add(at.At("role"), "Own role", "%q is the role that the policy is for; name another one of its group", a.Role)
+		ps.Add(at.At("role"), "Own role", "%q is the role that the policy scales; use another role of its group", a.Role)
 	}
 	checkPositive(ps, at.At("per"), "Invalid ratio", a.Per)
 }
@@ -348,7 +348,7 @@ const (
 
 func (a RiskAlgorithm) validate(ps *Problems, at Path) {
 	if !(a.Percent >= MinRiskPercent && a.Percent <= MaxRiskPercent) {
-		ps.Add(at.At("percent"), "Invalid risk", "%s %% of the time is not allowed here; %g to %d is, such as 1", number(a.Percent), MinRiskPercent, MaxRiskPercent)
+		ps.Add(at.At("percent"), "Invalid risk", "must be between %g and %d percent of the time, such as 1, got %s", MinRiskPercent, MaxRiskPercent, number(a.Percent))
 	}
 	validatePer(ps, at, a.Per)
 	validateCapacity(ps, at, a.Capacity, a.Per)
@@ -360,7 +360,7 @@ func validateCapacity(ps *Problems, at Path, capacity float64, per TargetPer) {
 	case capacity != 0:
 		checkPositive(ps, at.At("capacity"), "Invalid capacity", capacity)
 	case per == TargetTotal:
-		ps.Add(at.At("capacity"), "Missing capacity", "per = %q needs to know how much of the metric one member carries; set capacity to a number above 0", TargetTotal)
+		ps.Add(at.At("capacity"), "Missing capacity", "per = %q requires capacity, how much of the metric one member can carry; set it to a number above 0", TargetTotal)
 		ps.DecidedBy([]Path{at.At("capacity"), at.At("per")})
 	}
 }
@@ -368,35 +368,35 @@ func validateCapacity(ps *Problems, at Path, capacity float64, per TargetPer) {
 // validatePer checks what a value is compared with.
 func validatePer(ps *Problems, at Path, per TargetPer) {
 	if per != "" && !slices.Contains(TargetPers, per) {
-		ps.Add(at.At("per"), "Unknown word", "%q is nothing that a target is compared with; there are %q", per, TargetPers)
+		ps.Add(at.At("per"), "Unknown value", "unknown value %q; use one of %q", per, TargetPers)
 	}
 }
 
 func (b ScalingBehaviour) validate(ps *Problems, at Path) {
 	checkDuration(ps, at.At("stabilisation_window"), "Invalid time", b.Stabilisation, 0, MaxStabilisation)
 	if t := b.Tolerance; t != nil && !(*t >= 0 && *t < 1) {
-		ps.Add(at.At("tolerance"), "Invalid tolerance", "%s is not a share to miss a target by; 0 to below 1 is allowed, such as 0.1 for a tenth", number(*t))
+		ps.Add(at.At("tolerance"), "Invalid tolerance", "must be at least 0 and below 1, such as 0.1 for 10 %%, got %s", number(*t))
 	}
 	for i, r := range b.Rates {
 		r.validate(ps, at.At("rates", i))
 	}
 	if b.Select != "" && !slices.Contains(RateSelects, b.Select) {
-		ps.Add(at.At("select"), "Unknown rule", "%q does not say which rate counts; there are %q", b.Select, RateSelects)
+		ps.Add(at.At("select"), "Unknown rule", "unknown rule %q; use one of %q", b.Select, RateSelects)
 	}
 	checkDuration(ps, at.At("cooldown"), "Invalid time", b.Cooldown, 0, math.MaxInt64)
 	if b.MaxStep < 0 || b.MaxStep > MaxReplicas {
-		ps.Add(at.At("max_step"), "Invalid step", "%d is not a number of members to add or remove; 1 to %d are allowed, and 0 sets no bound", b.MaxStep, MaxReplicas)
+		ps.Add(at.At("max_step"), "Invalid step", "must be between 1 and %d, or 0 for no limit, got %d", MaxReplicas, b.MaxStep)
 	}
 }
 
 func (r ScalingRate) validate(ps *Problems, at Path) {
 	switch {
 	case r.Count == 0 && r.Percent == 0:
-		ps.Add(at, "Empty rate", "a rate needs count or percent, above 0; select = %q allows no change", SelectDisabled)
+		ps.Add(at, "Empty rate", "a rate needs a count or a percent above 0; to allow no changes, set select = %q", SelectDisabled)
 	case r.Count != 0 && r.Percent != 0:
-		ps.Add(at, "Rate given twice", "a rate is a count (here %d) or a percent (here %s), but not both; give each a rate of its own", r.Count, number(r.Percent))
+		ps.Add(at, "Conflicting count and percent", "count (%d) and percent (%s) are mutually exclusive; define a rate for each", r.Count, number(r.Percent))
 	case r.Count < 0:
-		ps.Add(at.At("count"), "Invalid rate", "%d is not a number of members; 1 or more is allowed", r.Count)
+		ps.Add(at.At("count"), "Invalid rate", "must be 1 or more, got %d", r.Count)
 	case r.Count == 0:
 		checkPositive(ps, at.At("percent"), "Invalid rate", r.Percent)
 	}
@@ -407,7 +407,7 @@ func (r ScalingRate) validate(ps *Problems, at Path) {
 func checkLabel(ps *Problems, at Path, what, name string) {
 	printable := !strings.ContainsFunc(name, func(r rune) bool { return !strconv.IsPrint(r) })
 	if strings.TrimSpace(name) == "" || len(name) > MaxNameLength || !printable {
-		ps.Add(at, "Invalid "+what+" name", "%q is not a name; 1 to %d printable characters are allowed", name, MaxNameLength)
+		ps.Add(at, "Invalid "+what+" name", "must have 1 to %d printable characters, got %q", MaxNameLength, name)
 	}
 }
 
@@ -420,7 +420,7 @@ func checkThresholds(ps *Problems, at Path, lower, upper *float64) {
 		checkNumber(ps, at.At("upper"), "Invalid threshold", *upper, math.Inf(1))
 	}
 	if lower != nil && upper != nil && *lower >= *upper {
-		ps.Add(at.At("lower"), "Thresholds in the wrong order", "lower is %s and upper %s; lower below upper is allowed", number(*lower), number(*upper))
+		ps.Add(at.At("lower"), "Thresholds in the wrong order", "lower (%s) must be below upper (%s)", number(*lower), number(*upper))
 		ps.DecidedBy([]Path{at.At("lower"), at.At("upper")})
 	}
 }
@@ -428,7 +428,7 @@ func checkThresholds(ps *Problems, at Path, lower, upper *float64) {
 // checkPositive adds a problem if a number is not finite and above 0.
 func checkPositive(ps *Problems, at Path, summary string, value float64) {
 	if !(value > 0) || math.IsInf(value, 0) {
-		ps.Add(at, summary, "%s is not allowed here; any number above 0 is", number(value))
+		ps.Add(at, summary, "must be above 0, got %s", number(value))
 	}
 }
 
@@ -438,10 +438,10 @@ func checkNumber(ps *Problems, at Path, summary string, value, most float64) {
 		return
 	}
 	if math.IsInf(most, 0) {
-		ps.Add(at, summary, "%s is not allowed here; 0 or more is", number(value))
+		ps.Add(at, summary, "must be 0 or more, got %s", number(value))
 		return
 	}
-	ps.Add(at, summary, "%s is not allowed here; 0 to %s is", number(value), number(most))
+	ps.Add(at, summary, "must be between 0 and %s, got %s", number(most), number(value))
 }
 
 // checkDuration adds a problem if a duration is not between least and most, inclusive.
@@ -449,9 +449,9 @@ func checkDuration(ps *Problems, at Path, summary string, value *Duration, least
 	switch {
 	case value == nil || time.Duration(*value) >= least && time.Duration(*value) <= most:
 	case most == math.MaxInt64:
-		ps.Add(at, summary, "%s is not allowed here; %s or more is", *value, least)
+		ps.Add(at, summary, "must be at least %s, got %s", least, *value)
 	default:
-		ps.Add(at, summary, "%s is not allowed here; %s to %s is", *value, least, most)
+		ps.Add(at, summary, "must be between %s and %s, got %s", least, most, *value)
 	}
 }
 

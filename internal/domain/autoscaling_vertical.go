@@ -84,20 +84,20 @@ func (v VerticalScaling) ApplyRule() VerticalApply { return cmp.Or(v.Apply, Appl
 
 func (v VerticalScaling) validate(ps *Problems, at Path) {
 	if v.CPUs == nil && v.MemoryMiB == nil {
-		ps.Add(at, "Nothing to scale", "neither cpus nor memory_mib is given; give the bounds of one of them at least, such as cpus = { min = 0.5, max = 8 }")
+		ps.Add(at, "Nothing to scale", "set the bounds of cpus, memory_mib or both, such as cpus = { min = 0.5, max = 8 }")
 		ps.DecidedBy([]Path{at.At("cpus"), at.At("memory_mib")})
 	}
 	v.CPUs.validate(ps, at.At("cpus"), minCPUs)
 	v.MemoryMiB.validate(ps, at.At("memory_mib"), minMemoryMiB)
 	if v.Percentile != nil && !(*v.Percentile > 0 && *v.Percentile <= 100) {
-		ps.Add(at.At("percentile"), "Invalid percentile", "%s is not allowed here; more than 0, and 100 at most, is", number(*v.Percentile))
+		ps.Add(at.At("percentile"), "Invalid percentile", "must be above 0 and at most 100, got %s", number(*v.Percentile))
 	}
 	if v.MarginPercent != nil {
 		checkNumber(ps, at.At("margin_percent"), "Invalid margin", *v.MarginPercent, MaxVerticalMargin)
 	}
 	checkDuration(ps, at.At("learn_for"), "Invalid time", v.LearnFor, 0, MaxLearnFor)
 	if v.Apply != "" && !slices.Contains(VerticalApplies, v.Apply) {
-		ps.Add(at.At("apply"), "Unknown rule", "%q does not say when members get what is recommended; there are %q", v.Apply, VerticalApplies)
+		ps.Add(at.At("apply"), "Unknown rule", "unknown rule %q; use one of %q", v.Apply, VerticalApplies)
 	}
 }
 
@@ -106,9 +106,9 @@ func (b *AmountBounds) validate(ps *Problems, at Path, least float64) {
 	switch {
 	case b == nil:
 	case !(b.Min >= least && b.Min <= maxAmount):
-		ps.Add(at.At("min"), "Invalid amount", "min is %s; %s to %s is allowed", number(b.Min), number(least), number(maxAmount))
+		ps.Add(at.At("min"), "Invalid amount", "must be between %s and %s, got %s", number(least), number(maxAmount), number(b.Min))
 	case !(b.Max >= b.Min && b.Max <= maxAmount):
-		ps.Add(at.At("max"), "Invalid amount", "max is %s; %s, which is min, to %s is allowed", number(b.Max), number(b.Min), number(maxAmount))
+		ps.Add(at.At("max"), "Invalid amount", "must be between %s (min) and %s, got %s", number(b.Min), number(maxAmount), number(b.Max))
 		ps.DecidedBy([]Path{at.At("min"), at.At("max")})
 	}
 }

@@ -16,18 +16,18 @@ func validateContainer(ps *Problems, at Path, c *Container) {
 	}
 	oneOf(ps, at.At("pull_policy"), "pull policy", c.PullPolicy, PullPolicies)
 	if c.User != "" && !containerUser.MatchString(c.User) {
-		ps.Add(at.At("user"), "Invalid user", "%q is no user; a name or a UID is, alone or with a group: \"trainer\", \"1000\", \"1000:100\"", c.User)
+		ps.Add(at.At("user"), "Invalid user", "%q is not a valid user; use a name or UID, alone or with a group: \"trainer\", \"1000\", \"1000:100\"", c.User)
 	}
 	if c.StopSignal != "" && !slices.Contains(stopSignals, c.StopSignal) && !realtimeSignal.MatchString(c.StopSignal) {
-		ps.Add(at.At("stop_signal"), "Unknown signal", "%q is no signal that ends a process; there are %s, and SIGRTMIN+1 to SIGRTMIN+15", c.StopSignal, Quoted(stopSignals))
+		ps.Add(at.At("stop_signal"), "Unknown signal", "%q is not a signal that ends a process; use one of %s, or SIGRTMIN+1 to SIGRTMIN+15", c.StopSignal, Quoted(stopSignals))
 	}
 	if c.ShmSizeMiB < 0 {
-		ps.Add(at.At("shm_size_mib"), "Invalid size", "%d MiB are not possible; 1 or more are, and 0 is as if left out", c.ShmSizeMiB)
+		ps.Add(at.At("shm_size_mib"), "Invalid size", "must be 1 or more, or 0 for the default, got %d", c.ShmSizeMiB)
 	}
 	validateUlimits(ps, at.At("ulimits"), c.Ulimits)
 	validateHealthCheck(ps, at.At("health_check"), c.HealthCheck)
 	if c.Logging != nil && c.Logging.Driver == "" {
-		ps.Add(at.At("logging", "driver"), "Missing log driver", "the name of the driver is empty; \"json-file\" and \"local\" are drivers that every engine has")
+		ps.Add(at.At("logging", "driver"), "Missing log driver", "the driver's name is empty; every engine has \"json-file\" and \"local\"")
 	}
 	validatePorts(ps, at.At("ports"), c.Ports)
 	validateFiles(ps, at, c)
@@ -53,15 +53,15 @@ func validateUlimits(ps *Problems, at Path, ulimits map[string]Ulimit) {
 	for _, name := range slices.Sorted(maps.Keys(ulimits)) {
 		limit, path := ulimits[name], at.At(Key(name))
 		if !slices.Contains(ulimitNames, name) {
-			ps.Add(path, "Unknown limit", "there is no limit %q; there are %s", name, Quoted(ulimitNames))
+			ps.Add(path, "Unknown limit", "unknown limit %q; use one of %s", name, Quoted(ulimitNames))
 		}
 		switch unlimited := int64(-1); {
 		case limit.Soft < unlimited:
-			ps.Add(path.At("soft"), "Invalid limit", "%d is no limit; 0 and more are, and -1 is unlimited", limit.Soft)
+			ps.Add(path.At("soft"), "Invalid limit", "must be 0 or more, or -1 for unlimited, got %d", limit.Soft)
 		case limit.Hard < unlimited:
-			ps.Add(path.At("hard"), "Invalid limit", "%d is no limit; 0 and more are, and -1 is unlimited", limit.Hard)
+			ps.Add(path.At("hard"), "Invalid limit", "must be 0 or more, or -1 for unlimited, got %d", limit.Hard)
 		case limit.Hard != unlimited && (limit.Soft == unlimited || limit.Soft > limit.Hard):
-			ps.Add(path.At("soft"), "Invalid limit", "the soft limit %d is above the hard one, %d; it can be as much at most, and -1 is unlimited", limit.Soft, limit.Hard)
+			ps.Add(path.At("soft"), "Invalid limit", "the soft limit, %d, exceeds the hard limit, %d; lower it or raise the hard limit, where -1 is unlimited", limit.Soft, limit.Hard)
 			ps.DecidedBy([]Path{path.At("soft"), path.At("hard")})
 		}
 	}
@@ -82,11 +82,11 @@ func validateHealthCheck(ps *Problems, at Path, check *HealthCheck) {
 		duration  *Duration
 	}{{"interval", check.Interval}, {"timeout", check.Timeout}, {"start_period", check.StartPeriod}} {
 		if wait.duration != nil && *wait.duration < minHealthWait {
-			ps.Add(at.At(wait.attribute), "Invalid duration", "%s is too short; %s or more is allowed, and left out it is the engine's default", *wait.duration, minHealthWait)
+			ps.Add(at.At(wait.attribute), "Invalid duration", "must be at least %s, got %s; leave it out for the engine's default", minHealthWait, *wait.duration)
 		}
 	}
 	if check.Retries < 0 {
-		ps.Add(at.At("retries"), "Invalid number", "%d retries are not possible; 1 or more are, and 0 is as if left out", check.Retries)
+		ps.Add(at.At("retries"), "Invalid number", "must be 1 or more, or 0 for the default, got %d", check.Retries)
 	}
 }
 
@@ -104,11 +104,11 @@ func validatePorts(ps *Problems, at Path, ports map[string]PublishedPort) {
 			port      int
 		}{{"target", p.Target}, {"published", p.Published}} {
 			if end.port < 1 || end.port > 65535 {
-				ps.Add(path.At(end.attribute), "Invalid port", "%d is not a port; 1 to 65535 are", end.port)
+				ps.Add(path.At(end.attribute), "Invalid port", "must be between 1 and 65535, got %d", end.port)
 			}
 		}
 		if other, found := taken[p.String()]; found {
-			ps.Add(path.At("published"), "Port published twice", "port %q is published as %s already", other, p)
+			ps.Add(path.At("published"), "Port published twice", "port %q is already published as %s", other, p)
 			ps.DecidedBy([]Path{path.At("published"), path.At("protocol"), at.At(Key(other), "published"), at.At(Key(other), "protocol")})
 		}
 		taken[p.String()] = name
@@ -132,9 +132,9 @@ func validateFiles(ps *Problems, at Path, c *Container) {
 		validateMode(ps, path.At("mode"), file.Mode)
 		switch {
 		case file.Content == "":
-			ps.Add(path.At("content"), "Empty config", "a config has to hold something; leave it out, or write \"\\n\" for an empty line")
+			ps.Add(path.At("content"), "Empty config", "a config must not be empty; leave it out, or write \"\\n\" for an empty line")
 		case len(file.Content) >= maxConfigBytes:
-			ps.Add(path.At("content"), "Config too large", "it has %d bytes; fewer than %d are allowed: put large files onto the hosts, and mount them", len(file.Content), maxConfigBytes)
+			ps.Add(path.At("content"), "Config too large", "it has %d bytes; fewer than %d are allowed: put large files on the hosts, and mount them", len(file.Content), maxConfigBytes)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Secrets)) {
@@ -143,7 +143,7 @@ func validateFiles(ps *Problems, at Path, c *Container) {
 		validateTarget(ps, path.At("target"), file.Path(name))
 		validateMode(ps, path.At("mode"), file.Mode)
 		if strings.TrimSpace(file.Version) == "" {
-			ps.Add(path.At("version"), "Missing version", "a secret's content is kept nowhere, so that only another version tells of another content; \"1\" is a version to begin with")
+			ps.Add(path.At("version"), "Missing version", "a secret's content is not stored, so a change is only detected by its version; start with \"1\"")
 		}
 	}
 }
@@ -160,7 +160,7 @@ func validateConfigsSize(ps *Problems, g Group) {
 		}
 	}
 	if total >= maxConfigBytes {
-		ps.Add(at, "Configs too large", "the configs of the group have %d bytes in all, as they are stored with the cluster; fewer than %d are allowed: put large files onto the hosts, and mount them", total, maxConfigBytes)
+		ps.Add(at, "Configs too large", "the group's configs have %d bytes in total, as they are stored with the cluster; fewer than %d are allowed: put large files on the hosts, and mount them", total, maxConfigBytes)
 	}
 }
 
@@ -179,7 +179,7 @@ func sizeOfConfigs(c *Container) (size int) {
 
 func validateMode(ps *Problems, at Path, mode FileMode) {
 	if mode > maxMode {
-		ps.Add(at, "Invalid mode", "%#o is more than the permissions of user, group and others; \"0001\" to \"0777\" are allowed", mode)
+		ps.Add(at, "Invalid mode", "%#o is not a valid mode; use the permissions of user, group and others, \"0001\" to \"0777\"", mode)
 	}
 }
 
@@ -188,7 +188,7 @@ var keyName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]{0,62}$`)
 
 func validateKey(ps *Problems, at Path, what, name string) {
 	if !keyName.MatchString(name) {
-		ps.Add(at, "Invalid "+what+" name", "%q is no name for a %s: use letters, digits, underscores, dots and hyphens, with a letter or digit first, 63 characters at most", name, what)
+		ps.Add(at, "Invalid "+what+" name", "%q is not a valid name for a %s: use at most 63 letters, digits, underscores, dots and hyphens, starting with a letter or digit", name, what)
 	}
 }
 

@@ -140,7 +140,7 @@ func TestValidateRejectsContainers(t *testing.T) {
 				c.Configs = map[string]domain.ConfigFile{"a": {Target: "/a", Content: strings.Repeat("x", 400_000)}, "b": {Target: "/b", Content: strings.Repeat("\n", 200_000)}}
 			})(g)
 			g.Container = &domain.Container{Configs: map[string]domain.ConfigFile{"c": {Target: "/c", Content: strings.Repeat("x", 200_000)}}}
-		}, at + "configs", []string{"1000000 bytes in all"}},
+		}, at + "configs", []string{"1000000 bytes in total"}},
 		"config's mode":          {config("a", domain.ConfigFile{Content: "x", Target: "/a", Mode: 0o1777}), at + `configs["a"].mode`, []string{"01777", "0777"}},
 		"config's size":          {config("a", domain.ConfigFile{Target: "/a", Content: strings.Repeat("x", 1_000_000)}), at + `configs["a"].content`, []string{"1000000"}},
 		"config without content": {config("a", domain.ConfigFile{Target: "/a"}), at + `configs["a"].content`, []string{"leave it out"}},

@@ -118,7 +118,7 @@ func (t FileTree) Check() error {
 			return err
 		}
 		if i > 0 && t[i-1].Path >= f.Path {
-			return fmt.Errorf("%q is there twice, or out of order", f.Path)
+			return fmt.Errorf("%q is duplicated or out of order", f.Path)
 		}
 		files[f.Path] = f
 		for folder := path.Dir(f.Path); !folders[folder]; folder = path.Dir(folder) {
@@ -148,12 +148,12 @@ func (t FileTree) Check() error {
 
 // TooManyFiles returns the error for a tree of too many files.
 func TooManyFiles(n int) error {
-	return fmt.Errorf("it has %d files; at most %d are allowed: leave out what members don't run from, by .gitignore or excludes", n, MaxTreeFiles)
+	return fmt.Errorf("it has %d files; at most %d are allowed: exclude what members don't need with .gitignore or excludes", n, MaxTreeFiles)
 }
 
 // TooManyBytes returns the error for a tree that is too large.
 func TooManyBytes(size int64) error {
-	return fmt.Errorf("its files have %.1f GiB; at most %d GiB are allowed: leave out data and checkpoints, by .gitignore or excludes, and keep them on a shared volume",
+	return fmt.Errorf("its files have %.1f GiB; at most %d GiB are allowed: exclude data and checkpoints with .gitignore or excludes, and keep them on a shared volume",
 		float64(size)/(1<<30), MaxTreeBytes>>30)
 }
 
@@ -161,13 +161,13 @@ func TooManyBytes(size int64) error {
 func CheckFilePath(name string) error {
 	switch {
 	case !utf8.ValidString(name) || strings.ContainsRune(name, 0):
-		return fmt.Errorf("the name %q is not UTF-8", name)
+		return fmt.Errorf("the name %q is not valid UTF-8", name)
 	case path.IsAbs(name):
-		return fmt.Errorf("%q is an absolute path; paths in it have to be relative", name)
+		return fmt.Errorf("%q is an absolute path; paths must be relative", name)
 	case name == ".." || strings.HasPrefix(path.Clean(name), "../"):
-		return fmt.Errorf("%q leads out of it", name)
+		return fmt.Errorf("%q points outside the source", name)
 	case name == "" || name == "." || path.Clean(name) != name:
-		return fmt.Errorf("%q is not the path of a file", name)
+		return fmt.Errorf("%q is not a valid file path", name)
 	case len(name) > maxFilePath:
 		return fmt.Errorf("the path %q has %d bytes; at most %d are allowed", name, len(name), maxFilePath)
 	}
@@ -183,9 +183,9 @@ func CheckFilePath(name string) error {
 func checkLink(files map[string]TreeFile, link TreeFile) error {
 	at, left := path.Dir(link.Path), link.Link
 	if !utf8.ValidString(left) || strings.ContainsRune(left, 0) || len(left) > maxFilePath {
-		return fmt.Errorf("the target of the symbolic link %q is not UTF-8 of at most %d bytes", link.Path, maxFilePath)
+		return fmt.Errorf("the target of the symbolic link %q must be valid UTF-8 of at most %d bytes", link.Path, maxFilePath)
 	}
-	outside := fmt.Errorf("the symbolic link %q leads out of it, to %q; a link has to lead to a file beside it", link.Path, link.Link)
+	outside := fmt.Errorf("the symbolic link %q points outside the source, to %q; links must stay within it", link.Path, link.Link)
 	for links := 0; left != ""; {
 		if strings.HasPrefix(left, "/") {
 			return outside
@@ -209,7 +209,7 @@ func checkLink(files map[string]TreeFile, link TreeFile) error {
 			continue
 		}
 		if links++; links > maxFileLinks {
-			return fmt.Errorf("the symbolic link %q leads in a circle", link.Path)
+			return fmt.Errorf("the symbolic link %q is part of a loop", link.Path)
 		}
 		left = strings.TrimSuffix(through.Link+"/"+left, "/")
 	}

@@ -244,10 +244,10 @@ func (p GPUPool) Validate() Problems {
 	CheckName(&ps, Path{"name"}, "GPU pool", p.Name)
 	switch {
 	case p.Devices == nil && p.Select == nil:
-		ps.Add(Path{"devices"}, "No devices", "a GPU pool needs devices: name them by host, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }, or choose them by select; data source trainyard_gpus lists those that there are")
+		ps.Add(Path{"devices"}, "No devices", "a GPU pool needs devices: name them by host, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }, or choose them by select; data source trainyard_gpus lists the available ones")
 		ps.DecidedBy([]Path{{"devices"}, {"select"}})
 	case p.Devices != nil && p.Select != nil:
-		ps.Add(Path{"select"}, "Devices given twice", "devices are named by devices, or chosen by select, but not both")
+		ps.Add(Path{"select"}, "Conflicting devices and select", "devices and select are mutually exclusive")
 	}
 	p.validateDevices(&ps)
 	if p.Select != nil {
@@ -255,10 +255,10 @@ func (p GPUPool) Validate() Problems {
 	}
 	p.validateSharing(&ps)
 	if p.Strategy != "" && p.Strategy != Spread && p.Strategy != Pack {
-		ps.Add(Path{"strategy"}, "Unknown strategy", "%q is not a way to distribute members over devices; there are %q", p.Strategy, []Strategy{Spread, Pack})
+		ps.Add(Path{"strategy"}, "Unknown strategy", "unknown strategy %q; use one of %q", p.Strategy, []Strategy{Spread, Pack})
 	}
 	if p.OnForeignProcess != "" && !slices.Contains(ForeignProcesses, p.OnForeignProcess) {
-		ps.Add(Path{"on_foreign_process"}, "Unknown rule", "%q is not a rule about devices in use by others; there are %q", p.OnForeignProcess, ForeignProcesses)
+		ps.Add(Path{"on_foreign_process"}, "Unknown rule", "unknown rule %q; use one of %q", p.OnForeignProcess, ForeignProcesses)
 	}
 	return ps
 }
@@ -266,17 +266,17 @@ func (p GPUPool) Validate() Problems {
 func (p GPUPool) validateDevices(ps *Problems) {
 	at := map[string]Path{}
 	if p.Devices != nil && len(p.Devices) == 0 {
-		ps.Add(Path{"devices"}, "No devices", "devices names no host; name at least one device, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }")
+		ps.Add(Path{"devices"}, "No devices", "devices is empty; list at least one device, such as { gpu1 = [\"GPU-4fa6a2a8-…\"] }")
 	}
 	for _, host := range p.HostNames() {
 		here := Path{"devices", Key(host)}
 		if len(p.Devices[host]) == 0 {
-			ps.Add(here, "No devices", "no device of host %q is named; name at least one, or leave the host out", host)
+			ps.Add(here, "No devices", "host %q has no devices listed; list at least one, or leave the host out", host)
 		}
 		for i, uuid := range p.Devices[host] {
 			CheckUUID(ps, here.At(i), uuid)
 			if first, twice := at[uuid]; twice {
-				ps.Add(here.At(i), "Device named twice", "%q is at %s, too", uuid, first)
+				ps.Add(here.At(i), "Duplicate device", "%q is already listed at %s", uuid, first)
 				continue
 			}
 			at[uuid] = here.At(i)
@@ -287,13 +287,13 @@ func (p GPUPool) validateDevices(ps *Problems) {
 func (s DeviceSelector) validate(ps *Problems) {
 	at := Path{"select"}
 	if _, err := path.Match(s.pattern(), ""); err != nil {
-		ps.Add(at.At("model"), "Invalid pattern", "%q is not a pattern: * stands for any characters, ? for one, [a-c] for one of some; \\ before one of them means itself", s.Model)
+		ps.Add(at.At("model"), "Invalid pattern", "%q is not a valid pattern: * matches any characters, ? one, and [a-c] one of a set; \\ escapes them", s.Model)
 	}
 	if s.MemoryMiB < 0 {
-		ps.Add(at.At("memory_mib"), "Invalid memory", "%d MiB is not an amount of memory; 0 or more is allowed", s.MemoryMiB)
+		ps.Add(at.At("memory_mib"), "Invalid memory", "must be 0 or more, got %d", s.MemoryMiB)
 	}
 	if s.MaxPerHost < 0 {
-		ps.Add(at.At("max_per_host"), "Invalid number", "%d is not a number of devices; 1 or more is allowed", s.MaxPerHost)
+		ps.Add(at.At("max_per_host"), "Invalid number", "must be 1 or more, got %d", s.MaxPerHost)
 	}
 }
 
@@ -310,12 +310,12 @@ func (p GPUPool) validateSharing(ps *Problems) {
 		}
 	case Slots:
 		if p.MemoryMiBPerSlot <= 0 {
-			ps.Add(Path{"memory_mib_per_slot"}, "Missing slot size", "a pool with slots needs their size, which is %d: the MiB of memory that a member uses at its peak, 1 or more", p.MemoryMiBPerSlot)
+			ps.Add(Path{"memory_mib_per_slot"}, "Missing slot size", "must be 1 or more, the MiB of memory that a member uses at its peak, got %d", p.MemoryMiBPerSlot)
 		}
 		if r := p.ReservePercent; r != nil && (*r < 0 || *r >= 100 || math.IsNaN(*r)) {
-			ps.Add(Path{"reserve_percent"}, "Invalid reserve", "%s percent can't be reserved; 0 to below 100 is allowed", strconv.FormatFloat(*r, 'g', -1, 64))
+			ps.Add(Path{"reserve_percent"}, "Invalid reserve", "must be at least 0 and below 100, got %s", strconv.FormatFloat(*r, 'g', -1, 64))
 		}
 	default:
-		ps.Add(Path{"sharing"}, "Unknown sharing", "%q is not a way to share devices; there are %q", p.Sharing, Sharings)
+		ps.Add(Path{"sharing"}, "Unknown sharing", "unknown sharing %q; use one of %q", p.Sharing, Sharings)
 	}
 }

@@ -195,7 +195,7 @@ func TestCheckUUIDSaysWhatToDo(t *testing.T) {
 	for uuid, part := range map[string]string{
 		"0":                 "nvidia-smi -L",
 		"MIG-" + gpuA[4:]:   "whole GPUs",
-		"GPU-4fa6a2a8, etc": `"GPU-4fa6a2a8, etc" is not the UUID of a GPU`,
+		"GPU-4fa6a2a8, etc": `"GPU-4fa6a2a8, etc" is not a GPU UUID`,
 	} {
 		var ps Problems
 		CheckUUID(&ps, Path{"devices"}, uuid)

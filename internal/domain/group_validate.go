@@ -27,7 +27,7 @@ func (g Group) Validate() Problems {
 // validateCompletion checks the completion rule by itself.
 func validateCompletion(ps *Problems, g Group) {
 	at := Path{"completion"}
-	oneOf(ps, at.At("when"), "rule of completion", g.Completion.When, Whens)
+	oneOf(ps, at.At("when"), "completion rule", g.Completion.When, Whens)
 	notNegative(ps, at.At("deadline"), g.Completion.Deadline)
 	for i, name := range g.Completion.Roles {
 		if _, found := g.Roles[name]; !found {
@@ -51,12 +51,12 @@ func validateRole(ps *Problems, g Group, name string) {
 	validateSpreadBy(ps, at.At("placement", "spread_by"), r.Placement.SpreadBy)
 	oneOf(ps, at.At("restart", "condition"), "restart condition", r.Restart.Condition, Conditions)
 	if attempts := r.Restart.MaxAttempts; attempts != nil && *attempts < 0 {
-		ps.Add(at.At("restart", "max_attempts"), "Invalid number of attempts", "%d restarts are not possible; 1 or more are, and 0 sets no bound", *attempts)
+		ps.Add(at.At("restart", "max_attempts"), "Invalid number of attempts", "must be 1 or more, or 0 for no limit, got %d", *attempts)
 	}
 	notNegative(ps, at.At("restart", "delay"), r.Restart.Delay)
 	notNegative(ps, at.At("grace_period"), r.GracePeriod)
 	validateUpdate(ps, at.At("update"), r.Update)
-	oneOf(ps, at.At("on_scale"), "effect of another number of members", r.OnScale, OnScales)
+	oneOf(ps, at.At("on_scale"), "on_scale value", r.OnScale, OnScales)
 	if r.ExitCodes != nil {
 		for i, entry := range r.ExitCodes.Final {
 			if _, _, err := ParseExitCodes(entry); err != nil {
@@ -76,10 +76,10 @@ func validateCommand(ps *Problems, g Group, name string) {
 	}
 	switch {
 	case len(template.Command) == 0 && template.Image == "":
-		ps.Add(at, "Missing command", "role %q has neither a command nor an image, and neither has the group", name)
+		ps.Add(at, "Missing command", "neither role %q nor its group has a command or an image", name)
 		ps.DecidedBy(inputs)
 	case len(template.Command) > 0 && template.Command[0] == "":
-		ps.Add(at.At(0), "Missing command", "the first string of a command is the program, and it is empty")
+		ps.Add(at.At(0), "Missing command", "the program, the first string of the command, is empty")
 		ps.DecidedBy(inputs)
 	}
 }
@@ -91,9 +91,9 @@ func validateTemplate(ps *Problems, at Path, t Template) {
 		case name == "":
 			ps.Add(at.At("env"), "Invalid variable name", "the name of a variable is empty")
 		case strings.ContainsAny(name, "=\x00"):
-			ps.Add(path, "Invalid variable name", "%q contains \"=\" or a NUL character, which no name of a variable may", name)
+			ps.Add(path, "Invalid variable name", "%q contains \"=\" or a NUL character, which is not allowed in the name of a variable", name)
 		case strings.HasPrefix(name, ReservedPrefix):
-			ps.Add(path, "Reserved variable name", "%q is Trainyard's to set, as are all names that start with %s", name, ReservedPrefix)
+			ps.Add(path, "Reserved variable name", "%q is reserved for Trainyard, as are all names that start with %s", name, ReservedPrefix)
 		}
 	}
 	if t.WorkingDir != "" && !strings.HasPrefix(t.WorkingDir, "/") {

@@ -40,11 +40,11 @@ func TestCheckMetricsPorts(t *testing.T) {
 	}{
 		"nobody":              {port: 9465, listening: []int{22, 9464, 9467}},
 		"not asked for":       {listening: []int{22, 9465}},
-		"the agent's":         {port: 9465, listening: []int{9465}, want: []string{`metrics_port = 9465: on host "gpu1", something listens on port 9465 already, at which its agent`}},
-		"the controller's":    {port: 9465, listening: []int{9466}, want: []string{"on port 9466 already, at which the controller"}},
-		"both":                {port: 9465, listening: []int{9465, 9466}, want: []string{"on port 9465 already", "on port 9466 already"}},
+		"the agent's":         {port: 9465, listening: []int{9465}, want: []string{`metrics_port = 9465: on host "gpu1", port 9465 is already in use, but the host's agent`}},
+		"the controller's":    {port: 9465, listening: []int{9466}, want: []string{"port 9466 is already in use, but the controller"}},
+		"both":                {port: 9465, listening: []int{9465, 9466}, want: []string{"port 9465 is already in use", "port 9466 is already in use"}},
 		"the cluster's own":   {port: 9465, stored: 9465, listening: []int{9465, 9466}},
-		"one of its own":      {port: 9466, stored: 9465, listening: []int{9465, 9466, 9467}, want: []string{"on port 9467 already, at which the controller"}},
+		"one of its own":      {port: 9466, stored: 9465, listening: []int{9465, 9466, 9467}, want: []string{"port 9467 is already in use, but the controller"}},
 		"beside its own ones": {port: 9467, stored: 9465, listening: []int{9465, 9466}},
 	} {
 		var problems Problems
@@ -62,7 +62,7 @@ func TestCheckMetricsPorts(t *testing.T) {
 }
 
 func TestAgentValidate(t *testing.T) {
-	const allowed = "1024 to 65534 are allowed"
+	const allowed = "must be between 1024 and 65534"
 	for name, test := range map[string]struct {
 		agent Agent
 		want  string // of the detail; "" for no problem
@@ -74,7 +74,7 @@ func TestAgentValidate(t *testing.T) {
 		"for root alone": {Agent{MetricsPort: 1023}, "metrics_port = 1023: " + allowed},
 		"without a next": {Agent{MetricsPort: 65535}, "metrics_port = 65535: " + allowed},
 		"below 0":        {Agent{MetricsPort: -1}, allowed},
-		"without agents": {Agent{MetricsPort: 9465, Disabled: true}, "metrics_port = 9465: without agents, which enabled = false leaves out"},
+		"without agents": {Agent{MetricsPort: 9465, Disabled: true}, "metrics_port = 9465: there is hardly anything to serve without agents"},
 	} {
 		cluster := Cluster{Name: "lab", Hosts: map[string]Host{"a": {Capacity: Capacity{CPUs: 1, MemoryMiB: 1}}}, Agent: test.agent}
 		problems := cluster.Validate()

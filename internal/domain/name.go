@@ -34,7 +34,7 @@ func CheckName(ps *Problems, path Path, what, name string) {
 	case len(name) > MaxNameLength:
 		ps.Add(path, "Invalid "+what+" name", "%q has %d characters; at most %d are allowed", name, len(name), MaxNameLength)
 	case !dnsLabel.MatchString(name):
-		ps.Add(path, "Invalid "+what+" name", "%q is not a DNS label: use lower-case letters, digits and hyphens, with a letter first and no hyphen last", name)
+		ps.Add(path, "Invalid "+what+" name", "%q is not a DNS label: use lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen", name)
 	}
 }
 
@@ -52,10 +52,10 @@ func CheckHostName(ps *Problems, path Path, name string) {
 	for label := range strings.SplitSeq(name, ".") {
 		switch {
 		case len(label) > MaxNameLength:
-			ps.Add(path, "Invalid host name", "%q, a part of it, has %d characters; at most %d are allowed between two dots", label, len(label), MaxNameLength)
+			ps.Add(path, "Invalid host name", "its part %q has %d characters; at most %d are allowed between two dots", label, len(label), MaxNameLength)
 			return
 		case !hostLabel.MatchString(label):
-			ps.Add(path, "Invalid host name", "%q is not a host name: use lower-case letters, digits and hyphens, with no hyphen first or last, and dots between such parts", name)
+			ps.Add(path, "Invalid host name", "%q is not a valid host name: use lower-case letters, digits and hyphens, without a hyphen first or last, in parts separated by dots", name)
 			return
 		}
 	}
@@ -73,7 +73,7 @@ func PoolName(group, role string) string { return group + "-" + role }
 func CheckMemberNames(ps *Problems, path Path, group, role string) {
 	longest := len(group) + len(role) + 2 + reservedIndexDigits
 	if longest > MaxNameLength {
-		ps.Add(path, "Names too long", "members are called <group>-<role>-<index>; %q and %q make that up to %d characters, and %d are allowed: shorten one by %d",
+		ps.Add(path, "Names too long", "members are named <group>-<role>-<index>; with %q and %q, that is up to %d characters, but only %d are allowed: shorten one by %d",
 			group, role, longest, MaxNameLength, longest-MaxNameLength)
 	}
 }

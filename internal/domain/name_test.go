@@ -44,18 +44,18 @@ func TestCheckHostName(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"":             `hosts[""]: Missing host name: a host needs a name: lower-case letters, digits, hyphens and dots, such as "gpu1" or "gpu1.lab.example"`,
-		"Node":         `Invalid host name: "Node" is not a host name: use lower-case letters`,
-		"gpu_1":        `"gpu_1" is not a host name`,
-		"-gpu":         `"-gpu" is not a host name`,
-		"gpu-":         `"gpu-" is not a host name`,
-		"gpu1-.lab":    `"gpu1-.lab" is not a host name`,
-		".lab":         `".lab" is not a host name`,
-		"gpu1.":        `"gpu1." is not a host name`,
-		"gpu1..lab":    `"gpu1..lab" is not a host name`,
-		"../lab":       `"../lab" is not a host name`,
-		"gpu 1":        `"gpu 1" is not a host name`,
-		"gpu1\n":       `"gpu1\n" is not a host name`,
-		"gpü":          `"gpü" is not a host name`,
+		"Node":         `Invalid host name: "Node" is not a valid host name: use lower-case letters`,
+		"gpu_1":        `"gpu_1" is not a valid host name`,
+		"-gpu":         `"-gpu" is not a valid host name`,
+		"gpu-":         `"gpu-" is not a valid host name`,
+		"gpu1-.lab":    `"gpu1-.lab" is not a valid host name`,
+		".lab":         `".lab" is not a valid host name`,
+		"gpu1.":        `"gpu1." is not a valid host name`,
+		"gpu1..lab":    `"gpu1..lab" is not a valid host name`,
+		"../lab":       `"../lab" is not a valid host name`,
+		"gpu 1":        `"gpu 1" is not a valid host name`,
+		"gpu1\n":       `"gpu1\n" is not a valid host name`,
+		"gpü":          `"gpü" is not a valid host name`,
 		long + "a.lab": `has 64 characters; at most 63 are allowed between two dots`,
 		long + "." + long + "." + long + "." + long[:62]: `has 254 characters; at most 253 are allowed`,
 	} {
@@ -83,7 +83,7 @@ func TestMemberNames(t *testing.T) {
 		t.Errorf("names of 63 characters: %v", ps.Err())
 	}
 	CheckMemberNames(&ps, Path{"roles", Key(role)}, group, role+"rr")
-	if len(ps) != 1 || !strings.Contains(ps[0].Detail, "up to 65 characters, and 63 are allowed: shorten one by 2") {
+	if len(ps) != 1 || !strings.Contains(ps[0].Detail, "up to 65 characters, but only 63 are allowed: shorten one by 2") {
 		t.Errorf("names of 65 characters: %v", ps)
 	}
 }

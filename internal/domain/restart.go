@@ -29,7 +29,7 @@ func ParseExitCodes(entry string) (low, high int, err error) {
 	lowest, errLow := strconv.ParseUint(first, 10, 8)
 	highest, errHigh := strconv.ParseUint(last, 10, 8)
 	if errLow != nil || errHigh != nil || lowest < 1 || lowest > highest {
-		return 0, 0, fmt.Errorf("%q is neither an exit code from 1 to 255 nor a range of them such as \"1-127\"", entry)
+		return 0, 0, fmt.Errorf("%q is not an exit code from 1 to 255 or a range such as \"1-127\"", entry)
 	}
 	return int(lowest), int(highest), nil
 }

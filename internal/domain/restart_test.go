@@ -133,7 +133,7 @@ func TestParseExitCodes(t *testing.T) {
 		"", "0", "256", "-", "-1", "1-", "-3-5", "0-3", "3-1", "1-256", "1-2-3", "one", "1 - 2", " 1", "1.0", "+1", "1-+2", "99999999999999999999",
 	} {
 		low, high, err := ParseExitCodes(entry)
-		if want := fmt.Sprintf("%q is neither an exit code from 1 to 255 nor a range of them such as \"1-127\"", entry); err == nil || err.Error() != want {
+		if want := fmt.Sprintf("%q is not an exit code from 1 to 255 or a range such as \"1-127\"", entry); err == nil || err.Error() != want {
 			t.Errorf("%q is %d to %d (%v); the error should be: %s", entry, low, high, err, want)
 		}
 	}

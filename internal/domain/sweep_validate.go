@@ -23,15 +23,15 @@ func (s Sweep) Validate() Problems {
 	CheckName(&ps, Path{"name"}, "sweep", s.Name)
 	s.validateKeys(&ps)
 	if n := s.MaxParallel; n != nil && *n < 1 {
-		ps.Add(Path{"max_parallel"}, "Invalid number of runs", "%d runs at a time would never end; 1 or more are allowed. Omit it to run as many as there is room for", *n)
+		ps.Add(Path{"max_parallel"}, "Invalid number of runs", "must be 1 or more, got %d. Omit it to run as many as there is room for", *n)
 	}
 	s.Admission.validate(&ps, s)
 	s.Retry.validate(&ps)
 	if f := s.OnFailure; f != nil {
 		if f.After < 1 {
-			ps.Add(Path{"on_failure", "after"}, "Invalid number of runs", "after %d failed runs the sweep would end before it begins; 1 or more are allowed", f.After)
+			ps.Add(Path{"on_failure", "after"}, "Invalid number of runs", "must be 1 or more, got %d", f.After)
 		}
-		oneOf(&ps, Path{"on_failure", "then"}, "reaction to failed runs", f.Then, SweepThens)
+		oneOf(&ps, Path{"on_failure", "then"}, "failure action", f.Then, SweepThens)
 	}
 	if s.OnFinish != nil {
 		s.OnFinish.validate(&ps, Path{"on_finish"}, MaxHookTimeout)
@@ -44,23 +44,23 @@ func (s Sweep) Validate() Problems {
 		oneOf(&ps, Path{"objective", "goal"}, "goal", s.Objective.Goal, Goals)
 		at := Path{"objective", "pattern"}
 		if pattern := checkPattern(&ps, at, s.Objective.Pattern); pattern != nil && pattern.NumSubexp() != 1 {
-			ps.Add(at, "Invalid pattern", "%q has %d groups in parentheses; it needs one, which matches the number, such as \"accuracy=([0-9.]+)\"", s.Objective.Pattern, pattern.NumSubexp())
+			ps.Add(at, "Invalid pattern", "%q has %d capture groups; it needs exactly one, for the number, such as \"accuracy=([0-9.]+)\"", s.Objective.Pattern, pattern.NumSubexp())
 		}
 	}
 	if s.Progress != nil {
 		s.Progress.validate(&ps, Path{"progress"}, s)
 	}
 	oneOf(&ps, Path{"wait_for"}, "state to wait for", s.WaitFor, SweepWaitFors)
-	oneOf(&ps, Path{"rerun"}, "rule of reruns", s.Rerun, Reruns)
+	oneOf(&ps, Path{"rerun"}, "rerun rule", s.Rerun, Reruns)
 	if len(s.Triggers) > 0 && (s.Rerun == "" || s.Rerun == RerunChanged) {
-		ps.Warn(Path{"triggers"}, "Triggers not used", "rerun = %q reruns what was changed, whatever the triggers are; set rerun to %q or %q", RerunChanged, RerunFailed, RerunAll)
+		ps.Warn(Path{"triggers"}, "Triggers not used", "rerun = %q reruns what changed, regardless of the triggers; set rerun to %q or %q", RerunChanged, RerunFailed, RerunAll)
 		ps.DecidedBy([]Path{{"triggers"}, {"rerun"}})
 	}
 	if s.Placement.Strategy == OnePerHost {
-		ps.Add(Path{"placement", "strategy"}, "Strategy of roles", "%q counts the members of a role, and each run is one of its own; use %q, and resources or max_parallel to have fewer on a host", OnePerHost, Spread)
+		ps.Add(Path{"placement", "strategy"}, "Strategy of roles", "%q counts the members of one role, but each run has a role of its own; use %q, and resources or max_parallel to limit the runs on a host", OnePerHost, Spread)
 	}
 	if c := s.Container; c != nil && len(c.Secrets) > 0 {
-		ps.Add(Path{"container", "secrets"}, "No secrets in sweeps", "runs are started after the apply that could hand over secrets; mount a file of the hosts, or use a group")
+		ps.Add(Path{"container", "secrets"}, "No secrets in sweeps", "runs start after the apply, when its secrets are no longer available; mount a file from the hosts, or use a group")
 	}
 	return ps
 }
@@ -74,12 +74,12 @@ func (s Sweep) validateConfig(ps *Problems) {
 		at, size := Path{"config", Key(key)}, jsonSize(s.Config[key])
 		switch _, found := s.Runs[key]; {
 		case !found:
-			ps.Add(at, "No such run", "there is no run %q that could have this file; config has keys of runs", key)
+			ps.Add(at, "No such run", "there is no run %q; the keys of config must be keys of runs", key)
 			ps.DecidedBy([]Path{at, {"runs"}})
 		case s.Config[key] == "":
-			ps.Add(at, "Empty config", "the file of run %q has to hold something; leave it out, or write \"\\n\" for an empty line", key)
+			ps.Add(at, "Empty config", "the file of run %q must not be empty; leave it out, or write \"\\n\" for an empty line", key)
 		case size > maxRunConfig:
-			ps.Add(at, "Config too large", "the file of run %q takes %d bytes as it is stored; up to %d are allowed: put large files onto the hosts, and mount them", key, size, maxRunConfig)
+			ps.Add(at, "Config too large", "the file of run %q takes %d bytes as stored; at most %d are allowed: put large files on the hosts, and mount them", key, size, maxRunConfig)
 		}
 	}
 }
@@ -90,9 +90,9 @@ func (r Results) validate(ps *Problems) {
 	case path.IsAbs(r.Path):
 		validateTarget(ps, at, r.Path)
 	case !IsLocal(r.Path) || path.Clean(r.Path) == ".":
-		ps.Add(at, "Invalid path", "%q is no folder below a run's own: use a path such as \"results\", without \"..\", or an absolute one", r.Path)
+		ps.Add(at, "Invalid path", "%q is not below the run's own folder: use a path such as \"results\", without \"..\", or an absolute one", r.Path)
 	}
-	oneOf(ps, Path{"results", "on_destroy"}, "end of results", r.OnDestroy, ResultsOnDestroys)
+	oneOf(ps, Path{"results", "on_destroy"}, "on_destroy value", r.OnDestroy, ResultsOnDestroys)
 }
 
 // badKeys limits how many unusable keys are reported one by one.
@@ -101,16 +101,16 @@ const badKeys = 5
 // validateKeys checks that the keys can be part of the names of members.
 func (s Sweep) validateKeys(ps *Problems) {
 	if len(s.Runs) == 0 {
-		ps.Add(Path{"runs"}, "No runs", "a sweep needs runs: their environments by their keys, such as { \"lr-1\" = { LR = 0.1 }, \"lr-2\" = { LR = 0.01 } }")
+		ps.Add(Path{"runs"}, "No runs", "a sweep needs runs: an environment for each key, such as { \"lr-1\" = { LR = 0.1 }, \"lr-2\" = { LR = 0.01 } }")
 	}
 	if len(s.Runs) > MaxRuns {
-		ps.Add(Path{"runs"}, "Too many runs", "%d runs are more than the %d that a sweep may have; make several sweeps of them", len(s.Runs), MaxRuns)
+		ps.Add(Path{"runs"}, "Too many runs", "%d runs exceed the limit of %d per sweep; split them into several sweeps", len(s.Runs), MaxRuns)
 	}
 	around := len(MemberName(s.Name, "", MaxReplicas-1))
 	longest := MaxNameLength - around
 	if longest < 1 {
 		if len(s.Name) <= MaxNameLength { // otherwise it is reported already
-			ps.Add(Path{"name"}, "Invalid sweep name", "%q has %d characters, which leaves none for the keys of the runs in the names of their members, %s; use %d or less",
+			ps.Add(Path{"name"}, "Invalid sweep name", "%q has %d characters, which leaves none for the keys of runs in the names of their members, %s; use %d or fewer",
 				s.Name, len(s.Name), RunName("<sweep>", "<key>"), MaxNameLength-(around-len(s.Name))-1)
 		}
 		return
@@ -124,10 +124,10 @@ func (s Sweep) validateKeys(ps *Problems) {
 	for i, key := range bad[:min(len(bad), badKeys)] {
 		more := ""
 		if i == badKeys-1 && len(bad) > badKeys {
-			more = fmt.Sprintf("; so it is with %d more", len(bad)-badKeys)
+			more = fmt.Sprintf("; the same goes for %d more", len(bad)-badKeys)
 		}
 		ps.Add(Path{"runs", Key(key)}, "Invalid key",
-			"%q can't be part of the name of a member, %s: a key has up to %d lower-case letters, digits and hyphens, with a letter first and no hyphen last, such as %q%s",
+			"%q can't be part of a member's name, %s: a key has up to %d lower-case letters, digits and hyphens, starting with a letter and not ending with a hyphen, such as %q%s",
 			key, RunName("<sweep>", "<key>"), longest, s.usableKey(key, longest), more)
 		ps.DecidedBy([]Path{{"name"}, {"runs", Key(key)}})
 	}
@@ -158,7 +158,7 @@ func shortened(name string, longest int) string {
 func (a Admission) validate(ps *Problems, s Sweep) {
 	at := Path{"admission"}
 	if a.FreeGPUMemory && s.GPUs == nil {
-		ps.Add(at.At("free_gpu_memory"), "No GPUs", "free GPU memory is asked for, and the runs ask for no GPUs; declare gpus with memory_mib")
+		ps.Add(at.At("free_gpu_memory"), "No GPUs", "free_gpu_memory is set, but the runs request no GPUs; declare gpus with memory_mib")
 		ps.DecidedBy([]Path{at.At("free_gpu_memory"), {"gpus"}})
 	}
 	if a.FreeGPUMemory && s.GPUs != nil && s.GPUs.MemoryMiB == 0 {
@@ -170,7 +170,7 @@ func (a Admission) validate(ps *Problems, s Sweep) {
 		ps.DecidedBy([]Path{at.At("free_memory"), {"resources"}})
 	}
 	if r := a.ReservePercent; r != nil && (*r < 0 || *r >= 100 || math.IsNaN(*r)) {
-		ps.Add(at.At("reserve_percent"), "Invalid reserve", "%v percent can't be kept free; 0 to below 100 is allowed", *r)
+		ps.Add(at.At("reserve_percent"), "Invalid reserve", "must be at least 0 and below 100, got %v", *r)
 	}
 	if a.Settle != nil {
 		checkDuration(ps, at.At("settle"), "Invalid duration", a.Settle, 0, MaxSettle)
@@ -180,10 +180,10 @@ func (a Admission) validate(ps *Problems, s Sweep) {
 func (r Retry) validate(ps *Problems) {
 	at := Path{"retry"}
 	if n := r.MaxAttempts; n != nil && *n < 0 {
-		ps.Add(at.At("max_attempts"), "Invalid number of attempts", "%d attempts are not possible; 1 or more are, and 0 sets no bound", *n)
+		ps.Add(at.At("max_attempts"), "Invalid number of attempts", "must be 1 or more, or 0 for no limit, got %d", *n)
 	}
 	if n := r.OutOfMemory; n != nil && *n < 1 {
-		ps.Add(at.At("out_of_memory"), "Invalid number of attempts", "%d attempts are not possible; 1 or more are", *n)
+		ps.Add(at.At("out_of_memory"), "Invalid number of attempts", "must be 1 or more, got %d", *n)
 	}
 	notNegative(ps, at.At("delay"), r.Delay)
 	for i, pattern := range r.Patterns {

@@ -15,7 +15,7 @@ var volumeName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.-]+$`)
 func validateMounts(ps *Problems, at Path, mounts []Mount) {
 	for i, m := range mounts {
 		path := at.At("mounts", i)
-		oneOf(ps, path.At("type"), "type of mount", m.Type, MountTypes)
+		oneOf(ps, path.At("type"), "mount type", m.Type, MountTypes)
 		validateTarget(ps, path.At("target"), m.Target)
 		switch source := path.At("source"); m.Type {
 		case "", MountBind:
@@ -25,16 +25,16 @@ func validateMounts(ps *Problems, at Path, mounts []Mount) {
 			}
 		case MountVolume:
 			if !volumeName.MatchString(m.Source) {
-				ps.Add(source, "Invalid mount", "%q is not the name of a volume: two or more letters, digits, underscores, dots and hyphens, with a letter or digit first; a path of the host takes the type %q", m.Source, MountBind)
+				ps.Add(source, "Invalid mount", "%q is not a valid volume name: use two or more letters, digits, underscores, dots and hyphens, starting with a letter or digit; for a path of the host, use type %q", m.Source, MountBind)
 			}
 		case MountTmpfs:
 			if m.Source != "" {
-				ps.Add(source, "Invalid mount", "a tmpfs comes from nowhere, and %q is a source; leave it out", m.Source)
+				ps.Add(source, "Invalid mount", "a tmpfs has no source, got %q; leave it out", m.Source)
 			}
 		}
 		switch size := path.At("size_mib"); {
 		case m.SizeMiB < 0:
-			ps.Add(size, "Invalid size", "%d MiB are not possible; 1 or more are, and 0 sets no bound", m.SizeMiB)
+			ps.Add(size, "Invalid size", "must be 1 or more, or 0 for no limit, got %d", m.SizeMiB)
 		case m.SizeMiB > 0 && m.Type != MountTmpfs:
 			ps.Add(size, "Invalid size", "only a mount of type %q has a size", MountTmpfs)
 			ps.DecidedBy([]Path{size, path.At("type")})
@@ -50,7 +50,7 @@ func validateDriver(ps *Problems, at Path, m Mount) {
 	}
 	driver := at.At("driver")
 	if m.Driver.Name == "" {
-		ps.Add(driver.At("name"), "Missing volume driver", "the name of the driver is empty; \"local\" is a driver that every engine has")
+		ps.Add(driver.At("name"), "Missing volume driver", "the driver's name is empty; every engine has \"local\"")
 	}
 	if m.Type != MountVolume {
 		ps.Add(driver, "Invalid volume driver", "only a mount of type %q has a driver", MountVolume)
@@ -64,9 +64,9 @@ func validateTarget(ps *Problems, at Path, target string) {
 	case !strings.HasPrefix(target, "/"):
 		ps.Add(at, "Invalid target", "%q is not an absolute path", target)
 	case path.Clean(target) == "/":
-		ps.Add(at, "Invalid target", "%q is the root of the file system, over which nothing can be laid", target)
+		ps.Add(at, "Invalid target", "%q is the root of the file system, which can't be mounted over", target)
 	case path.Clean(target) == FilesDir || strings.HasPrefix(path.Clean(target), FilesDir+"/"):
-		ps.Add(at, "Reserved target", "%q is in %s, where members find the files that Trainyard makes for them, such as the hostfile of MPI; choose another folder", target, FilesDir)
+		ps.Add(at, "Reserved target", "%q is in %s, where Trainyard puts the files that it generates for members, such as the MPI hostfile; choose another folder", target, FilesDir)
 	}
 }
 
@@ -90,7 +90,7 @@ func validateTargets(ps *Problems, g Group) {
 			}
 			if at := t.at.String(); !reported[at] {
 				reported[at] = true
-				ps.Add(t.at, "Target taken", "%q is the target of %s already", t.path, before)
+				ps.Add(t.at, "Target taken", "%q is already the target of %s", t.path, before)
 				ps.DecidedBy(slices.Concat(OrOwn(name, t.at), OrOwn(name, before)))
 			}
 		}

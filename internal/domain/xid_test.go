@@ -7,11 +7,11 @@ func TestXID(t *testing.T) {
 		fatal, reset bool
 		text         string
 	}{
-		13:  {false, false, "exception of the graphics engine"},
-		31:  {false, false, "page fault of a program"},
+		13:  {false, false, "graphics engine exception"},
+		31:  {false, false, "page fault in a program"},
 		43:  {false, false, "a program's work was stopped"},
 		45:  {false, false, "a program's work was cleaned up"},
-		68:  {false, false, "exception of the video processor"},
+		68:  {false, false, "video processor exception"},
 		109: {false, false, "context switch timeout"},
 		48:  {true, true, "double-bit ECC error"},
 		63:  {true, false, "page retirement or row remapping"},
@@ -21,12 +21,12 @@ func TestXID(t *testing.T) {
 		92:  {true, false, "high rate of single-bit ECC errors"},
 		94:  {true, false, "contained ECC error"},
 		95:  {true, true, "uncontained ECC error"},
-		119: {true, true, "timeout of the GSP"},
-		120: {true, true, "error of the GSP"},
-		62:  {true, true, "halt of the microcontroller"},
-		121: {true, false, "error of the link to the CPU"},
+		119: {true, true, "GSP timeout"},
+		120: {true, true, "GSP error"},
+		62:  {true, true, "microcontroller halt"},
+		121: {true, false, "error on the link to the CPU"},
 		140: {true, true, "unrecovered ECC error"},
-		154: {true, false, "it needs a recovery"},
+		154: {true, false, "recovery needed"},
 		// XIDs that the driver itself can't name, and unassigned numbers.
 		999: {true, false, "driver error"},
 		0:   {true, false, "driver error"},

@@ -118,8 +118,8 @@ func TestWriteNow(t *testing.T) {
 				{ID: "7k2", Moment: domain.BeforeRemoval, From: 6, To: 4, Called: now.Add(-20 * time.Second), Progress: "62 %\x1b"}, {ID: "8a3", Moment: domain.AfterAddition, From: 4, To: 6},
 			}
 		}, []string{
-			"hook    before_removal is at work on change 7k2, 6 → 4: 62 %\uFFFD; since 00:00:10, until 02:00:10 at the latest\n",
-			"hook    after_addition is to be told of change 8a3, 4 → 6\n",
+			"hook    before_removal is running for change 7k2, 6 → 4: 62 %\uFFFD; since 00:00:10, until 02:00:10 at the latest\n",
+			"hook    after_addition is yet to be called for change 8a3, 4 → 6\n",
 		}},
 		"its end":            {func(r *reading) { r.policy.Ending = true }, []string{"next    no decision: the policy is being destroyed"}},
 		"no role":            {func(r *reading) { r.count = nil }, []string{"count   –, of 2 to 8"}},

@@ -16,7 +16,7 @@ import (
 )
 
 // kinds is the error for anything but the supported archives.
-const kinds = "it is no folder, and no tar, tar.gz or zip archive: put a single file into a folder"
+const kinds = "not a folder or a tar, tar.gz or zip archive: put a single file into a folder"
 
 func walkTar(file string, zipped bool, ignored rules, visit visitor) error {
 	f, err := os.Open(file)
@@ -42,7 +42,7 @@ func walkTar(file string, zipped bool, ignored rules, visit visitor) error {
 		case err != nil && first:
 			return fmt.Errorf("%s (%w)", kinds, err)
 		case err != nil:
-			return fmt.Errorf("the archive can't be read: %w", err)
+			return fmt.Errorf("reading the archive: %w", err)
 		}
 		if err := visitTar(header, archive, ignored, visit); err != nil {
 			return err
@@ -65,12 +65,12 @@ func visitTar(header *tar.Header, content io.Reader, ignored rules, visit visito
 		return visit(file, content)
 	case tar.TypeSymlink:
 		if header.Linkname == "" {
-			return fmt.Errorf("the symbolic link %q leads nowhere", name)
+			return fmt.Errorf("the symbolic link %q has no target", name)
 		}
 		file.Link = header.Linkname
 		return visit(file, nil)
 	case tar.TypeLink:
-		return fmt.Errorf("%q is a hard link to %q: write the archive without (tar --hard-dereference)", name, header.Linkname)
+		return fmt.Errorf("%q is a hard link to %q: create the archive without hard links (tar --hard-dereference)", name, header.Linkname)
 	default:
 		return fmt.Errorf("%q is neither a file, a folder nor a symbolic link (type %q)", name, header.Typeflag)
 	}
@@ -79,7 +79,7 @@ func visitTar(header *tar.Header, content io.Reader, ignored rules, visit visito
 // entryName returns the path of an entry of an archive, and false for folders, which only matter for what is in them.
 func entryName(name string, isDir bool) (string, bool, error) {
 	if strings.HasPrefix(name, "/") || strings.Contains("/"+name+"/", "/../") {
-		return "", false, fmt.Errorf("%q leads out of it: paths in an archive have to be relative, without \"..\"", name)
+		return "", false, fmt.Errorf("%q points outside the archive: paths in it must be relative, without \"..\"", name)
 	}
 	clean := path.Clean(name)
 	if isDir || clean == "." {
@@ -116,7 +116,7 @@ func visitZip(entry *zip.File, ignored rules, visit visitor) error {
 	}
 	switch {
 	case strings.Contains(name, `\`):
-		return fmt.Errorf("%q has a backslash: write the archive with slashes", name)
+		return fmt.Errorf("%q contains a backslash: create the archive with forward slashes", name)
 	case entry.Flags&encrypted != 0:
 		return fmt.Errorf("%q is encrypted", name)
 	case mode.Type()&^fs.ModeSymlink != 0:
@@ -124,7 +124,7 @@ func visitZip(entry *zip.File, ignored rules, visit visitor) error {
 	}
 	content, err := entry.Open()
 	if err != nil {
-		return fmt.Errorf("%q can't be read: %w", name, err)
+		return fmt.Errorf("reading %q: %w", name, err)
 	}
 	defer content.Close()
 	if mode.IsRegular() {
@@ -132,7 +132,7 @@ func visitZip(entry *zip.File, ignored rules, visit visitor) error {
 	}
 	target, err := io.ReadAll(io.LimitReader(content, maxLinkTarget+1))
 	if err != nil {
-		return fmt.Errorf("%q can't be read: %w", name, err)
+		return fmt.Errorf("reading %q: %w", name, err)
 	}
 	if len(target) == 0 || len(target) > maxLinkTarget {
 		return fmt.Errorf("the symbolic link %q has a target of %d bytes", name, len(target))

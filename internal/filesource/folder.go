@@ -61,7 +61,7 @@ func listFolder(ctx context.Context, root string, ignored rules) (folder, error)
 	switch {
 	case err != nil:
 	case len(f.files) == 0:
-		err = errors.New("there are no files in it that are not ignored (.git, .gitignore, excludes)")
+		err = errors.New("it has no files, or all are ignored (.git, .gitignore, excludes)")
 	case len(f.files) > domain.MaxTreeFiles:
 		err = domain.TooManyFiles(len(f.files))
 	case size > domain.MaxTreeBytes:

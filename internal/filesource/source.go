@@ -72,7 +72,7 @@ func (s Source) read(ctx context.Context) (Content, error) {
 			return Content{}, err
 		}
 	default:
-		return Content{}, errors.New("it is neither a folder nor a file")
+		return Content{}, errors.New("it is neither a folder nor a regular file")
 	}
 	c := Content{walk: walk, path: s.Path}
 	if c.Tree, err = treeOf(ctx, walk); err != nil {

@@ -158,13 +158,13 @@ func TestFoldersThatCannotBeBrought(t *testing.T) {
 		make func(folder string) error
 		says string
 	}{
-		"nothing":               {func(string) error { return nil }, "there are no files in it"},
-		"nothing but ignored":   {func(f string) error { return os.WriteFile(f+"/.gitignore", []byte("*\n"), 0o600) }, "there are no files in it"},
-		"nothing but .git":      {func(f string) error { return os.MkdirAll(f+"/.git/objects", 0o700) }, "there are no files in it"},
+		"nothing":               {func(string) error { return nil }, "it has no files"},
+		"nothing but ignored":   {func(f string) error { return os.WriteFile(f+"/.gitignore", []byte("*\n"), 0o600) }, "it has no files"},
+		"nothing but .git":      {func(f string) error { return os.MkdirAll(f+"/.git/objects", 0o700) }, "it has no files"},
 		"a pipe":                {func(f string) error { return syscall.Mkfifo(f+"/pipe", 0o600) }, `"pipe" is neither a file, a folder nor a symbolic link`},
-		"a link out of it":      {func(f string) error { return os.Symlink("../secret", f+"/link") }, `the symbolic link "link" leads out of it, to "../secret"`},
-		"an absolute link":      {func(f string) error { return os.Symlink("/etc/passwd", f+"/link") }, `leads out of it, to "/etc/passwd"`},
-		"an unreadable name":    {func(f string) error { return os.WriteFile(f+"/a\xff", nil, 0o600) }, "not UTF-8"},
+		"a link out of it":      {func(f string) error { return os.Symlink("../secret", f+"/link") }, `the symbolic link "link" points outside the source, to "../secret"`},
+		"an absolute link":      {func(f string) error { return os.Symlink("/etc/passwd", f+"/link") }, `points outside the source, to "/etc/passwd"`},
+		"an unreadable name":    {func(f string) error { return os.WriteFile(f+"/a\xff", nil, 0o600) }, "not valid UTF-8"},
 		"too large":             {func(f string) error { return sparse(f+"/data.bin", 5<<30) }, "5.0 GiB; at most 4 GiB"},
 		"a list that is a link": {func(f string) error { return os.Symlink("rules", f+"/.gitignore") }, ""},
 	} {
@@ -198,25 +198,25 @@ func TestArchivesThatCannotBeBrought(t *testing.T) {
 	}{
 		"nothing":                 {nil, "there are no files"},
 		"an empty archive":        {tarOf(t), "there are no files"},
-		"a text":                  {[]byte("print()\n"), "it is no folder, and no tar, tar.gz or zip archive"},
-		"a longer text":           {bytes.Repeat([]byte("print()\n"), 200), "it is no folder, and no tar, tar.gz or zip archive"},
-		"a zipped text":           {zipped(t, bytes.Repeat([]byte("print()\n"), 200)), "it is no folder, and no tar, tar.gz or zip archive"},
-		"no gzip":                 {[]byte{0x1f, 0x8b, 0, 0}, "it is no folder, and no tar, tar.gz or zip archive"},
-		"no zip":                  {[]byte("PK\x03\x04..."), "it is no folder, and no tar, tar.gz or zip archive"},
+		"a text":                  {[]byte("print()\n"), "not a folder or a tar, tar.gz or zip archive"},
+		"a longer text":           {bytes.Repeat([]byte("print()\n"), 200), "not a folder or a tar, tar.gz or zip archive"},
+		"a zipped text":           {zipped(t, bytes.Repeat([]byte("print()\n"), 200)), "not a folder or a tar, tar.gz or zip archive"},
+		"no gzip":                 {[]byte{0x1f, 0x8b, 0, 0}, "not a folder or a tar, tar.gz or zip archive"},
+		"no zip":                  {[]byte("PK\x03\x04..."), "not a folder or a tar, tar.gz or zip archive"},
 		"cut off":                 {whole[:1500], "unexpected EOF"},
 		"cut off zipped":          {zipped(t, whole)[:40], "unexpected EOF"},
-		"the parent":              {tarOf(t, file("../a", "")), `"../a" leads out of it`},
-		"the parent, later":       {tarOf(t, file("a/../../b", "")), `"a/../../b" leads out of it`},
-		"there and back":          {tarOf(t, file("a/../b", "")), "leads out of it"},
-		"absolute":                {tarOf(t, file("/etc/passwd", "")), `"/etc/passwd" leads out of it`},
-		"a link out of it":        {tarOf(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "../x"}), `the symbolic link "l" leads out of it`},
+		"the parent":              {tarOf(t, file("../a", "")), `"../a" points outside the archive`},
+		"the parent, later":       {tarOf(t, file("a/../../b", "")), `"a/../../b" points outside the archive`},
+		"there and back":          {tarOf(t, file("a/../b", "")), "points outside the archive"},
+		"absolute":                {tarOf(t, file("/etc/passwd", "")), `"/etc/passwd" points outside the archive`},
+		"a link out of it":        {tarOf(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "../x"}), `the symbolic link "l" points outside the source`},
 		"a file through a link":   {tarOf(t, tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: "/etc"}, file("l/passwd", "")), `"l" is both a file and a folder`},
 		"a device":                {tarOf(t, tar.Header{Typeflag: tar.TypeChar, Name: "null", Devmajor: 1, Devminor: 3}), `"null" is neither a file, a folder nor a symbolic link`},
-		"a hard link":             {tarOf(t, file("a", "a"), tar.Header{Typeflag: tar.TypeLink, Name: "b", Linkname: "a"}), `"b" is a hard link to "a": write the archive without (tar --hard-dereference)`},
-		"a zip with the parent":   {zipOf(t, map[string]fs.FileMode{"../a": 0o600}), `"../a" leads out of it`},
-		"a zip with a backslash":  {zipOf(t, map[string]fs.FileMode{`a\b`: 0o600}), "has a backslash"},
+		"a hard link":             {tarOf(t, file("a", "a"), tar.Header{Typeflag: tar.TypeLink, Name: "b", Linkname: "a"}), `"b" is a hard link to "a": create the archive without hard links (tar --hard-dereference)`},
+		"a zip with the parent":   {zipOf(t, map[string]fs.FileMode{"../a": 0o600}), `"../a" points outside the archive`},
+		"a zip with a backslash":  {zipOf(t, map[string]fs.FileMode{`a\b`: 0o600}), "contains a backslash"},
 		"a zip with a device":     {zipOf(t, map[string]fs.FileMode{"a": fs.ModeDevice | 0o600}), `"a" is neither a file, a folder nor a symbolic link`},
-		"a zip with an odd link":  {zipOf(t, map[string]fs.FileMode{"a/b": fs.ModeSymlink, "a/train.py": fs.ModeSymlink}), "in a circle"},
+		"a zip with an odd link":  {zipOf(t, map[string]fs.FileMode{"a/b": fs.ModeSymlink, "a/train.py": fs.ModeSymlink}), "part of a loop"},
 		"a zip that is encrypted": {encryptedZip(t), "is encrypted"},
 	} {
 		path := saved(t, test.archive)
@@ -228,7 +228,7 @@ func TestArchivesThatCannotBeBrought(t *testing.T) {
 	if _, err := (Source{Path: "/no/such/folder"}).Read(t.Context()); err == nil || err.Error() != "/no/such/folder: no such file or directory" {
 		t.Errorf("no such folder: got %v", err)
 	}
-	if _, err := (Source{Path: "/dev/null"}).Read(t.Context()); err == nil || !strings.Contains(err.Error(), "neither a folder nor a file") {
+	if _, err := (Source{Path: "/dev/null"}).Read(t.Context()); err == nil || !strings.Contains(err.Error(), "neither a folder nor a regular file") {
 		t.Errorf("a device: got %v", err)
 	}
 }

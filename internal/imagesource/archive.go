@@ -39,7 +39,7 @@ func OpenArchive(file, ref string) (Archive, error) {
 	open := func() (io.ReadCloser, error) { return os.Open(file) }
 	manifest, err := tarball.LoadManifest(open)
 	if err != nil {
-		return Archive{}, fmt.Errorf("%s is no docker-archive (%w): write one by docker save --output, and leave it uncompressed", file, err)
+		return Archive{}, fmt.Errorf("%s is not a docker-archive (%w): create one with docker save --output, and leave it uncompressed", file, err)
 	}
 	chosen, tag, err := choose(manifest, ref)
 	if err != nil {
@@ -47,7 +47,7 @@ func OpenArchive(file, ref string) (Archive, error) {
 	}
 	image, err := tarball.Image(open, tag)
 	if err != nil {
-		return Archive{}, fmt.Errorf("%s is no whole docker-archive: %w", file, err)
+		return Archive{}, fmt.Errorf("%s is not a complete docker-archive: %w", file, err)
 	}
 	config, err := image.ConfigFile()
 	if err != nil {
@@ -72,7 +72,7 @@ func choose(manifest tarball.Manifest, ref string) (tarball.Descriptor, *name.Ta
 			return image, &tag, err
 		}
 	}
-	return tarball.Descriptor{}, nil, fmt.Errorf("it holds %d images, of which none is %q: there are %q; save one image alone", len(manifest), ref, there)
+	return tarball.Descriptor{}, nil, fmt.Errorf("it holds %d images, but not %q: there are %q; save a single image", len(manifest), ref, there)
 }
 
 // same reports whether two references are equal after adding defaults.

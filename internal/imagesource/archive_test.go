@@ -73,10 +73,10 @@ func TestArchivesThatAreNone(t *testing.T) {
 	must(t, tar.NewWriter(&empty).Close())
 	for name, test := range map[string]struct{ file, says string }{
 		"no file":         {"/nowhere/trainer.tar", "no such file"},
-		"no archive":      {write("text", []byte("trainer")), "is no docker-archive"},
-		"no manifest":     {write("empty.tar", empty.Bytes()), "is no docker-archive"},
+		"no archive":      {write("text", []byte("trainer")), "is not a docker-archive"},
+		"no manifest":     {write("empty.tar", empty.Bytes()), "is not a docker-archive"},
 		"cut off":         {write("half.tar", content[:len(content)/3]), "docker-archive"},
-		"none of several": {several, `holds 2 images, of which none is "trainer:2": there are`},
+		"none of several": {several, `holds 2 images, but not "trainer:2": there are`},
 	} {
 		if _, err := OpenArchive(test.file, "trainer:2"); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v, want %q", name, err, test.says)

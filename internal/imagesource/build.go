@@ -40,17 +40,17 @@ func (b Build) Check() error {
 		return err
 	}
 	if !info.IsDir() {
-		return fmt.Errorf("%s is no folder", b.Context)
+		return fmt.Errorf("%s is not a folder", b.Context)
 	}
 	if !filepath.IsLocal(b.Dockerfile) {
-		return fmt.Errorf("the Dockerfile %q is outside of the folder %s: give its path in there", b.Dockerfile, b.Context)
+		return fmt.Errorf("the Dockerfile %q is outside the folder %s: use a path within it", b.Dockerfile, b.Context)
 	}
 	file := filepath.Join(b.Context, b.Dockerfile)
 	if info, err = os.Stat(file); err != nil {
 		return err
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is no file", file)
+		return fmt.Errorf("%s is not a regular file", file)
 	}
 	return nil
 }

@@ -131,10 +131,10 @@ func TestBuildsThatCantBe(t *testing.T) {
 		says  string
 	}{
 		"no folder":                 {build(filepath.Join(root, "nowhere")), "no such file"},
-		"a file as folder":          {build(filepath.Join(root, "Dockerfile")), "is no folder"},
+		"a file as folder":          {build(filepath.Join(root, "Dockerfile")), "is not a folder"},
 		"no Dockerfile":             {build(filepath.Join(root, "src")), "no such file"},
-		"a folder as Dockerfile":    {Build{Context: root, Dockerfile: "src"}, "is no file"},
-		"a Dockerfile out of reach": {Build{Context: filepath.Join(root, "src"), Dockerfile: "../Dockerfile"}, "is outside of the folder"},
+		"a folder as Dockerfile":    {Build{Context: root, Dockerfile: "src"}, "is not a regular file"},
+		"a Dockerfile out of reach": {Build{Context: filepath.Join(root, "src"), Dockerfile: "../Dockerfile"}, "is outside the folder"},
 		"a pattern that is none":    {build(bad), ".dockerignore"},
 	} {
 		if _, err := test.build.Digest(); err == nil || !strings.Contains(err.Error(), test.says) {

@@ -53,7 +53,7 @@ func (c *clashes) problems(group domain.Group) domain.Problems {
 		switch key.kind {
 		case withRole:
 			ps.Add(d.path("port"), "Ports overlap",
-				"members at one address count up from their role's port, and roles %q (from %d) and %q (from %d) meet: %s; set the two ports further apart",
+				"members at the same address count up from their role's port, and roles %q (from %d) and %q (from %d) overlap: %s; set the two ports further apart",
 				key.party, *group.Roles[key.party].Port, d.role, first, wanted)
 		case withGroup:
 			ps.Add(d.path("port"), "Port taken by another group",
@@ -65,7 +65,7 @@ func (c *clashes) problems(group domain.Group) domain.Problems {
 				d.role, first, wanted)
 		case withListener:
 			ps.Add(d.path("port"), "Port in use",
-				"role %q (from port %d) needs ports on which something else listens: %s; choose another port, leave it out to get free ones, or stop what listens",
+				"role %q (from port %d) needs ports that something else already listens on: %s; choose another port, leave it out to get free ones, or stop what listens there",
 				d.role, first, wanted)
 		}
 	}

@@ -37,14 +37,14 @@ func explain(cluster string, d *demand, l *layout) domain.Problems {
 	case len(d.ports) > 0 && len(d.members) > usable:
 		free := ""
 		if len(taken) > 0 {
-			free = fmt.Sprintf(", %d of which have it taken: %s", len(taken), list(taken, func(s *string) string { return *s }))
+			free = fmt.Sprintf(", %d of which have it in use: %s", len(taken), list(taken, func(s *string) string { return *s }))
 		}
 		ps.Add(d.portsPath(), "Published port taken",
-			"role %q has %s, each of which publishes %s of its host, and %s%s%s; set replicas to %d or less, publish another port, or add hosts",
+			"role %q has %s, each of which publishes %s on its host, and %s%s%s; set replicas to %d or less, publish another port, or add hosts",
 			d.role, count(len(d.members), "member"), strings.Join(d.ports, ", "), hostsOf(cluster, d), free, closedOf(l, d), usable)
 	case d.strategy == domain.OnePerHost && len(d.members) > usable:
 		ps.Add(d.path("placement", "strategy"), "Too few hosts",
-			"role %q has %s, at most one a host, and %s (%s)%s; set replicas to %d or less, add hosts, or choose %q or %q",
+			"role %q has %s, at most one per host, and %s (%s)%s; set replicas to %d or less, add hosts, or choose %q or %q",
 			d.role, count(len(d.members), "member"), hostsOf(cluster, d),
 			list(l.allowed(d), func(s *site) string { return s.name }), closedOf(l, d), usable, domain.Spread, domain.Pack)
 	case !slices.ContainsFunc(l.allowed(d), func(s site) bool { return s.closed == "" }):
@@ -110,7 +110,7 @@ func explainCapacity(cluster string, d *demand, l *layout) domain.Problems {
 	}
 	limit := ""
 	if d.strategy == domain.OnePerHost {
-		limit = ", at most one a host"
+		limit = ", at most one per host"
 	}
 	ps.Add(d.path("resources", resource), summary,
 		"role %q has %s of %s each%s, and only %d of them fit; %s for this role: %s%s; lower the request or replicas, or add capacity",
@@ -135,7 +135,7 @@ func among(hosts []string) string {
 	if len(hosts) == 0 {
 		return ""
 	}
-	return " among those that placement.hosts names (" + strings.Join(hosts, ", ") + ")"
+	return " among those in placement.hosts (" + strings.Join(hosts, ", ") + ")"
 }
 
 // closedOf says which of the allowed hosts take no new members, and why.

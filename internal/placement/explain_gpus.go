@@ -42,7 +42,7 @@ func warn(in Input, demands []*demand, l *layout) domain.Problems {
 			}
 		}
 		if len(given) > 0 {
-			ps.Warn(d.path("gpus"), "GPU in use", "members of role %q get GPUs of pool %q that others use, and less of their memory and time: %s; stop what uses them, or set on_foreign_process = %q in the pool to go without them",
+			ps.Warn(d.path("gpus"), "GPU in use", "members of role %q get GPUs of pool %q that other processes use, and share their memory and time: %s; stop those processes, or set on_foreign_process = %q in the pool to avoid these GPUs",
 				d.role, d.gpus.name, shorten(given, "; "), domain.ForeignAvoid)
 		}
 	}
@@ -84,7 +84,7 @@ func explainBeyond(d *demand, l *layout) domain.Problems {
 			d.each(), c, purpose, l.fleet.name(largest), most)
 	case len(counts) > 0:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
-			"%s asks for %s, all of one host, and of those that it may use %s; lower count, add devices to the pool, or let the role use other hosts",
+			"%s asks for %s, all on one host, and of those that it may use, %s; lower count, add devices to the pool, or let the role use other hosts",
 			d.each(), c, shorten(counts, ", "))
 	case len(elsewhere) > 0:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
@@ -92,7 +92,7 @@ func explainBeyond(d *demand, l *layout) domain.Problems {
 			d.each(), c, shorten(elsewhere, ", "))
 	default:
 		ps.Add(d.path("gpus", "count"), "Request beyond any host",
-			"%s asks for %s, and that has 0 devices; add some to it", d.each(), c)
+			"%s asks for %s, and the pool has no devices; add some to it", d.each(), c)
 	}
 	return ps
 }
@@ -107,7 +107,7 @@ func explainGPUs(cluster string, d *demand, l *layout) domain.Problems {
 	}
 	limit := ""
 	if d.strategy == domain.OnePerHost {
-		limit = ", at most one a host"
+		limit = ", at most one per host"
 	}
 	ps.Add(d.path("gpus"), "Not enough GPUs", "role %q has %s of %s each%s, and only %d of them fit; %s: %s%s; %s",
 		d.role, count(len(d.members), "member"), d.gpus, limit, l.placed(d), hostsOf(cluster, d), list(d.allowed, v.host), closedOf(l, d), v.advice())

@@ -82,13 +82,13 @@ func TestPlaceExplainsGPUs(t *testing.T) {
 			hosts: plainHosts("a", "b", "c"),
 			pools: exclusive(map[string][]domain.Device{"a": numbered(4), "b": gpus(first)}),
 			roles: map[string]role{"w": {onGPUs(8, 0), 1}},
-			want:  []wanted{{`roles["w"].gpus.count`, []string{"Request beyond any host", `asks for 8 GPUs of pool "p", all of one host, and of those that it may use host a has 4, host b has 1; lower count`}}},
+			want:  []wanted{{`roles["w"].gpus.count`, []string{"Request beyond any host", `asks for 8 GPUs of pool "p", all on one host, and of those that it may use, host a has 4, host b has 1; lower count`}}},
 		},
 		{
 			name:  "count beyond any host, of devices with enough memory",
 			pools: exclusive(map[string][]domain.Device{"a": {sized(first, 16_160), sized(second, 32_510)}}),
 			roles: map[string]role{"w": {onGPUs(2, 20_000), 1}},
-			want:  []wanted{{`roles["w"].gpus.count`, []string{`2 GPUs of pool "p" with 20000 MiB or more, all of one host, and of those that it may use host a has 1;`}}},
+			want:  []wanted{{`roles["w"].gpus.count`, []string{`2 GPUs of pool "p" with 20000 MiB or more, all on one host, and of those that it may use, host a has 1;`}}},
 		},
 		{
 			name:  "devices on other hosts only",
@@ -100,7 +100,7 @@ func TestPlaceExplainsGPUs(t *testing.T) {
 			name:  "an empty pool",
 			pools: exclusive(nil),
 			roles: map[string]role{"w": {onGPUs(1, 0), 1}},
-			want:  []wanted{{`roles["w"].gpus.count`, []string{`asks for 1 GPU of pool "p", and that has 0 devices; add some to it`}}},
+			want:  []wanted{{`roles["w"].gpus.count`, []string{`asks for 1 GPU of pool "p", and the pool has no devices; add some to it`}}},
 		},
 		{
 			name:  "no host with the labels comes before the pool's devices",
@@ -138,14 +138,14 @@ func TestPlaceExplainsGPUs(t *testing.T) {
 			name:  "one per host",
 			pools: exclusive(map[string][]domain.Device{"a": gpus(first)}),
 			roles: map[string]role{"w": {placedOn(onGPUs(1, 0), domain.Placement{Strategy: domain.OnePerHost}), 2}},
-			want:  []wanted{{`roles["w"].placement.strategy`, []string{"2 members, at most one a host", `cluster "lab" has 1 host with GPUs for them (a)`, "set replicas to 1 or less"}}},
+			want:  []wanted{{`roles["w"].placement.strategy`, []string{"2 members, at most one per host", `cluster "lab" has 1 host with GPUs for them (a)`, "set replicas to 1 or less"}}},
 		},
 		{
 			name:   "one per host, with the devices at fault",
 			pools:  exclusive(map[string][]domain.Device{"a": gpus(first), "b": gpus(second)}),
 			roles:  map[string]role{"w": {placedOn(onGPUs(1, 0), domain.Placement{Strategy: domain.OnePerHost}), 2}},
 			others: map[string]domain.GroupDocument{"mnist": otherOnGPUs("mnist", onGPUs(1, 0), "b: "+second)},
-			want:   []wanted{{`roles["w"].gpus`, []string{"2 members of 1 GPU of pool \"p\" each, at most one a host, and only 1 of them fit", "host a: 1 of 1 GPU free; host b: 0 of 1 GPU free, GPU-5a17c3d2 held by mnist-w-0 of group mnist"}}},
+			want:   []wanted{{`roles["w"].gpus`, []string{"2 members of 1 GPU of pool \"p\" each, at most one per host, and only 1 of them fit", "host a: 1 of 1 GPU free; host b: 0 of 1 GPU free, GPU-5a17c3d2 held by mnist-w-0 of group mnist"}}},
 		},
 		{
 			name:  "37 members share an A40, and the next does not fit",

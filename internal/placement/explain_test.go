@@ -64,7 +64,7 @@ func TestPlaceExplains(t *testing.T) {
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
 			roles: map[string]role{"w": {publishing("8080/tcp"), 3}},
 			want: []wanted{{`roles["w"].container.ports`, []string{
-				"Published port taken", "3 members, each of which publishes 8080/tcp of its host", `"lab" has 2 hosts; set replicas to 2 or less`,
+				"Published port taken", "3 members, each of which publishes 8080/tcp on its host", `"lab" has 2 hosts; set replicas to 2 or less`,
 			}}},
 		},
 		{
@@ -74,7 +74,7 @@ func TestPlaceExplains(t *testing.T) {
 			others: map[string]domain.GroupDocument{"old-1": otherPublishing("9000/udp", "a")},
 			closed: []string{"c"},
 			want: []wanted{{`roles["w"].container.ports`, []string{
-				"2 members, each of which publishes 8080/tcp, 9000/udp of its host", "1 of which have it taken: host a: 9000/udp by old-1-w-x-0 of group old-1",
+				"2 members, each of which publishes 8080/tcp, 9000/udp on its host", "1 of which have it in use: host a: 9000/udp by old-1-w-x-0 of group old-1",
 				"1 of which take no new members: host c is down", "set replicas to 1 or less",
 			}}},
 		},
@@ -107,7 +107,7 @@ func TestPlaceExplains(t *testing.T) {
 			hosts:  map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
 			roles:  map[string]role{"w": {domain.Role{Resources: requests(2, 0), Placement: domain.Placement{Strategy: domain.OnePerHost}}, 2}},
 			others: map[string]domain.GroupDocument{"old-1": other(resources(3, 0), domain.Assignment{Host: "b", Port: 1})},
-			want:   []wanted{{`roles["w"].resources.cpus`, []string{"2 CPUs each, at most one a host, and only 1 of them fit", "host a: 4 of 4 CPUs free", "host b: 1 of 4 CPUs free"}}},
+			want:   []wanted{{`roles["w"].resources.cpus`, []string{"2 CPUs each, at most one per host, and only 1 of them fit", "host a: 4 of 4 CPUs free", "host b: 1 of 4 CPUs free"}}},
 		},
 		{
 			name:   "one per host, with the memory of the only other host at fault",
@@ -148,19 +148,19 @@ func TestPlaceExplains(t *testing.T) {
 			name:  "no host with the labels among those named",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096), "gpu=t4"), "b": host("b", capacity(4, 4096), "gpu=v100")},
 			roles: map[string]role{"w": {domain.Role{Placement: domain.Placement{Labels: map[string]string{"gpu": "v100"}, Hosts: []string{"a"}}}, 2}},
-			want:  []wanted{{`roles["w"].placement.labels`, []string{`{ gpu = "v100" }`, `has none among those that placement.hosts names (a): host a: { gpu = "t4" };`}}},
+			want:  []wanted{{`roles["w"].placement.labels`, []string{`{ gpu = "v100" }`, `has none among those in placement.hosts (a): host a: { gpu = "t4" };`}}},
 		},
 		{
 			name:  "more members than named hosts for one per host",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096)), "c": host("c", capacity(4, 4096))},
 			roles: map[string]role{"w": {domain.Role{Placement: domain.Placement{Strategy: domain.OnePerHost, Hosts: []string{"a", "b"}}}, 3}},
-			want:  []wanted{{`roles["w"].placement.strategy`, []string{"3 members", "2 hosts among those that placement.hosts names (a, b) (a; b);", "set replicas to 2 or less"}}},
+			want:  []wanted{{`roles["w"].placement.strategy`, []string{"3 members", "2 hosts among those in placement.hosts (a, b) (a; b);", "set replicas to 2 or less"}}},
 		},
 		{
 			name:  "not enough CPUs on the named hosts",
 			hosts: map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))},
 			roles: map[string]role{"w": {domain.Role{Resources: requests(3, 0), Placement: domain.Placement{Hosts: []string{"b"}}}, 2}},
-			want:  []wanted{{`roles["w"].resources.cpus`, []string{"only 1 of them fit", "1 host among those that placement.hosts names (b) for this role: host b: 4 of 4 CPUs free"}}},
+			want:  []wanted{{`roles["w"].resources.cpus`, []string{"only 1 of them fit", "1 host among those in placement.hosts (b) for this role: host b: 4 of 4 CPUs free"}}},
 		},
 		{
 			name:    "one per host, with a host that is closed",

@@ -12,7 +12,7 @@ import (
 // reached its number in [Input.Most].
 const (
 	resting = "it has just been given to another run"
-	filled  = "as many of these as it is to have"
+	filled  = "the maximum number of these runs"
 )
 
 // Fill places as many of the members as there is room for alongside everything that runs, in the order of their roles

@@ -67,12 +67,12 @@ func TestFill(t *testing.T) {
 		},
 		"as many as hosts are to have": {
 			small, four, func(in *Input) { in.Most = map[string]int{"a": 1, "b": 0} }, false, map[string]string{"m-w1-0": "a"}, `roles["w2"].placement`,
-			[]string{"host a has as many of these as it is to have", "host b has as many"},
+			[]string{"host a has the maximum number of these runs", "host b has the maximum number"},
 		},
 		"as many as devices are to have": {
 			small, map[string]role{"w1": slot, "w2": slot, "w3": slot, "w4": slot}, func(in *Input) {
 				in.Pools, in.Most = card, map[string]int{"x": 2, "y": 1}
-			}, false, map[string]string{"m-w1-0": "a: x", "m-w2-0": "a: y", "m-w3-0": "a: x"}, `roles["w4"].gpus`, []string{"x takes no new members: it has as many of these as it is to have"},
+			}, false, map[string]string{"m-w1-0": "a: x", "m-w2-0": "a: y", "m-w3-0": "a: x"}, `roles["w4"].gpus`, []string{"x takes no new members: it has the maximum number of these runs"},
 		},
 		"others": {
 			small, four, func(in *Input) {

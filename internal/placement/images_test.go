@@ -66,7 +66,7 @@ func TestImages(t *testing.T) {
 		},
 		"more members than hosts": {
 			roles: map[string]role{"w": {imaged("8080/tcp"), 3}},
-			says:  "3 members, each of which publishes 8080/tcp of its host",
+			says:  "3 members, each of which publishes 8080/tcp on its host",
 		},
 	} {
 		in := input(map[string]domain.Host{"a": host("a", capacity(4, 4096)), "b": host("b", capacity(4, 4096))}, test.roles)

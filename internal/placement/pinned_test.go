@@ -45,7 +45,7 @@ func TestPinned(t *testing.T) {
 		"one a host": {
 			roles: map[string]role{"w": {placedOn(domain.Role{}, domain.Placement{Strategy: domain.OnePerHost}), 3}}, a: capacity(4, 0), b: capacity(4, 0),
 			current: map[string]domain.Assignment{"m-w-0": at("a"), "m-w-1": at("b")},
-			refusal: `role "w" has 3 members, at most one a host, and cluster "lab" has 2 hosts`,
+			refusal: `role "w" has 3 members, at most one per host, and cluster "lab" has 2 hosts`,
 		},
 		"devices that are lost, or in no pool any more": {
 			roles: map[string]role{"w": {onGPUs(1, 0), 3}}, a: capacity(4, 0), b: capacity(4, 0),

@@ -251,7 +251,7 @@ func TestImagesThatCantBePlanned(t *testing.T) {
 		says string
 	}{
 		"no archive":               {text("archive", "/nowhere/trainer.tar"), "no such file"},
-		"no docker-archive":        {text("archive", filepath.Join(folder, "Dockerfile")), "is no docker-archive"},
+		"no docker-archive":        {text("archive", filepath.Join(folder, "Dockerfile")), "is not a docker-archive"},
 		"no folder":                {map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: "/nowhere"})}, "no such file"},
 		"no Dockerfile":            {map[string]tftypes.Value{"build": l.buildValue(image.BuildModel{Context: folder, Dockerfile: new("other")})}, "no such file"},
 		"an archive and a build":   {map[string]tftypes.Value{"archive": text("a", file)["a"], "build": l.buildValue(image.BuildModel{Context: folder})}, "cannot be specified when"},

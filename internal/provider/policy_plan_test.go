@@ -243,8 +243,8 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 		config map[string]tftypes.Value
 		says   string
 	}{
-		"as it is": {config, `Guard of autoscaling policy "g/worker" has never had a value: guards.busy.http: asked since 2026-11-20T12:00:00Z, it has never had a value, and no member is removed meanwhile: HTTP 404. ` +
-			"Check its address and path"},
+		"as it is": {config, `Guard of autoscaling policy "g/worker" has never had a value: guards.busy.http: queried since 2026-11-20T12:00:00Z, it has never had a value, so no members are removed: HTTP 404. ` +
+			"Check its URL and path"},
 		"another path":   {config: tf.policy(asking("apps.#"))},
 		"without guards": {config: tf.policy()},
 		"destroyed":      {},

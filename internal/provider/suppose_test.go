@@ -322,7 +322,7 @@ func TestKnownValuesAreChecked(t *testing.T) {
 		unknown  []string
 		says     string
 	}{
-		"wait_for": {"trainyard_group", groupWith(func(m *group.Model) { m.WaitFor = types.StringValue("ready") }), []string{image}, `"ready" is no phase`},
+		"wait_for": {"trainyard_group", groupWith(func(m *group.Model) { m.WaitFor = types.StringValue("ready") }), []string{image}, `unknown phase to wait for "ready"`},
 		"name":     {"trainyard_group", groupWith(func(m *group.Model) { m.Name = types.StringValue("A_b") }), []string{image}, `"A_b" is not a DNS label`},
 		"roles": {
 			"trainyard_group", groupWith(func(m *group.Model) {
@@ -346,19 +346,19 @@ func TestKnownValuesAreChecked(t *testing.T) {
 				m := policies["asleep"]
 				m.Initial = new(int64(20))
 				return m
-			}()), []string{`AttributeName("metrics")`, `AttributeName("group")`, `AttributeName("cluster")`}, "initial is 20",
+			}()), []string{`AttributeName("metrics")`, `AttributeName("group")`, `AttributeName("cluster")`}, "got 20",
 		},
 		"a pool": {
 			"trainyard_gpu_pool", configurationOf(t, gpupool.Schema(t.Context(), engines), func() gpupool.Model {
 				m := pools["selected"]
 				m.Strategy = types.StringValue("random")
 				return m
-			}()), []string{`AttributeName("select")`, `AttributeName("cluster")`}, `"random" is not a way`,
+			}()), []string{`AttributeName("select")`, `AttributeName("cluster")`}, `unknown strategy "random"`,
 		},
 		"a cluster": {
 			"trainyard_cluster", configurationOf(t, cluster.Schema(t.Context(), engines), cluster.Model{
 				Name: types.StringValue("lab"), Timeouts: providertest.NoTimeouts(cluster.Schema(t.Context(), nil)), Hosts: map[string]cluster.HostModel{"A_b": {Address: new("x")}},
-			}), []string{`AttributeName("hosts").ElementKeyString("A_b").AttributeName("address")`}, `"A_b" is not a host name`,
+			}), []string{`AttributeName("hosts").ElementKeyString("A_b").AttributeName("address")`}, `"A_b" is not a valid host name`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -348,7 +348,7 @@ func TestValidateSweep(t *testing.T) {
 		"no runs":      {func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{}) }, []string{"No runs: runs: "}},
 		"a key":        {func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{"LR_1": {}}) }, []string{`runs["LR_1"]: "LR_1"`, `such as "lr-1"`}},
 		"max_parallel": {func(m *sweep.Model) { m.MaxParallel = new(int64(0)) }, []string{"max_parallel: 0 ", "1 or more"}},
-		"a pattern":    {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "loss=.*"} }, []string{`objective.pattern: "loss=.*" has 0 groups`}},
+		"a pattern":    {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "loss=.*"} }, []string{`objective.pattern: "loss=.*" has 0 capture groups`}},
 		"a goal":       {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "(.*)", Goal: new("max")} }, []string{`objective.goal: "max"`, "maximise", "minimise"}},
 		"wait_for":     {func(m *sweep.Model) { m.WaitFor = types.StringValue("ended") }, []string{`wait_for: "ended"`, "accepted", "completed"}},
 		"rerun":        {func(m *sweep.Model) { m.Rerun = types.StringValue("none") }, []string{`rerun: "none"`, "changed", "failed", "all"}},
@@ -357,7 +357,7 @@ func TestValidateSweep(t *testing.T) {
 		"a duration":   {func(m *sweep.Model) { m.Retry = &sweep.RetryModel{Delay: types.StringValue("soon")} }, []string{`retry.delay: "soon" is not a valid duration`}},
 		"a secret": {func(m *sweep.Model) {
 			m.Image, m.Container = new("trainer:1"), &group.ContainerModel{Secrets: map[string]group.SecretFileModel{"s": {Value: types.StringValue("x"), Version: "1"}}}
-		}, []string{"container.secrets: runs are started after the apply"}},
+		}, []string{"container.secrets: runs start after the apply"}},
 		"a label that is none":             {func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("rack=a")} }, []string{`placement.spread_by: "rack=a"`}},
 		"a label without a name":           {func(m *sweep.Model) { m.Placement = &group.PlacementModel{SpreadBy: new("")} }, []string{"placement.spread_by", "at least 1"}},
 		"a template":                       {func(m *sweep.Model) { m.Command = []string{"train", "{{ .Env.RATE }}"} }, []string{"command[1]: ", "RATE"}},

@@ -33,7 +33,7 @@ var hidden = []int{Hidden, Hidden}
 // Parse parses a model, and says what is wrong if it is not one.
 func Parse(text []byte) (*Model, error) {
 	if len(text) > MaxBytes {
-		return nil, fmt.Errorf("the model has %d bytes; %d at most are allowed", len(text), MaxBytes)
+		return nil, fmt.Errorf("the model has %d bytes; at most %d are allowed", len(text), MaxBytes)
 	}
 	f, err := read(text)
 	if err != nil {
@@ -58,18 +58,18 @@ func read(text []byte) (f file, err error) {
 	}
 	// The version comes first, as files of other versions may look different.
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&head); err != nil {
-		return f, fmt.Errorf("the model is not JSON as autoscale train writes it: %w", ended(err))
+		return f, fmt.Errorf("the model is not valid JSON as written by autoscale train: %w", ended(err))
 	}
 	if head.Version == nil || *head.Version != Version {
-		return f, fmt.Errorf("version is %s; this build reads version %d", versionOf(head.Version), Version)
+		return f, fmt.Errorf("version is %s; this version of Trainyard supports version %d", versionOf(head.Version), Version)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&f); err != nil {
-		return f, fmt.Errorf("the model is not JSON as autoscale train writes it: %w", ended(err))
+		return f, fmt.Errorf("the model is not valid JSON as written by autoscale train: %w", ended(err))
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return f, fmt.Errorf("there is more after the model, from byte %d", decoder.InputOffset())
+		return f, fmt.Errorf("trailing data after the model, from byte %d", decoder.InputOffset())
 	}
 	return f, f.check()
 }
@@ -77,7 +77,7 @@ func read(text []byte) (f file, err error) {
 // ended replaces the error for a truncated text.
 func ended(err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) {
-		return errors.New("it ends in the middle: the file is truncated")
+		return errors.New("the file is truncated")
 	}
 	return err
 }
@@ -91,23 +91,23 @@ func versionOf(version *int) string {
 
 func (f file) check() error {
 	if !slices.Contains(Algorithms, f.Algorithm) {
-		return fmt.Errorf("algorithm is %q; %q are allowed", f.Algorithm, Algorithms)
+		return fmt.Errorf("unknown algorithm %q; use one of %q", f.Algorithm, Algorithms)
 	}
 	if err := checkFeatures(f.Features); err != nil {
 		return err
 	}
 	if !slices.Equal(f.Actions, Actions[:]) {
-		return fmt.Errorf("actions are %q; %q are allowed, in this order", f.Actions, Actions)
+		return fmt.Errorf("actions must be %q, in this order, got %q", Actions, f.Actions)
 	}
 	if !slices.Equal(f.Hidden, hidden) {
-		return fmt.Errorf("hidden is %v; %v is allowed", f.Hidden, hidden)
+		return fmt.Errorf("hidden must be %v, got %v", hidden, f.Hidden)
 	}
 	for _, list := range []struct {
 		name   string
 		values []float64
 	}{{"mean", f.Mean}, {"scale", f.Scale}} {
 		if len(list.values) != len(f.Features) {
-			return fmt.Errorf("%s has %d values, and there are %d features; one for each is allowed", list.name, len(list.values), len(f.Features))
+			return fmt.Errorf("%s has %d values, but there are %d features; it needs one for each", list.name, len(list.values), len(f.Features))
 		}
 	}
 	return checkNormal(f.Features, f.Mean, f.Scale)
@@ -116,14 +116,14 @@ func (f file) check() error {
 func checkFeatures(features []string) error {
 	for i, name := range features {
 		if _, known := place(name); !known {
-			return fmt.Errorf("features has %q, which is none; %q are allowed", name, FeatureNames())
+			return fmt.Errorf("unknown feature %q; known features are %q", name, FeatureNames())
 		}
 		if slices.Contains(features[:i], name) {
-			return fmt.Errorf("features has %q twice; once is allowed", name)
+			return fmt.Errorf("duplicate feature %q", name)
 		}
 	}
 	if !slices.Contains(features, Features[Load].Name) {
-		return fmt.Errorf("features are %q, and %q is missing, which every model has", features, Features[Load].Name)
+		return fmt.Errorf("features are %q; %q is missing, which every model needs", features, Features[Load].Name)
 	}
 	return nil
 }
@@ -131,10 +131,10 @@ func checkFeatures(features []string) error {
 func checkNormal(features []string, mean, scale []float64) error {
 	for i, name := range features {
 		if !finite(mean[i]) {
-			return fmt.Errorf("mean of feature %q is %v; a finite number is allowed", name, mean[i])
+			return fmt.Errorf("mean of feature %q must be finite, got %v", name, mean[i])
 		}
 		if !finite(scale[i]) || scale[i] <= 0 {
-			return fmt.Errorf("scale of feature %q is %v; a finite number above 0 is allowed", name, scale[i])
+			return fmt.Errorf("scale of feature %q must be finite and above 0, got %v", name, scale[i])
 		}
 	}
 	return nil
@@ -147,14 +147,14 @@ func (m *Model) setWeights(data []byte) error {
 		needed += (size.in + 1) * size.out
 	}
 	if len(data) != 4*needed {
-		return fmt.Errorf("weights have %d bytes; %d are allowed, which are %d float32s for %d features and %d hidden units twice", len(data), 4*needed, needed, len(m.Features), Hidden)
+		return fmt.Errorf("weights have %d bytes; expected %d, which are %d float32s for %d features and two layers of %d hidden units", len(data), 4*needed, needed, len(m.Features), Hidden)
 	}
 	for i := range m.Layers {
 		for _, values := range [][]float32{m.Layers[i].Weights, m.Layers[i].Bias} {
 			for j := range values {
 				values[j] = math.Float32frombits(binary.LittleEndian.Uint32(data))
 				if data = data[4:]; !finite(float64(values[j])) {
-					return fmt.Errorf("weights have %v at place %d of layer %d; finite numbers are allowed", values[j], j, i+1)
+					return fmt.Errorf("weights must be finite, got %v at index %d of layer %d", values[j], j, i+1)
 				}
 			}
 		}

@@ -85,10 +85,10 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	}
 	o.member = words[0]
 	if o.path != "" && !path.IsAbs(o.path) && !domain.IsLocal(o.path) {
-		return o, fmt.Errorf("--path %q leads out of the member's own folder; an absolute path, or one below that folder is allowed", o.path)
+		return o, fmt.Errorf("--path %q points outside the member's own folder; use an absolute path, or one below that folder", o.path)
 	}
 	if slices.Contains(strings.Split(o.path, "/"), "..") {
-		return o, fmt.Errorf("--path %q has \"..\" in it; name the folder itself", o.path)
+		return o, fmt.Errorf("--path %q must not contain \"..\"", o.path)
 	}
 	return o, nil
 }

@@ -16,7 +16,7 @@ func TestParse(t *testing.T) {
 		"job-worker-0 --path /data --output -": "",
 		"":                                     "one member",
 		"a b":                                  "one member",
-		"a --path ../b":                        "leads out",
+		"a --path ../b":                        "points outside",
 		"a --path /data/../b":                  `".."`,
 	} {
 		_, err := parse(strings.Fields(args), engines)

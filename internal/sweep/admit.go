@@ -158,7 +158,7 @@ func (d *decision) admit(q Queue) (why string) {
 	}
 	for _, earlier := range d.short {
 		if d.keeps(earlier, s) {
-			return fmt.Sprintf("sweep %q is before it, and has no room", earlier.sweep)
+			return fmt.Sprintf("sweep %q is ahead of it, and has no room", earlier.sweep)
 		}
 	}
 	next := d.admission.Next
@@ -189,7 +189,7 @@ func (d *decision) admit(q Queue) (why string) {
 	case len(candidates) == startedAtOnce:
 		next = d.now
 		d.short = append(d.short, shortage{sweep: s.Name, hosts: HostsFor(s, d.cluster)})
-		why = fmt.Sprintf("others of it are started first, %d at a time", startedAtOnce)
+		why = fmt.Sprintf("other runs of the sweep start first, %d at a time", startedAtOnce)
 	default:
 		why = late
 	}
@@ -229,7 +229,7 @@ func (d *decision) limit(s domain.Sweep) (most int, why string) {
 		cpus += d.cluster.Hosts[name].Capacity.CPUs
 	}
 	most = max(int(cpus+cpuTolerance), 1)
-	return most, fmt.Sprintf("as many run as the hosts have processors, %d: set max_parallel or resources for another number", most)
+	return most, fmt.Sprintf("limited to the number of CPUs of the hosts, %d: set max_parallel or resources for a different limit", most)
 }
 
 // waiting returns up to most of a sweep's runs that can start now, how many wait in total, and why those that can't
@@ -242,7 +242,7 @@ func (d *decision) waiting(q Queue, most int) (keys []string, waiting int, late 
 		}
 		waiting++
 		if _, leaving := q.Leaving[key]; leaving {
-			late = cmp.Or(late, fmt.Sprintf("run %q has yet to end before it starts anew", key)) // its end is an event
+			late = cmp.Or(late, fmt.Sprintf("run %q has to end before it starts over", key)) // its end is an event
 			continue
 		}
 		if due := dueAt(q.Spec.Retry, run, d.now); due.After(d.now) {
@@ -254,7 +254,7 @@ func (d *decision) waiting(q Queue, most int) (keys []string, waiting int, late 
 			continue
 		}
 		if owner := d.owner(q.Spec.Name, key); owner != "" {
-			late = cmp.Or(late, fmt.Sprintf("the member of run %q would be called %s, as one of %q is", key, domain.RunName(q.Spec.Name, key), owner))
+			late = cmp.Or(late, fmt.Sprintf("run %q needs the member name %s, which %q already uses", key, domain.RunName(q.Spec.Name, key), owner))
 			continue
 		}
 		keys = append(keys, key)

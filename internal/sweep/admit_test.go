@@ -287,7 +287,7 @@ func TestAdmitSomeAtATime(t *testing.T) {
 	if len(got.Starts) != startedAtOnce || got.Starts[startedAtOnce-1].Sweep != "a" || !got.Next.Equal(noon) {
 		t.Errorf("%d start, and next is at %s", len(got.Starts), got.Next)
 	}
-	says(t, "a", got.Waits["a"], "started first")
+	says(t, "a", got.Waits["a"], "start first")
 	says(t, "b", got.Waits["b"], `sweep "a" is before it`)
 	started := map[string]domain.Run{}
 	for _, start := range got.Starts {

@@ -148,7 +148,7 @@ func (d *decision) closedDevices(s domain.Sweep) map[string]placement.DeviceStat
 func (d *decision) closed(s domain.Sweep, device domain.Device) string {
 	c := d.cards[device.UUID]
 	if c.full() {
-		return fmt.Sprintf("a run ran out of its memory beside %d others: it takes no more than those until one ends", c.beside)
+		return fmt.Sprintf("a run ran out of its memory beside %d others: it is limited to that many until one ends", c.beside)
 	}
 	if !s.Admission.FreeGPUMemory {
 		return ""
@@ -166,7 +166,7 @@ func (d *decision) closed(s domain.Sweep, device domain.Device) string {
 	need := needed(s, device)
 	switch free, known := d.cluster.FreeGPUMiB[device.UUID]; {
 	case !known:
-		return "how much of its memory is free is not known"
+		return "its free memory is unknown"
 	case free < need:
 		return fmt.Sprintf("%d MiB of its memory are free, and a run needs %d with the reserve", free, need)
 	}
@@ -190,7 +190,7 @@ func tooSmall(s domain.Sweep, pools map[string]domain.GPUPoolDocument, known map
 		for _, device := range devices {
 			if need := needed(s, device); need > device.MemoryMiB {
 				state := states[device.UUID]
-				state.Closed = fmt.Sprintf("it has %d MiB of memory, and a run waits for %d to be free, with the reserve", device.MemoryMiB, need)
+				state.Closed = fmt.Sprintf("it has %d MiB of memory, and a run needs %d free, with the reserve", device.MemoryMiB, need)
 				states[device.UUID] = state
 			}
 		}

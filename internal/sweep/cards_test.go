@@ -61,10 +61,10 @@ func TestAdmitByFreeGPUMemory(t *testing.T) {
 		},
 		"not known": {
 			cluster: cardsFree(map[string]int64{"GPU-b": 40_000}), queues: []Queue{queueOf(measuring("a", 2))}, starts: []string{"a/r0 on gpu1 GPU-b"},
-			waits: map[string][]string{"a": {"how much of its memory is free is not known"}}, next: at(20), measured: true,
+			waits: map[string][]string{"a": {"its free memory is unknown"}}, next: at(20), measured: true,
 		},
 		"nothing is known": {
-			cluster: cardsFree(nil), queues: []Queue{queueOf(measuring("a", 2))}, waits: map[string][]string{"a": {"not known"}}, measured: true,
+			cluster: cardsFree(nil), queues: []Queue{queueOf(measuring("a", 2))}, waits: map[string][]string{"a": {"its free memory is unknown"}}, measured: true,
 		},
 		"settling": {
 			cluster: cardsFree(plenty), queues: on(measuring("a", 5), map[string]domain.Run{"r0": running("gpu1 GPU-a", at(-7)), "r1": running("gpu1 GPU-b", at(-12))}),
@@ -293,7 +293,7 @@ func TestAdmitByFreeMemory(t *testing.T) {
 		},
 		"not known": {
 			cluster: cluster(map[string]int64{"h2": 2000}, "h1", "h2"), queues: []Queue{queueOf(sized("a", 2))}, starts: []string{"a/r0 on h2"},
-			waits: map[string][]string{"a": {"how much memory of host h1 is free is not known"}}, measured: true,
+			waits: map[string][]string{"a": {"the free memory of host h1 is unknown"}}, measured: true,
 		},
 		"others started first": {
 			cluster: cluster(map[string]int64{"h1": 5999}, "h1"), queues: []Queue{queueOf(sized("a", 1)), queueOf(sized("b", 2))}, starts: []string{"a/r0 on h1", "b/r0 on h1"},
@@ -306,7 +306,7 @@ func TestAdmitByFreeMemory(t *testing.T) {
 		},
 		"those just started leave too little": {
 			cluster: cluster(map[string]int64{"h1": 3000}, "h1"), queues: []Queue{queueOf(sized("a", 5)).with(map[string]domain.Run{"r0": running("h1", at(-5))})},
-			waits: map[string][]string{"a": {"1000 MiB of memory free beside", "needs 2000"}}, next: at(15), measured: true,
+			waits: map[string][]string{"a": {"1000 MiB of memory free beyond", "needs 2000"}}, next: at(15), measured: true,
 		},
 		"a closed host stays so": {
 			cluster: func() Cluster {

@@ -121,7 +121,7 @@ func Ended(s domain.Sweep, run domain.Run, o domain.Observed, log []string, besi
 		run.State, run.Value = domain.RunSucceeded, valueIn(s.Objective, log)
 		return run
 	case domain.StateStopped:
-		return Lost(run, "it was stopped by somebody else", now)
+		return Lost(run, "stopped by someone else", now)
 	}
 	if line, is := outOfMemoryLine(s, log); is && s.GPUs != nil {
 		return ranOutOfMemory(s, run, line, beside)
@@ -132,7 +132,7 @@ func Ended(s domain.Sweep, run domain.Run, o domain.Observed, log []string, besi
 	if most := s.Attempts(); final || most > 0 && run.Failures >= most {
 		run.State, run.Value = domain.RunFailed, valueIn(s.Objective, log)
 		if run.Failures > 1 {
-			run.Reason += fmt.Sprintf(", after %d attempts that failed", run.Failures)
+			run.Reason += fmt.Sprintf(", after %d failed attempts", run.Failures)
 		}
 		return run
 	}
@@ -152,7 +152,7 @@ func ranOutOfMemory(s domain.Sweep, run domain.Run, line string, beside int) dom
 	run.State = domain.RunQueued
 	if run.OutOfMemory >= s.OutOfMemoryAttempts() {
 		run.State = domain.RunOutOfMemory
-		run.Reason = fmt.Sprintf("out of GPU memory in %d attempts, the last one beside %d other runs: lower its need or raise gpus.memory_mib: %s", run.OutOfMemory, beside, line)
+		run.Reason = fmt.Sprintf("out of GPU memory in %d attempts, the last one beside %d other runs: reduce its memory use or raise gpus.memory_mib: %s", run.OutOfMemory, beside, line)
 	}
 	return run
 }

@@ -100,7 +100,7 @@ func TestEnded(t *testing.T) {
 		},
 		"stopped by somebody": {
 			nil, domain.Run{Failures: 1}, domain.Observed{State: domain.StateStopped, ExitCode: new(143), FinishedAt: new(at(-1))}, []string{oom},
-			domain.Run{State: domain.RunQueued, ExitCode: new(143), Failures: 1}, nil, "it was stopped by somebody else",
+			domain.Run{State: domain.RunQueued, ExitCode: new(143), Failures: 1}, nil, "stopped by someone else",
 		},
 
 		"out of GPU memory": {

@@ -76,7 +76,7 @@ func (s Site) asTheHost(image string) bool {
 func Spec(s domain.Sweep, key string, run domain.Run, at Site) (domain.MemberSpec, error) {
 	name := domain.RunName(s.Name, key)
 	if run.Assignment == nil {
-		return domain.MemberSpec{}, fmt.Errorf("run %q of sweep %q has no place", key, s.Name)
+		return domain.MemberSpec{}, fmt.Errorf("run %q of sweep %q has no assignment", key, s.Name)
 	}
 	m := domain.Member{Name: name, Role: key}
 	m.Place(domain.SchedulingPinned, *run.Assignment, at.Address(name, run.Assignment.Host))

@@ -89,7 +89,7 @@ func ParallelismReason(doc domain.SweepDocument, stored domain.SweepParallelism)
 	case f.Settled:
 		return fmt.Sprintf("%d at a time on a %s is best: %s", f.Level, place, makes)
 	case f.Level == f.Best:
-		return fmt.Sprintf("%d at a time on a %s is measured once more: %s", f.Level, place, makes)
+		return fmt.Sprintf("measuring %d at a time on a %s again: %s", f.Level, place, makes)
 	}
 	return fmt.Sprintf("trying %d at a time on a %s: %s", f.Level, place, makes)
 }

@@ -69,9 +69,9 @@ func (d *decision) closedHosts(s domain.Sweep, freeMiB map[string]int64) map[str
 		switch free, known := freeMiB[host]; {
 		case closed[host] != "":
 		case !known:
-			closed[host] = fmt.Sprintf("how much memory of host %s is free is not known", host)
+			closed[host] = fmt.Sprintf("the free memory of host %s is unknown", host)
 		case free < s.Resources.MemoryMiB:
-			closed[host] = fmt.Sprintf("host %s has %d MiB of memory free beside what runs take that were just started, and a run needs %d", host, max(free, 0), s.Resources.MemoryMiB)
+			closed[host] = fmt.Sprintf("host %s has %d MiB of memory free beyond what runs that just started will take, and a run needs %d", host, max(free, 0), s.Resources.MemoryMiB)
 		}
 	}
 	return closed

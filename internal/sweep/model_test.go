@@ -626,7 +626,7 @@ func (l *lab) admit(queues []Queue) []Admitted {
 	}
 	l.next, l.measured = got.Next, got.Measured
 	for _, why := range got.Waits {
-		if strings.Contains(why, "is before it") {
+		if strings.Contains(why, "is ahead of it") {
 			l.kept++
 		}
 		if strings.Contains(why, "at a time on a") {

@@ -52,8 +52,8 @@ func CheckResults(s domain.Sweep, at Site, engine string) (ps domain.Problems) {
 	}
 	where, in := s.Results.Path, domain.Path{"results", "path"}
 	if at.WorkDir == nil && !path.IsAbs(where) {
-		ps.Add(in, "Relative path", "%q is relative, and members on the engine %q have no folder that outlives them. Give an absolute path, such as %q: each run gets a named volume there. "+
-			"Or a path in a mount that you declare, of a named volume or of a folder that all hosts share (type = %q): each run gets a folder in that", where, engine, "/results", domain.MountBind)
+		ps.Add(in, "Relative path", "%q is relative, but members on engine %q have no folder that outlives them. Use an absolute path, such as %q: each run gets a named volume there. "+
+			"Or use a path in a mount that you declare, of a named volume or of a folder shared by all hosts (type = %q): each run gets a folder in it", where, engine, "/results", domain.MountBind)
 		return ps
 	}
 	mount := domain.MountOf(s.Mounts, where)
@@ -63,17 +63,17 @@ func CheckResults(s domain.Sweep, at Site, engine string) (ps domain.Problems) {
 	inputs := []domain.Path{in, {"mounts"}}
 	switch {
 	case mount.Type == domain.MountTmpfs:
-		ps.Add(in, "Results would be lost", "%q is in the mount at %q, which is of type %q and ends with the run; use a named volume, a folder that all hosts share, or a path in no mount", where, mount.Target, mount.Type)
+		ps.Add(in, "Results would be lost", "%q is in the mount at %q, which is of type %q and is deleted with the run; use a named volume, a folder shared by all hosts, or a path outside of any mount", where, mount.Target, mount.Type)
 		ps.DecidedBy(inputs)
 	case mount.ReadOnly:
 		ps.Add(in, "Results can't be written", "%q is in the mount at %q, which is read-only", where, mount.Target)
 		ps.DecidedBy(inputs)
 	case at.WorkDir != nil && !at.asTheHost(s.Image) && mount.Type == domain.MountVolume:
-		ps.Add(in, "Results out of reach", "%q is in the mount at %q, and on the engine %q nothing is fetched from named volumes: use a folder of the hosts (type = %q), or a path in no mount, where each run gets a folder of its host",
+		ps.Add(in, "Results out of reach", "%q is in the mount at %q, but engine %q fetches nothing from named volumes: use a folder of the hosts (type = %q), or a path outside of any mount, where each run gets a folder on its host",
 			where, mount.Target, engine, domain.MountBind)
 		ps.DecidedBy(append(inputs, domain.Path{"image"}))
 	case at.WorkDir == nil && s.Results.OnDestroy == domain.DeleteResults:
-		ps.Add(domain.Path{"results", "on_destroy"}, "Results can't be deleted", "on the engine %q, what runs leave in a mount that you declare is yours to delete, such as at %q: set on_destroy to %q, or use a path in no mount", engine, mount.Target, domain.KeepResults)
+		ps.Add(domain.Path{"results", "on_destroy"}, "Results can't be deleted", "engine %q doesn't delete what runs leave in a mount that you declare, such as at %q: set on_destroy to %q, or use a path outside of any mount", engine, mount.Target, domain.KeepResults)
 		ps.DecidedBy(append(inputs, domain.Path{"results", "on_destroy"}))
 	}
 	return ps

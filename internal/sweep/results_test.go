@@ -96,7 +96,7 @@ func TestCheckResults(t *testing.T) {
 		path   string
 		says   []string
 	}{
-		"relative in a container":   {func(s *domain.Sweep) { s.Results.Path = "results" }, inContainers, "results.path", []string{`"results" is relative`, `"some"`, `"/results"`, "named volume", "all hosts share"}},
+		"relative in a container":   {func(s *domain.Sweep) { s.Results.Path = "results" }, inContainers, "results.path", []string{`"results" is relative`, `"some"`, `"/results"`, "named volume", "shared by all hosts"}},
 		"in a tmpfs":                {in(domain.Mount{Type: domain.MountTmpfs}), inContainers, "results.path", []string{`"/data/results"`, `"/data"`, "tmpfs"}},
 		"in what can't be written":  {in(domain.Mount{Type: domain.MountVolume, Source: "lr", ReadOnly: true}), inContainers, "results.path", []string{`"/data/results"`, `"/data"`, "read-only"}},
 		"in a volume of the host's": {in(domain.Mount{Type: domain.MountVolume, Source: "lr"}), bare, "results.path", []string{`"/data/results"`, `"some"`, "named volumes", `type = "bind"`}},

@@ -46,7 +46,7 @@ func (s *Search) Decide(now time.Time) bool {
 		faster, deviation := s.compare(rates, math.Hypot(runNoise*math.Sqrt(float64(enough)/float64(each)), late/2))
 		makes := f.Throughput[f.Base] * float64(f.Level) / float64(f.Base) * math.Exp(faster)
 		if !(makes > 0) || math.IsInf(makes, 0) {
-			f.Unknown = "the numbers of steps that runs write of are too far apart to be compared"
+			f.Unknown = "the step counts that runs report are too far apart to compare"
 			break
 		}
 		gain, slope := s.gain(makes)
@@ -144,9 +144,9 @@ func (s *Search) silent(now time.Time) bool {
 	case s.since.IsZero() || !long && (!some || waited < shortPatience*s.settle()):
 		return false
 	case s.told && long && some:
-		s.found.Unknown = fmt.Sprintf("runs end before their progress can be measured; set a shorter progress.settle than %s", s.settle())
+		s.found.Unknown = fmt.Sprintf("runs end before their progress can be measured; set progress.settle to less than %s", s.settle())
 	case !s.told:
-		s.found.Unknown = cmp.Or(s.trouble, fmt.Sprintf("no line that a run wrote in %s matches progress.pattern", waited.Round(time.Second)))
+		s.found.Unknown = cmp.Or(s.trouble, fmt.Sprintf("no line that a run logged within %s matches progress.pattern", waited.Round(time.Second)))
 	default:
 		return false
 	}

@@ -307,6 +307,6 @@ func TestSearchOfTheSilent(t *testing.T) {
 		if got.succeeded != 50 || got.crowded != 37 || got.found.Level != 1 || got.found.Settled {
 			t.Errorf("%s: %+v", name, got)
 		}
-		says(t, name, ParallelismReason(documentOf(b.sweep), got.found), "as many run as there is room for: no line that a run wrote in ", "matches progress.pattern")
+		says(t, name, ParallelismReason(documentOf(b.sweep), got.found), "as many run as there is room for: no line that a run logged within ", "matches progress.pattern")
 	}
 }

@@ -170,12 +170,12 @@ func TestSearchGivesUp(t *testing.T) {
 		want   string
 	}{
 		"not yet":                {299, 2, false, "", ""},
-		"after ten times settle": {300, 0, false, "", "no line that a run wrote in 5m0s matches progress.pattern"},
-		"some have ended":        {60, 3, false, "", "no line that a run wrote in 1m0s matches progress.pattern"},
+		"after ten times settle": {300, 0, false, "", "no line that a run logged within 5m0s matches progress.pattern"},
+		"some have ended":        {60, 3, false, "", "no line that a run logged within 1m0s matches progress.pattern"},
 		"too few have ended":     {60, 2, false, "", ""},
 		"by what is in the way":  {300, 0, false, "its log is too long", "its log is too long"},
 		"slow":                   {3000, 0, true, "", ""},
-		"too short":              {300, 3, true, "", "runs end before their progress can be measured; set a shorter progress.settle than 30s"},
+		"too short":              {300, 3, true, "", "runs end before their progress can be measured; set progress.settle to less than 30s"},
 	} {
 		_, s := searching(domain.SweepParallelism{})
 		s.Watch(map[string]domain.Run{"a": running("h1", noon)}, noon)
@@ -275,7 +275,7 @@ func TestAdmitByLevel(t *testing.T) {
 			"a/r0 on h1, a/r1 on h2, a/r2 on h1, a/r3 on h2, a/r4 on h1, a/r5 on h2", []string{"3 at a time on a host"}},
 		"packed": {hosts, []Queue{levelled(packed, 1)}, "a/r0 on h1, a/r1 on h2", []string{"1 at a time on a host"}},
 		"what is not known bounds nothing": {hosts, []Queue{unknown}, "a/r0 on h1, a/r1 on h2, a/r2 on h1, a/r3 on h2",
-			[]string{"as many run as the hosts have processors, 4"}},
+			[]string{"limited to the number of CPUs of the hosts, 4"}},
 		"max_parallel bounds all": {cards, []Queue{bounded}, "a/r0 on gpu1 GPU-a", []string{"max_parallel is 1"}},
 		"it keeps nobody from what it does not wait for": {cards, []Queue{levelled(progress(onGPUs(sweepOf("a", 9), 1199)), 1), queueOf(onGPUs(sweepOf("b", 2), 1199))},
 			"a/r0 on gpu1 GPU-a, a/r1 on gpu1 GPU-b, b/r0 on gpu1 GPU-a, b/r1 on gpu1 GPU-b", []string{"1 at a time on a GPU"}},
@@ -318,11 +318,11 @@ func TestParallelismReason(t *testing.T) {
 	doc.Spec.Progress = &domain.SweepProgress{Pattern: "step"}
 	throughput := map[int]float64{1: 7.08, 7: 21.9724, 8: 22.5529, 9: 22.3448}
 	for want, p := range map[string]domain.SweepParallelism{
-		"1 at a time on a GPU until its progress is measured":                                          {Level: 1},
-		"trying 2 at a time on a GPU: 1 makes 7.08 steps a second":                                     {Level: 2, Best: 1},
-		"8 at a time on a GPU is measured once more: 8 make 22.55 steps a second, and 9 make 22.34":    {Level: 8, Best: 8, Over: 9},
-		"8 at a time on a GPU is best: 8 make 22.55 steps a second, and 9 make 22.34":                  {Level: 8, Best: 8, Over: 9, Settled: true},
-		"as many run as there is room for: no line that a run wrote in 10m0s matches progress.pattern": {Level: 1, Unknown: "no line that a run wrote in 10m0s matches progress.pattern"},
+		"1 at a time on a GPU until its progress is measured":                                               {Level: 1},
+		"trying 2 at a time on a GPU: 1 makes 7.08 steps a second":                                          {Level: 2, Best: 1},
+		"measuring 8 at a time on a GPU again: 8 make 22.55 steps a second, and 9 make 22.34":               {Level: 8, Best: 8, Over: 9},
+		"8 at a time on a GPU is best: 8 make 22.55 steps a second, and 9 make 22.34":                       {Level: 8, Best: 8, Over: 9, Settled: true},
+		"as many run as there is room for: no line that a run logged within 10m0s matches progress.pattern": {Level: 1, Unknown: "no line that a run logged within 10m0s matches progress.pattern"},
 	} {
 		p.ID, p.Of, p.Throughput = doc.ID, searched(doc), throughput
 		if got := ParallelismReason(doc, p); got != want {

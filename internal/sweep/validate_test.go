@@ -44,14 +44,14 @@ func TestValidateRejects(t *testing.T) {
 		path   string
 		says   []string
 	}{
-		"sweep's own":       {func(s *domain.Sweep) { s.MaxParallel = new(0) }, "max_parallel", []string{"0 runs"}},
+		"sweep's own":       {func(s *domain.Sweep) { s.MaxParallel = new(0) }, "max_parallel", []string{"got 0"}},
 		"unusable key":      {func(s *domain.Sweep) { s.Runs["R_0"] = nil }, `runs["R_0"]`, []string{`"r-0"`}},
-		"no command":        {func(s *domain.Sweep) { s.Command = nil }, "command", []string{"neither a command nor an image"}},
+		"no command":        {func(s *domain.Sweep) { s.Command = nil }, "command", []string{"a command or an image"}},
 		"empty command":     {func(s *domain.Sweep) { s.Command[0] = "" }, "command[0]", []string{"empty"}},
-		"resources":         {func(s *domain.Sweep) { s.Resources.CPUs = 0.001 }, "resources.cpus", []string{"0.001", "0.01 or more"}},
+		"resources":         {func(s *domain.Sweep) { s.Resources.CPUs = 0.001 }, "resources.cpus", []string{"0.001", "at least 0.01"}},
 		"limits":            {func(s *domain.Sweep) { s.Resources.Limits.CPUs = 0.5 }, "resources.limits.cpus", []string{"0.5", "1"}},
 		"pool":              {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "P"} }, "gpus.pool", []string{`"P"`}},
-		"count of GPUs":     {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", Count: new(0)} }, "gpus.count", []string{"0 GPUs"}},
+		"count of GPUs":     {func(s *domain.Sweep) { s.GPUs = &domain.GPURequest{Pool: "p", Count: new(0)} }, "gpus.count", []string{"got 0"}},
 		"strategy":          {func(s *domain.Sweep) { s.Placement.Strategy = "best" }, "placement.strategy", []string{`"best"`, `"spread"`}},
 		"label":             {func(s *domain.Sweep) { s.Placement.SpreadBy = "rack=a" }, "placement.spread_by", []string{`"rack=a"`, `"rack"`}},
 		"grace period":      {func(s *domain.Sweep) { s.GracePeriod = seconds(-1) }, "grace_period", []string{"-1s"}},

@@ -91,18 +91,18 @@ func TestRefused(t *testing.T) {
 	dir := lab(t)
 	for args, want := range map[string]string{
 		"":                                   "sweep needs a command, ls, pause, resume, cancel or results",
-		"stop lr":                            `"stop" is not a command of sweep`,
+		"stop lr":                            `unknown command "stop" of sweep`,
 		"cancel":                             "cancel needs a sweep, or a run of one as SWEEP/RUN, such as lr/seed-1",
 		"ls lr/a":                            "ls takes one sweep, or none for a list of them",
 		"ls none":                            `there is no sweep "none"; there are ["lr"]`,
-		"cancel lr --timeout 0s":             "--timeout 0s is not allowed; more than 0s is",
+		"cancel lr --timeout 0s":             "--timeout must be positive, got 0s",
 		"cancel lr":                          `sweep "lr" was created by ops@gpu1, and you are `,
 		"cancel lr/z --force":                `sweep "lr" has no run "z"`,
 		"results":                            "results needs one sweep, or a run of one as SWEEP/RUN, such as lr/seed-1",
 		"results lr/a lr/b":                  "results needs one sweep",
 		"results lr/z":                       `sweep "lr" has no run "z"`,
 		"results lr":                         `sweep "lr" keeps no results: declare results, such as { path = "results" }`,
-		"ls lr --output x.tar":               "--output is for results",
+		"ls lr --output x.tar":               "--output is only for results",
 		"pause lr/c --cluster other --force": `no cluster "other"`,
 	} {
 		out, complaint, err := run(t, append(strings.Fields(args), "--endpoint", dir)...)

@@ -55,7 +55,7 @@ func archive(ctx context.Context, r reconcile.Reconciler, found reconcile.Sweep,
 	}
 	with, without, err = r.ArchiveSweep(ctx, found, keys, to)
 	if err == nil && with == 0 {
-		err = fmt.Errorf("there are no results of sweep %q yet, or no longer: %s", found.Spec.Name, strings.Join(without, ", "))
+		err = fmt.Errorf("sweep %q has no results yet, or no longer: %s", found.Spec.Name, strings.Join(without, ", "))
 	}
 	return with, without, err
 }

@@ -100,7 +100,7 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	_, asks := wishes[o.command]
 	switch {
 	case !asks && o.command != "ls" && o.command != resultsCommand:
-		return o, fmt.Errorf("%q is not a command of sweep; there are ls, pause, resume, cancel and results", o.command)
+		return o, fmt.Errorf("unknown command %q of sweep; use ls, pause, resume, cancel or results", o.command)
 	case o.command == resultsCommand && len(o.targets) != 1:
 		return o, errors.New("results needs one sweep, or a run of one as SWEEP/RUN, such as lr/seed-1")
 	case o.command == resultsCommand:
@@ -111,9 +111,9 @@ func parse(args []string, engines engine.Registry) (options, error) {
 	}
 	switch {
 	case o.timeout <= 0:
-		return o, fmt.Errorf("--timeout %s is not allowed; more than 0s is", o.timeout)
+		return o, fmt.Errorf("--timeout must be positive, got %s", o.timeout)
 	case o.output != "" && o.command != resultsCommand:
-		return o, fmt.Errorf("--output is for results; %s writes to the standard output", o.command)
+		return o, fmt.Errorf("--output is only for results; %s writes to standard output", o.command)
 	}
 	return o, nil
 }

@@ -71,7 +71,7 @@ func TestSilentGuards(t *testing.T) {
 	got := shown(s.frame(byName, 0))
 	for _, want := range []string{
 		"  worker 4/2–8     autoscaled, no value for busy.http\n",
-		"guard busy.http of job/worker: asked since 2026-11-20T12:00:00Z, it has never had a value, and no member is removed meanwhile: http://spark/json/: HTTP 404. Check its address and path\n",
+		"guard busy.http of job/worker: queried since 2026-11-20T12:00:00Z, it has never had a value, so no members are removed: http://spark/json/: HTTP 404. Check its URL and path\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is not in\n%s", want, got)

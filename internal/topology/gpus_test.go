@@ -117,12 +117,12 @@ func TestValidateGPUs(t *testing.T) {
 	}{
 		"no pool":          {request: domain.GPURequest{}, want: `roles["worker"].gpus.pool: Missing GPU pool name`},
 		"a bad name":       {request: domain.GPURequest{Pool: "V100"}, want: `roles["worker"].gpus.pool: Invalid GPU pool name: "V100" is not a DNS label`},
-		"a negative count": {request: domain.GPURequest{Pool: "v100", Count: new(-1)}, want: `roles["worker"].gpus.count: Invalid number of GPUs: a member can't have -1 GPUs`},
-		"a count of none":  {request: domain.GPURequest{Pool: "v100", Count: new(0)}, want: `roles["worker"].gpus.count: Invalid number of GPUs: a member can't have 0 GPUs; 1 or more are allowed. Leave gpus out (null) for none`},
+		"a negative count": {request: domain.GPURequest{Pool: "v100", Count: new(-1)}, want: `roles["worker"].gpus.count: Invalid number of GPUs: must be 1 or more, got -1`},
+		"a count of none":  {request: domain.GPURequest{Pool: "v100", Count: new(0)}, want: `roles["worker"].gpus.count: Invalid number of GPUs: must be 1 or more, got 0. Leave gpus out (null) for no GPUs`},
 		"negative memory":  {request: domain.GPURequest{Pool: "v100", MemoryMiB: -1}, want: `roles["worker"].gpus.memory_mib: Invalid GPU memory`},
 		"a variable of its own": {
 			request: domain.GPURequest{Pool: "v100"}, env: map[string]string{"CUDA_VISIBLE_DEVICES": "0"},
-			want: `env["CUDA_VISIBLE_DEVICES"]: Variable of the GPUs: CUDA_VISIBLE_DEVICES is Trainyard's to set`,
+			want: `env["CUDA_VISIBLE_DEVICES"]: Reserved GPU variable: CUDA_VISIBLE_DEVICES is set by Trainyard`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -125,8 +125,8 @@ func (p program) render(g domain.Group, m domain.Member) (r rendered, problems d
 // context says for which member a template failed, and what it may refer to.
 func (p program) context(m domain.Member) string {
 	if m.Shared() {
-		return fmt.Sprintf(". The members of role %q are interchangeable, and the engine distributes them over the hosts by itself: they share one specification, "+
-			"and none has an .Index, .Name, .Host or .Address of its own. Once it runs, a member finds where it is in TRAINYARD_HOST and TRAINYARD_ADDRESS", m.Role)
+		return fmt.Sprintf(". The members of role %q are interchangeable, and the engine places them itself: they share one specification, "+
+			"and none has an .Index, .Name, .Host or .Address of its own. At run time, a member finds its host and address in TRAINYARD_HOST and TRAINYARD_ADDRESS", m.Role)
 	}
 	return fmt.Sprintf(", for member %s. %s", m.Name, p.allowed)
 }
@@ -139,7 +139,7 @@ func (l *Layout) functions() template.FuncMap {
 			return nil, fmt.Errorf("there is no role %q", role)
 		}
 		if !found && l.framework.role(role).interchangeable {
-			return nil, fmt.Errorf("members of role %q are interchangeable: nothing may depend on where they are", role)
+			return nil, fmt.Errorf("members of role %q are interchangeable: nothing may depend on where they run", role)
 		}
 		return addresses, nil
 	}
@@ -204,7 +204,7 @@ const maxString = 128<<10 - 1
 // limited collects the output of a template, up to the longest string that a process can be given.
 type limited struct{ strings.Builder }
 
-var errTooLong = errors.New("the result is longer than 128 KiB, which is the most that Linux passes to a process in one string")
+var errTooLong = errors.New("the result is longer than 128 KiB, the maximum that Linux passes to a process in one string")
 
 func (l *limited) Write(data []byte) (int, error) {
 	if l.Len()+len(data) > maxString {
@@ -221,8 +221,8 @@ func checkString(ps *domain.Problems, path domain.Path, name, value string) {
 	}
 	switch {
 	case strings.ContainsRune(value, 0):
-		ps.Add(path, "Invalid character", "%s contains a NUL character, which no process can be given", what)
+		ps.Add(path, "Invalid character", "%s contains a NUL character, which can't be passed to a process", what)
 	case length > maxString:
-		ps.Add(path, "Too long", "%s takes %d bytes; Linux passes at most %d to a process in one string. Hand over less, or in a file", what, length, maxString)
+		ps.Add(path, "Too long", "%s takes %d bytes; Linux passes at most %d to a process in one string. Shorten it, or pass it in a file", what, length, maxString)
 	}
 }

@@ -53,7 +53,7 @@ func unknownFramework(name string) domain.Problem {
 	return domain.Problem{
 		Path:    domain.Path{"framework"},
 		Summary: "Unknown framework",
-		Detail:  fmt.Sprintf("there is no framework %q; there are %s. Use \"none\" for a program that needs no other", name, domain.Quoted(Names())),
+		Detail:  fmt.Sprintf("unknown framework %q; use one of %s. \"none\" is for programs that need none of the others", name, domain.Quoted(Names())),
 	}
 }
 
@@ -70,7 +70,7 @@ func validateRoles(ps *domain.Problems, g domain.Group, f framework) bool {
 			ps.DecidedBy([]domain.Path{{"framework"}})
 		}
 		if f.role(name).fixed && g.Roles[name].OnScale == domain.OnScaleNone {
-			ps.Add(domain.Path{"roles", domain.Key(name), "on_scale"}, "Members can't join", "members of framework %q agree on their number when they start, so that none can join or leave while the others go on (on_scale is %q): use %q, or leave it out", f.name, domain.OnScaleNone, domain.OnScaleRestart)
+			ps.Add(domain.Path{"roles", domain.Key(name), "on_scale"}, "Members can't join", "members of framework %q agree on the world size when they start, so none can join or leave while the others keep running (on_scale is %q): use %q, or leave it out", f.name, domain.OnScaleNone, domain.OnScaleRestart)
 			ps.DecidedBy([]domain.Path{{"framework"}})
 		}
 	}
@@ -130,7 +130,7 @@ func validateCompletion(ps *domain.Problems, g domain.Group, f framework, member
 		ps.Add(at.At("when"), "No chief", "the chief is member 0 of a role %s, and none of them has members; name another in completion.roles, or use another rule", alternatives(chiefCandidates(g, f)))
 		ps.DecidedBy(inputs)
 	case (rule.When == domain.WhenAll || rule.When == domain.WhenAny) && len(rule.Members) == 0:
-		ps.Add(at.At("when"), "No members to complete", "the rule %q looks at no member: roles that serve others don't count unless completion.roles names them", rule.When)
+		ps.Add(at.At("when"), "No members to complete", "rule %q applies to no member: roles that serve others don't count unless completion.roles names them", rule.When)
 		ps.DecidedBy(inputs)
 	case rule.When == domain.WhenNever && g.WaitFor == domain.WaitCompleted:
 		ps.Add(domain.Path{"wait_for"}, "Waiting forever", "the group never completes (completion.when is %q): wait for %q", rule.When, domain.WaitRunning)

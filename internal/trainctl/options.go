@@ -72,7 +72,7 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if len(words) > 0 {
-		return o, fmt.Errorf("train takes flags only, and was given %q", words)
+		return o, fmt.Errorf("train takes only flags, got %q", words)
 	}
 	if observe != "" {
 		p.Observes = strings.Split(observe, ",")
@@ -96,32 +96,32 @@ func allowedAlgorithms() string {
 func (o options) validate(lost float64) error {
 	p := o.problem
 	refuse := func(flag string, value any, allowed string) error {
-		return fmt.Errorf("%s %v is not allowed; %s", flag, value, allowed)
+		return fmt.Errorf("%s must be %s, got %v", flag, allowed, value)
 	}
 	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 	price := func(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
-	const aPrice = "a number of 0 or more is, and not all three may be 0"
+	const aPrice = "0 or more"
 	for _, check := range []struct {
 		held    bool
 		flag    string
 		value   any
 		allowed string
 	}{
-		{slices.Contains(train.Algorithms, o.settings.Algorithm), "--algorithm", fmt.Sprintf("%q", o.settings.Algorithm), allowedAlgorithms() + " is"},
-		{o.settings.Updates >= 1 && o.settings.Updates <= maxUpdates, "--updates", o.settings.Updates, fmt.Sprintf("1 to %d are", maxUpdates)},
-		{positive(p.Capacity), "--capacity", p.Capacity, "the load that one member carries is, a number above 0"},
-		{p.Bound > 0 && p.Bound <= 1, "--bound", p.Bound, "a share above 0 is, up to 1"},
-		{p.Min >= 1 && p.Min <= domain.MaxReplicas, "--min", p.Min, fmt.Sprintf("1 to %d are", domain.MaxReplicas)},
-		{p.Max > p.Min && p.Max <= domain.MaxReplicas, "--max", p.Max, fmt.Sprintf("more than --min, which is %d, is, up to %d", p.Min, domain.MaxReplicas)},
-		{p.Interval >= domain.MinScalingInterval && p.Interval <= domain.MaxScalingInterval, "--interval", p.Interval, fmt.Sprintf("%s to %s is", domain.MinScalingInterval, domain.MaxScalingInterval)},
-		{p.Startup >= 0 && p.Startup <= time.Hour, "--startup", p.Startup, "0s to 1h0m0s is"},
-		{p.Change.Takes >= 0 && p.Change.Takes <= time.Hour, "--change-time", p.Change.Takes, "0s to 1h0m0s is"},
-		{lost >= 0 && lost < 100, "--change-loss", lost, "0 percent is, up to less than 100"},
+		{slices.Contains(train.Algorithms, o.settings.Algorithm), "--algorithm", fmt.Sprintf("%q", o.settings.Algorithm), allowedAlgorithms()},
+		{o.settings.Updates >= 1 && o.settings.Updates <= maxUpdates, "--updates", o.settings.Updates, fmt.Sprintf("between 1 and %d", maxUpdates)},
+		{positive(p.Capacity), "--capacity", p.Capacity, "above 0, the load that one member can carry"},
+		{p.Bound > 0 && p.Bound <= 1, "--bound", p.Bound, "above 0 and at most 1"},
+		{p.Min >= 1 && p.Min <= domain.MaxReplicas, "--min", p.Min, fmt.Sprintf("between 1 and %d", domain.MaxReplicas)},
+		{p.Max > p.Min && p.Max <= domain.MaxReplicas, "--max", p.Max, fmt.Sprintf("above --min (%d) and at most %d", p.Min, domain.MaxReplicas)},
+		{p.Interval >= domain.MinScalingInterval && p.Interval <= domain.MaxScalingInterval, "--interval", p.Interval, fmt.Sprintf("between %s and %s", domain.MinScalingInterval, domain.MaxScalingInterval)},
+		{p.Startup >= 0 && p.Startup <= time.Hour, "--startup", p.Startup, "between 0s and 1h0m0s"},
+		{p.Change.Takes >= 0 && p.Change.Takes <= time.Hour, "--change-time", p.Change.Takes, "between 0s and 1h0m0s"},
+		{lost >= 0 && lost < 100, "--change-loss", lost, "at least 0 percent and below 100"},
 		{price(p.Prices.Member), "--member-price", p.Prices.Member, aPrice},
 		{price(p.Prices.Under), "--under-price", p.Prices.Under, aPrice},
 		{price(p.Prices.Change), "--change-price", p.Prices.Change, aPrice},
-		{p.Prices.Member > 0 || p.Prices.Under > 0, "--member-price and --under-price", 0, "one of them has to be above 0"},
-		{o.output != "", "-o", `""`, "the path of a file is"},
+		{p.Prices.Member > 0 || p.Prices.Under > 0, "--member-price or --under-price", 0, "above 0"},
+		{o.output != "", "-o", `""`, "the path of a file"},
 	} {
 		if !check.held {
 			return refuse(check.flag, check.value, check.allowed)
@@ -129,14 +129,14 @@ func (o options) validate(lost float64) error {
 	}
 	for i, feature := range p.Observes {
 		if !slices.Contains(observable(), feature) || slices.Contains(p.Observes[:i], feature) {
-			return refuse("--observe", fmt.Sprintf("%q", feature), strings.Join(observable(), ", ")+" are, each once")
+			return refuse("--observe", fmt.Sprintf("%q", feature), "one of "+strings.Join(observable(), ", ")+", each at most once")
 		}
 	}
 	if takes := slices.Contains(p.Observes, qmodel.Features[qmodel.P99].Name); takes != (p.LatencyBound > 0) {
-		return refuse("--latency-bound", p.LatencyBound, "a time above 0s is where --observe has p99, and none where it has not")
+		return refuse("--latency-bound", p.LatencyBound, "above 0s if --observe includes p99, and 0s otherwise")
 	}
 	if o.trace == "" {
-		return errors.New("--trace is missing: it is the path of the load to learn, a CSV of time and load")
+		return errors.New("--trace is required: the path of a CSV file with the load to learn from, as time and load")
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func Run(ctx context.Context, args []string, out io.Writer) error {
 	for _, file := range []string{o.output, o.curve} { // fail before the training, not after it
 		if folder := filepath.Dir(file); file != "" {
 			if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-				return fmt.Errorf("%s: there is no folder %s to write it to", file, folder)
+				return fmt.Errorf("%s: folder %s does not exist", file, folder)
 			}
 		}
 	}
@@ -87,10 +87,10 @@ func (o *options) read() (string, error) {
 		return "", fmt.Errorf("--trace %s: %w", o.trace, err)
 	}
 	if o.problem.Decisions() < leastDecisions {
-		return "", fmt.Errorf("--trace %s: it takes %d decisions, one every %s of --interval; %d or more are allowed", o.trace, o.problem.Decisions(), o.problem.Interval, leastDecisions)
+		return "", fmt.Errorf("--trace %s: it covers %d decisions, one per --interval of %s; at least %d are required", o.trace, o.problem.Decisions(), o.problem.Interval, leastDecisions)
 	}
 	if slices.Max(o.problem.Trace.Load) == 0 {
-		return "", fmt.Errorf("--trace %s: there is no load at any time", o.trace)
+		return "", fmt.Errorf("--trace %s: the load is always 0", o.trace)
 	}
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:]), nil

@@ -76,7 +76,7 @@ func TestAccScalingGuards(t *testing.T) {
 		return strings.Join(strings.Fields(strings.ReplaceAll(l.workspace.Must("plan", "-detailed-exitcode"), "│", "")), " ")
 	}
 	const warning = `Warning: Guard of autoscaling policy "job/worker" has never had a value`
-	if said := plan(); !strings.Contains(said, warning) || !strings.Contains(said, "guards.busy.http: asked since") || !strings.Contains(said, "HTTP 503") {
+	if said := plan(); !strings.Contains(said, warning) || !strings.Contains(said, "guards.busy.http: queried since") || !strings.Contains(said, "HTTP 503") {
 		t.Errorf("the plan says %s", said)
 	}
 

@@ -121,7 +121,7 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
 		shows("autoscaled, "+hook+": "+progress[:5], "top", "-once")
 		l.killResident("controller")
 		m.awaitLooks(t)
-		shows("hook "+hook+" is at work on change ", "autoscale", "explain", "job/worker")
+		shows("hook "+hook+" is running for change ", "autoscale", "explain", "job/worker")
 		shows(": "+progress+"; since ", "autoscale", "explain", "job/worker")
 	}
 

@@ -118,10 +118,10 @@ func TestAccFilesInvalid(t *testing.T) {
 	var steps []resource.TestStep
 	for attributes, phrases := range map[string][]string{
 		fmt.Sprintf(`name = "code"%ssource = "/no/such/folder"`, "\n"):                 {"source", "/no/such/folder: no such file or directory"},
-		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", empty):                         {"source", empty, "there are no files in it"},
-		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", c.source+"/run.sh"):            {"source", "run.sh: it is no folder, and no tar, tar.gz or zip archive"},
+		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", empty):                         {"source", empty, "it has no files"},
+		fmt.Sprintf(`name = "code"%ssource = %q`, "\n", c.source+"/run.sh"):            {"source", "run.sh: not a folder or a tar, tar.gz or zip archive"},
 		fmt.Sprintf(`name = "Code"%ssource = %q`, "\n", c.source):                      {"name", `"Code" is not a DNS label`},
-		fmt.Sprintf(`name = "code"%ssource = %q%[1]sexcludes = ["*"]`, "\n", c.source): {"source", "there are no files in it"},
+		fmt.Sprintf(`name = "code"%ssource = %q%[1]sexcludes = ["*"]`, "\n", c.source): {"source", "it has no files"},
 	} {
 		steps = append(steps, resource.TestStep{Config: from(attributes), ExpectError: acceptance.Says(phrases...)})
 	}

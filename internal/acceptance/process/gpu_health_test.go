@@ -225,7 +225,7 @@ func TestAccGPUNeedsReset(t *testing.T) {
 		{
 			func(d *fakenvml.Device) { d.Lost = false; d.XIDs, d.Recovery = []int{62}, new(fakenvml.ResetGPU) },
 			func(d *fakenvml.Device) { d.Recovery = new(0) },
-			"halt of the microcontroller (XID 62); it needs a reset (nvidia-smi --gpu-reset)", "",
+			"microcontroller halt (XID 62); it needs a reset (nvidia-smi --gpu-reset)", "",
 		},
 	} {
 		bad := w.inUse()

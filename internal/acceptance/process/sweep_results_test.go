@@ -168,7 +168,7 @@ func TestAccSweepResultsElsewhere(t *testing.T) {
 	l.test(
 		resource.TestStep{Config: config, Check: lines(1)},
 		resource.TestStep{PreConfig: func() { l.must(os.RemoveAll(shared)) }, Config: config, Check: lines(1)},
-		resource.TestStep{Config: l.config(theCluster, leaves(map[string]string{"a": "1"}, `results = { path = "../out" }`)), ExpectError: acceptance.Says(`"../out" is no folder below a run's own`)},
+		resource.TestStep{Config: l.config(theCluster, leaves(map[string]string{"a": "1"}, `results = { path = "../out" }`)), ExpectError: acceptance.Says(`"../out" is not below the run's own folder`)},
 		resource.TestStep{Config: config, Check: l.attempts(map[string]int{"a": 1, "b": 1})},
 	)
 }

@@ -144,10 +144,10 @@ func TestAccSweepInvalid(t *testing.T) {
 		return resource.TestStep{Config: config, ExpectError: acceptance.Says(says)}
 	}
 	l.test(
-		step(`0 runs at a time would never end`, l.config(theCluster, acceptance.Runs(one, "max_parallel = 0"))),
-		step(`"Lr_1" can't be part of the name of a member`, l.config(theCluster, acceptance.Runs(map[string]string{"Lr_1": "exit:0"}, ""))),
+		step(`must be 1 or more, got 0`, l.config(theCluster, acceptance.Runs(one, "max_parallel = 0"))),
+		step(`"Lr_1" can't be part of a member's name`, l.config(theCluster, acceptance.Runs(map[string]string{"Lr_1": "exit:0"}, ""))),
 		step(`such as "lr-1"`, l.config(theCluster, acceptance.Runs(map[string]string{"Lr_1": "exit:0"}, ""))),
-		step(`has 0 groups in parentheses; it needs one`, l.config(theCluster, acceptance.Runs(one, `objective = { pattern = "score" }`))),
+		step(`has 0 capture groups; it needs exactly one`, l.config(theCluster, acceptance.Runs(one, `objective = { pattern = "score" }`))),
 		step(`map has no entry for key "STEP"`, l.config(theCluster, strings.Replace(acceptance.Runs(one, ""), "STEP = ", "STOP = ", 1))),
 		step(`has no GPU pool "q"`, l.config(theCluster, acceptance.Runs(one, `gpus = { pool = "q" }`))),
 		step(`asks for 39 slots of 1199 MiB on 1 GPU of pool "p" for its 46000 MiB`, l.config(theCluster, pool, acceptance.Runs(one, gpus(46_000)))),

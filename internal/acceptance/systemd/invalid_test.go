@@ -92,7 +92,7 @@ func TestAccInvalid(t *testing.T) {
 		"resource \"trainyard_cluster\" \"lab\" {\n  name   = \"lab\"\n  engine = \"systemd\"\n}\n": {"needs hosts that it can log in to"},
 		l.clusterOf(manager) + job(`image = "trainer:1"
   roles = { worker = {} }`): {`role "worker" needs one for its image "trainer:1"`, "no /run/docker.sock"},
-		l.clusterOf(manager) + job("roles = { worker = {} }"): {`role "worker" has neither a command nor an image, and neither has the group`},
+		l.clusterOf(manager) + job("roles = { worker = {} }"): {`neither role "worker" nor its group has a command or an image`},
 		l.clusterOf(manager) + job(`image = "trainer:1"
   roles = { worker = { container = { ports = { a = { target = 80, published = 8080 } } } } }`): {`roles["worker"].container.ports["a"].published`, "set target = 8080"},
 		l.clusterOf(manager) + "resource \"trainyard_image\" \"a\" {\n  cluster = trainyard_cluster.lab\n  name = \"trainer:1\"\n}\n": {

@@ -91,7 +91,7 @@ func TestAccMetricsRefused(t *testing.T) {
 		at("localhost"):       {`hosts["host1"].advertise_address`, "can't answer Prometheus at localhost, which resolves to", "Set advertise_address"},
 		at("nowhere.invalid"): {"which resolves to none there"},
 		strings.Replace(l.answering(own), "metrics_port = ", "metrics_port = 3 + ", 1): {
-			"agent.metrics_port", fmt.Sprintf("something listens on port %d already, at which the controller", l.metricsPort()+4),
+			"agent.metrics_port", fmt.Sprintf("port %d is already in use, but the controller", l.metricsPort()+4),
 		},
 		l.answering(own) + job(fmt.Sprintf("command = [local.member, \"wait\"]\n  roles = { worker = { replicas = 1, port = %d } }", l.metricsPort()+1)): {
 			`roles["worker"].port`, fmt.Sprint(l.metricsPort() + 1),

@@ -205,10 +205,10 @@ func TestWatchUntilReset(t *testing.T) {
 	eventually(t, "the driver to come back", func() bool { return !strings.Contains(read(t, r)[0].Trouble, "answer") })
 	is("after the driver hung", ecc)
 	reports(62)
-	is("after another one", "halt of the microcontroller (XID 62)")
+	is("after another one", "microcontroller halt (XID 62)")
 	devices[0].Lost = true
 	control.Set(devices...)
-	is("when it is gone", "halt of the microcontroller (XID 62); fallen off the bus")
+	is("when it is gone", "microcontroller halt (XID 62); fallen off the bus")
 	devices[0].Lost = false
 	control.Set(devices...)
 	is("when it is back", "")

@@ -210,7 +210,7 @@ func scalesShort(t *testing.T, h Harness, e engine.Engine) {
 		Group: h.group, Role: "worker", From: 1, To: hosts + 2, At: time.Now(), Why: "of the test",
 	})
 	must(t, err)
-	if want := fmt.Sprintf("%d members, at most one a host", hosts+2); done.To != hosts || !strings.Contains(short, want) {
+	if want := fmt.Sprintf("%d members, at most one per host", hosts+2); done.To != hosts || !strings.Contains(short, want) {
 		t.Errorf("on %d hosts done is %+v, and %q does not say %q", hosts, done, short, want)
 	}
 	h.scaled(t, e, hosts)

@@ -28,7 +28,7 @@ func TestMetricsPortInUse(t *testing.T) {
 	_, problems, err := e.Complete(t.Context(), domain.Cluster{Name: "lab", Engine: process.Name, Agent: domain.Agent{MetricsPort: port}})
 	must(t, err)
 	says := problems.Err()
-	if says == nil || !strings.Contains(says.Error(), "agent.metrics_port: ") || !strings.Contains(says.Error(), fmt.Sprintf("something listens on port %d already", port)) {
+	if says == nil || !strings.Contains(says.Error(), "agent.metrics_port: ") || !strings.Contains(says.Error(), fmt.Sprintf("port %d is already in use", port)) {
 		t.Errorf("with port %d in use: %v", port, says)
 	}
 }

@@ -178,7 +178,7 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		"risk": {algorithm(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(1)}}), ""},
 		"risk of a total": {
 			algorithm(policy.ScalingAlgorithmModel{Risk: &policy.RiskModel{Percent: providertest.Inexact(1), Per: new("total")}}),
-			`policy.metrics["cpu"].algorithm.risk.capacity: per = "total" needs to know how much of the metric one member carries`,
+			`policy.metrics["cpu"].algorithm.risk.capacity: per = "total" requires capacity`,
 		},
 		"ratio": {
 			algorithm(policy.ScalingAlgorithmModel{Ratio: &policy.RatioModel{Role: "ps", Per: providertest.Inexact(2)}}),
@@ -191,7 +191,7 @@ func TestPolicyBacktestProblems(t *testing.T) {
 		"learned": {algorithm(policy.ScalingAlgorithmModel{Learned: &policy.LearnedModel{Model: types.StringValue(qmodeltest.Text(qmodeltest.Band(0.2, 0.8)))}}), ""},
 		"learned by another version": {
 			algorithm(policy.ScalingAlgorithmModel{Learned: &policy.LearnedModel{Model: types.StringValue(`{"version": 2}`)}}),
-			`policy.metrics["cpu"].algorithm.learned.model: version is 2; this build reads version 1`,
+			`policy.metrics["cpu"].algorithm.learned.model: version is 2; this version of Trainyard supports version 1`,
 		},
 		"signal": {
 			func(m *Model) {

@@ -90,7 +90,7 @@ func TestScalingHistory(t *testing.T) {
 		providertest.Set(lab, domain.SilentGuardsDocument{Policy: policy, Guards: []domain.SilentGuard{{Name: "at_least", Since: start, Why: "HTTP 404"}}})
 	}
 	_, diags := readHistory(t, lab, map[string]tftypes.Value{"role": providertest.Text("worker"), "group": providertest.Text("job")})
-	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "guard at_least of the autoscaling policy job/worker: asked since "+start.Format(time.RFC3339)+", it has never had a value, and no member is removed meanwhile: HTTP 404") {
+	if len(diags) != 1 || !strings.Contains(diags[0].Detail(), "guard at_least of the autoscaling policy job/worker: queried since "+start.Format(time.RFC3339)+", it has never had a value, so no members are removed: HTTP 404") {
 		t.Errorf("it warns of %v", diags)
 	}
 	providertest.Drop[domain.SilentGuardsDocument](lab)
