@@ -339,7 +339,7 @@ func TestKnownValuesAreChecked(t *testing.T) {
 		"a template": {"trainyard_group", role(group.RoleModel{TemplateModel: group.TemplateModel{Args: []string{`{{ address "z" 0 }}`}}}), []string{image}, `there is no role "z"`},
 		"a limit":    {"trainyard_group", role(group.RoleModel{Resources: &group.ResourcesModel{CPUs: providertest.Inexact(2), Limits: &group.LimitsModel{CPUs: providertest.Inexact(1)}}}), []string{image, `AttributeName("cluster")`}, "is limited to"},
 		"a duration beside one that is malformed": {
-			"trainyard_group", role(group.RoleModel{GracePeriod: types.StringValue("soon"), Restart: &group.RestartModel{Delay: types.StringValue("-1s")}}), nil, "-1s is negative",
+			"trainyard_group", role(group.RoleModel{GracePeriod: types.StringValue("soon"), Restart: &group.RestartModel{Delay: types.StringValue("-1s")}}), nil, "got -1s",
 		},
 		"a policy": {
 			"trainyard_autoscaling_policy", configurationOf(t, policy.Schema(t.Context(), engines), func() policy.Model {

@@ -347,13 +347,13 @@ func TestValidateSweep(t *testing.T) {
 	}{
 		"no runs":      {func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{}) }, []string{"No runs: runs: "}},
 		"a key":        {func(m *sweep.Model) { m.Runs = packed.Of(map[string]map[string]string{"LR_1": {}}) }, []string{`runs["LR_1"]: "LR_1"`, `such as "lr-1"`}},
-		"max_parallel": {func(m *sweep.Model) { m.MaxParallel = new(int64(0)) }, []string{"max_parallel: 0 ", "1 or more"}},
+		"max_parallel": {func(m *sweep.Model) { m.MaxParallel = new(int64(0)) }, []string{"max_parallel: must be 1 or more, got 0"}},
 		"a pattern":    {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "loss=.*"} }, []string{`objective.pattern: "loss=.*" has 0 capture groups`}},
-		"a goal":       {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "(.*)", Goal: new("max")} }, []string{`objective.goal: "max"`, "maximise", "minimise"}},
-		"wait_for":     {func(m *sweep.Model) { m.WaitFor = types.StringValue("ended") }, []string{`wait_for: "ended"`, "accepted", "completed"}},
-		"rerun":        {func(m *sweep.Model) { m.Rerun = types.StringValue("none") }, []string{`rerun: "none"`, "changed", "failed", "all"}},
-		"then":         {func(m *sweep.Model) { m.OnFailure = &sweep.OnFailureModel{After: 1, Then: new("end")} }, []string{`on_failure.then: "end"`, "stop", "drain"}},
-		"a reserve":    {func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{ReservePercent: types.Float64Value(100)} }, []string{"admission.reserve_percent: 100", "below 100"}},
+		"a goal":       {func(m *sweep.Model) { m.Objective = &sweep.ObjectiveModel{Pattern: "(.*)", Goal: new("max")} }, []string{`objective.goal: unknown goal "max"`, "maximise", "minimise"}},
+		"wait_for":     {func(m *sweep.Model) { m.WaitFor = types.StringValue("ended") }, []string{`wait_for: unknown state to wait for "ended"`, "accepted", "completed"}},
+		"rerun":        {func(m *sweep.Model) { m.Rerun = types.StringValue("none") }, []string{`rerun: unknown rerun rule "none"`, "changed", "failed", "all"}},
+		"then":         {func(m *sweep.Model) { m.OnFailure = &sweep.OnFailureModel{After: 1, Then: new("end")} }, []string{`on_failure.then: unknown failure action "end"`, "stop", "drain"}},
+		"a reserve":    {func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{ReservePercent: types.Float64Value(100)} }, []string{"admission.reserve_percent: must be at least 0 and below 100, got 100"}},
 		"a duration":   {func(m *sweep.Model) { m.Retry = &sweep.RetryModel{Delay: types.StringValue("soon")} }, []string{`retry.delay: "soon" is not a valid duration`}},
 		"a secret": {func(m *sweep.Model) {
 			m.Image, m.Container = new("trainer:1"), &group.ContainerModel{Secrets: map[string]group.SecretFileModel{"s": {Value: types.StringValue("x"), Version: "1"}}}

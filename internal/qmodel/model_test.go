@@ -159,7 +159,7 @@ func TestParse(t *testing.T) {
 		"too few means":      {replaced(part("mean"), `"mean": [0]`), "mean has 1 values, but there are 2 features"},
 		"too many scales":    {replaced(part("scale"), `"scale": [1, 1, 1]`), "scale has 3 values, but there are 2 features"},
 		"a scale of 0":       {replaced(part("scale"), `"scale": [1, 0]`), `scale of feature "cpu" must be finite and above 0, got 0`},
-		"a scale below 0":    {replaced(part("scale"), `"scale": [-1, 1]`), `scale of feature "load" is -1`},
+		"a scale below 0":    {replaced(part("scale"), `"scale": [-1, 1]`), `scale of feature "load" must be finite and above 0, got -1`},
 		"a mean of NaN":      {replaced(part("mean"), `"mean": [NaN, 0]`), "not valid JSON"},
 		"an infinite mean":   {replaced(part("mean"), `"mean": [1e999, 0]`), "not valid JSON"},
 		"other actions":      {replaced(`"up",`, `"more",`), `actions must be ["up" "stay" "down"], in this order, got ["more" "stay" "down"]`},

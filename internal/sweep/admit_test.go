@@ -107,7 +107,7 @@ func TestAdmitInOrder(t *testing.T) {
 		},
 		"negative priority": {
 			cluster: small, queues: []Queue{aged(sweepOf("b", 2), -9, -1), aged(sweepOf("a", 3), 0, 0)},
-			starts: []string{"a/r0 on a", "a/r1 on a"}, waits: map[string][]string{"a": {"CPUs free"}, "b": {`sweep "a" is before it`}},
+			starts: []string{"a/r0 on a", "a/r1 on a"}, waits: map[string][]string{"a": {"CPUs free"}, "b": {`sweep "a" is ahead of it`}},
 		},
 		"those that are on take up what they have": {
 			cluster: small, queues: []Queue{queueOf(sweepOf("a", 3)).with(map[string]domain.Run{"r1": running("a", noon)})},
@@ -183,7 +183,7 @@ func TestAdmitInOrder(t *testing.T) {
 				s.Resources = free
 				return s
 			}())},
-			starts: []string{"a/r0 on a", "a/r1 on b", "a/r2 on a"}, waits: map[string][]string{"a": {"processors, 3", "max_parallel"}},
+			starts: []string{"a/r0 on a", "a/r1 on b", "a/r2 on a"}, waits: map[string][]string{"a": {"CPUs of the hosts, 3", "max_parallel"}},
 		},
 		"where nothing is asked for, of the hosts that will do": {
 			cluster: Cluster{Hosts: hostsOf(2, "a", "b")}, queues: []Queue{queueOf(func() domain.Sweep {
@@ -191,7 +191,7 @@ func TestAdmitInOrder(t *testing.T) {
 				s.Resources, s.Placement.Labels = free, map[string]string{"name": "b"}
 				return s
 			}())},
-			starts: []string{"a/r0 on b", "a/r1 on b"}, waits: map[string][]string{"a": {"processors, 2"}},
+			starts: []string{"a/r0 on b", "a/r1 on b"}, waits: map[string][]string{"a": {"CPUs of the hosts, 2"}},
 		},
 		"packed": {
 			cluster: Cluster{Hosts: hostsOf(3, "a", "b")}, queues: []Queue{queueOf(func() domain.Sweep {
@@ -251,7 +251,7 @@ func TestAdmitInOrder(t *testing.T) {
 				q.Leaving = map[string]domain.Assignment{"r0": {}}
 				return q
 			}()},
-			waits: map[string][]string{"a": {`run "r0" has yet to end`}},
+			waits: map[string][]string{"a": {`run "r0" has to end`}},
 		},
 		// The members of both would be called a-b-c-0.
 		"a name that is taken": {
@@ -268,7 +268,7 @@ func TestAdmitInOrder(t *testing.T) {
 		},
 		"addresses": {
 			cluster: Cluster{Hosts: hostsOf(9, "a"), Room: 2}, queues: []Queue{queueOf(sweepOf("a", 9)), queueOf(sweepOf("b", 9))},
-			starts: []string{"a/r0 on a", "a/r1 on a"}, waits: map[string][]string{"a": {"addresses for 2"}, "b": {`sweep "a" is before it`}},
+			starts: []string{"a/r0 on a", "a/r1 on a"}, waits: map[string][]string{"a": {"addresses for 2"}, "b": {`sweep "a" is ahead of it`}},
 		},
 		"closed hosts": {
 			cluster: Cluster{Hosts: hostsOf(1, "a", "b"), Closed: map[string]string{"a": "host a is down"}}, queues: []Queue{queueOf(sweepOf("a", 2))},
@@ -288,7 +288,7 @@ func TestAdmitSomeAtATime(t *testing.T) {
 		t.Errorf("%d start, and next is at %s", len(got.Starts), got.Next)
 	}
 	says(t, "a", got.Waits["a"], "start first")
-	says(t, "b", got.Waits["b"], `sweep "a" is before it`)
+	says(t, "b", got.Waits["b"], `sweep "a" is ahead of it`)
 	started := map[string]domain.Run{}
 	for _, start := range got.Starts {
 		started[start.Key] = running("a", noon)
@@ -382,7 +382,7 @@ func TestAdmitKeepsOthers(t *testing.T) {
 		return map[string]domain.GroupDocument{"g": doc}
 	}
 	hosts := hostsOf(4, "gpu1", "gpu2", "gpu3")
-	const before = `sweep "a" is before it`
+	const before = `sweep "a" is ahead of it`
 	full := holder(0, "gpu1 GPU-a", "gpu2 GPU-b")
 	run(t, map[string]testCase{
 		"of the same pool": {

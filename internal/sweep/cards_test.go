@@ -223,7 +223,7 @@ func TestAdmitAfterOutOfMemory(t *testing.T) {
 		},
 		"another sweep's run counts": {
 			cluster: one, queues: append(runs(map[string]domain.Run{"r3": inPlace("gpu1 GPU-x", -9)}), queueOf(onGPUs(sweepOf("b", 1), 1199))),
-			waits: map[string][]string{"a": {limit}, "b": {`sweep "a" is before it`}},
+			waits: map[string][]string{"a": {limit}, "b": {`sweep "a" is ahead of it`}},
 		},
 		"a sweep of no GPUs goes on": {
 			cluster: one, queues: append(runs(nil), queueOf(sweepOf("b", 1))), starts: []string{"b/r0 on gpu1"}, waits: map[string][]string{"a": {limit}},
@@ -257,7 +257,7 @@ func TestAdmitSeveralDevices(t *testing.T) {
 		},
 		"one is": {
 			cluster: cardsFree(map[string]int64{"GPU-a": 40_000, "GPU-b": 900}), queues: []Queue{queueOf(pair("a")), queueOf(measuring("b", 1))},
-			waits: map[string][]string{"a": {"900 MiB"}, "b": {`sweep "a" is before it`}}, measured: true,
+			waits: map[string][]string{"a": {"900 MiB"}, "b": {`sweep "a" is ahead of it`}}, measured: true,
 		},
 		"it settles on both": {
 			cluster: cardsFree(plenty), queues: []Queue{
@@ -320,7 +320,7 @@ func TestAdmitByFreeMemory(t *testing.T) {
 				queueOf(func() domain.Sweep { s := sized("a", 1); s.Placement.Hosts = []string{"h1"}; return s }()),
 				queueOf(func() domain.Sweep { s := sweepOf("b", 1); s.Placement.Hosts = []string{"h2"}; return s }()),
 				queueOf(sweepOf("c", 1)),
-			}, starts: []string{"b/r0 on h2"}, waits: map[string][]string{"a": {"0 MiB"}, "c": {`sweep "a" is before it`}}, measured: true,
+			}, starts: []string{"b/r0 on h2"}, waits: map[string][]string{"a": {"0 MiB"}, "c": {`sweep "a" is ahead of it`}}, measured: true,
 		},
 	})
 }

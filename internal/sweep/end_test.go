@@ -59,7 +59,7 @@ func TestEnded(t *testing.T) {
 		},
 		"the last failure": {
 			func(s *domain.Sweep) { s.Retry = retrying(3) }, domain.Run{Failures: 2}, failedWith(3, "exit code 3"), nil,
-			domain.Run{State: domain.RunFailed, ExitCode: new(3), Failures: 3}, []string{"3 attempts"}, "exit code 3",
+			domain.Run{State: domain.RunFailed, ExitCode: new(3), Failures: 3}, []string{"3 failed attempts"}, "exit code 3",
 		},
 		"the tenth failure of as many as it takes": {
 			func(s *domain.Sweep) { s.Retry = retrying(0) }, domain.Run{Failures: 9}, failedWith(3, "exit code 3"), nil,

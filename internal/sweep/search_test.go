@@ -306,7 +306,7 @@ func TestAdmitByLevelAndRoom(t *testing.T) {
 		t.Errorf("started are %v", told(got.Starts))
 	}
 	says(t, "it waits", got.Waits["a"], "Not enough GPUs", "GPU-b held by", "t-r0-0")
-	says(t, "the later one waits", got.Waits["z"], `sweep "a" is before it`)
+	says(t, "the later one waits", got.Waits["z"], `sweep "a" is ahead of it`)
 }
 
 func TestParallelismReason(t *testing.T) {

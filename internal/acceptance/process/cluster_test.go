@@ -125,7 +125,7 @@ data "trainyard_utilisation" "now" {
 			Check:            resource.ComposeAggregateTestCheckFunc(runs(false), measured),
 		},
 		resource.TestStep{Config: cluster(`{ image = "ops/trainyard:1" }`), ExpectError: acceptance.Says(`agent.image`, `does not support image = "ops/trainyard:1"`)},
-		resource.TestStep{Config: cluster("{ metrics_port = 80 }"), ExpectError: acceptance.Says(`agent.metrics_port`, `metrics_port = 80: 1024 to 65534 are allowed`)},
+		resource.TestStep{Config: cluster("{ metrics_port = 80 }"), ExpectError: acceptance.Says(`agent.metrics_port`, `metrics_port = 80: must be between 1024 and 65534`)},
 		resource.TestStep{Config: cluster("{ metrics_port = 0 }"), ExpectError: acceptance.Says(`agent.metrics_port`, `must be at least 1`)},
 		resource.TestStep{Config: cluster("{ metrics_port = 9465, enabled = false }"), ExpectError: acceptance.Says(`agent.metrics_port`, `enabled = false`)},
 		resource.TestStep{

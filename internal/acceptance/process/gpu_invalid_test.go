@@ -43,7 +43,7 @@ func TestAccGPUsInvalid(t *testing.T) {
 		role(`gpus = { pool = "p", count = -1 }`, `roles["worker"].gpus.count: must be 1 or more, got -1`),
 		role(`gpus = { pool = "p", count = 0 }`, `roles["worker"].gpus.count: must be 1 or more, got 0. Leave gpus out (null) for no GPUs`),
 		role(`gpus = { pool = "p", memory_mib = -1 }`, `roles["worker"].gpus.memory_mib: role "worker" asks for -1 MiB on each GPU; it must be 1 or more`),
-		role(`gpus = { pool = "p" }, env = { CUDA_VISIBLE_DEVICES = "0" }`, `roles["worker"].env["CUDA_VISIBLE_DEVICES"]: CUDA_VISIBLE_DEVICES is Trainyard's to set`),
+		role(`gpus = { pool = "p" }, env = { CUDA_VISIBLE_DEVICES = "0" }`, `roles["worker"].env["CUDA_VISIBLE_DEVICES"]: CUDA_VISIBLE_DEVICES is set by Trainyard`),
 	})...)
 }
 

@@ -63,7 +63,7 @@ func TestAccInvalid(t *testing.T) {
 
 		// Commands and images.
 		job(`roles = { worker = {} }`, `roles["worker"].command: neither role "worker" nor its group has a command or an image`),
-		role(`env = { "TRAINYARD_ROLE" = "x" }`, `roles["worker"].env["TRAINYARD_ROLE"]: "TRAINYARD_ROLE" is Trainyard's to set`),
+		role(`env = { "TRAINYARD_ROLE" = "x" }`, `roles["worker"].env["TRAINYARD_ROLE"]: "TRAINYARD_ROLE" is reserved for Trainyard`),
 		role(`env = { "A=B" = "x" }`, `"A=B" contains "="`),
 		role(`args = ["{{ address \"ps\" 0 }}"]`, `roles["worker"].args[0]:`, `there is no role "ps"`, `roles and their members are worker (1)`),
 		role(`args = ["{{ address \"worker\" 7 }}"]`, `roles["worker"].args[0]:`, `role "worker" has no member 7: its indexes go from 0 to 0`),
@@ -91,12 +91,12 @@ func TestAccInvalid(t *testing.T) {
 		role(`restart = { delay = "-1s" }`, `roles["worker"].restart.delay: must be "0s" or more, got -1s`),
 		role(`grace_period = "10"`, `roles["worker"].grace_period: "10" is not a valid duration; use a number with a unit`),
 		role(`exit_codes = { final = ["300"] }`, `roles["worker"].exit_codes.final[0]: "300" is not an exit code from 1 to 255 or a range such as "1-127"`),
-		role(`exit_codes = { final = ["1", "9-3"] }`, `roles["worker"].exit_codes.final[1]: "9-3" is neither`),
+		role(`exit_codes = { final = ["1", "9-3"] }`, `roles["worker"].exit_codes.final[1]: "9-3" is not an exit code`),
 		job(waiting("")+"\n"+`restart_scope = "cluster"`, `restart_scope: unknown restart scope "cluster"; use one of "member", "group"`),
 		job(waiting("")+"\n"+`wait_for = "ready"`, `wait_for: unknown phase to wait for "ready"; use one of "running", "completed"`),
 		job(waiting("")+"\n"+`completion = { when = "sometimes" }`, `completion.when: unknown completion rule "sometimes"; use one of "chief", "all", "any", "never"`),
 		job(waiting("")+"\n"+`completion = { roles = ["ps"] }`, `completion.roles[0]: the group has no role "ps"; it has "worker"`),
-		job(waiting("")+"\n"+`completion = { deadline = "-2h" }`, `completion.deadline: -2h0m0s is negative`),
+		job(waiting("")+"\n"+`completion = { deadline = "-2h" }`, `completion.deadline: must be "0s" or more, got -2h0m0s`),
 		job(waiting("")+"\n"+`completion = { when = "never" }`+"\n"+`wait_for = "completed"`, `wait_for: the group never completes (completion.when is "never"): wait for "running"`),
 
 		// The cluster itself.
@@ -125,7 +125,7 @@ func TestAccImpossible(t *testing.T) {
 	port := func(n int) string { return fmt.Sprint(l.port + n) }
 	impossible := []invalid{
 		job(`command = ["x"]`+"\n"+`roles = { ps = { replicas = 2, port = local.port }, worker = { port = local.port + 1 } }`,
-			`roles["worker"].port:`, `roles "ps" (from `+port(0)+`) and "worker" (from `+port(1)+`) meet: 127.0.0.1:`+port(1)+` for job-worker-0 and job-ps-1`),
+			`roles["worker"].port:`, `roles "ps" (from `+port(0)+`) and "worker" (from `+port(1)+`) overlap: 127.0.0.1:`+port(1)+` for job-worker-0 and job-ps-1`),
 		{group("other", waiting("port = local.port + 3")) + group("job", waiting("port = local.port + 3")+"\n  depends_on = [trainyard_group.other]"),
 			[]string{`roles["worker"].port: role "worker" (from port ` + port(3) + `) needs ports that group "other" has: 127.0.0.1:` + port(3) + ` for job-worker-0 and other-worker-0`}},
 		role(`port = local.port + 19`, `roles["worker"].port: role "worker" (from port `+port(19)+`) needs ports that something else already listens on: 127.0.0.1:`+port(19)+` for job-worker-0`),
