@@ -56,7 +56,7 @@ func runsSystemd(h Host) string {
 
 func becomesRoot(h Host) string {
 	if h.UserID == 0 {
-		return "lets us in as root"
+		return "accepts logins as root"
 	}
 	return "lets " + h.User + " use sudo without a password"
 }

@@ -121,7 +121,7 @@ func TestSwarm(t *testing.T) {
 	bed := testbed.New(t, testbed.Options{Nodes: 1, Managers: 1})
 	proxy := testbed.NewProxy(t, bed.Nodes[0])
 	_, complaint, err := once(t, "--engine", "swarm", "--endpoint", proxy.Host())
-	if err == nil || !strings.Contains(complaint, "a cluster was not found on the Swarm; say by --engine and --endpoint") {
+	if err == nil || !strings.Contains(complaint, "cluster not found on the Swarm; use --engine and --endpoint") {
 		t.Errorf("without a cluster: %v: %s", err, complaint)
 	}
 	store := func(name string) {
@@ -199,7 +199,7 @@ func TestNotFound(t *testing.T) {
 		"no such directory":     {[]string{"--endpoint", "/nowhere"}, "cluster not found in the state directory /nowhere; use --engine and --endpoint to say which engine runs the cluster, and where"},
 		"a relative directory":  {[]string{"--endpoint", "state"}, "cluster not found in the state directory " + here + "/state;"},
 		"no such engine":        {[]string{"--engine", "docker"}, `--engine: unknown engine "docker"; use one of ["process" "swarm" "systemd"]`},
-		"no directory at all":   {nil, ".local/state/trainyard; say by --engine and --endpoint"},
+		"no directory at all":   {nil, ".local/state/trainyard; use --engine and --endpoint"},
 		"no such cluster there": {[]string{"--endpoint", "/nowhere", "--cluster", "lab"}, "cluster not found in the state directory /nowhere"},
 		"several":               {[]string{"--endpoint", stateDir}, `there are several clusters: choose one of ["a" "b"] with --cluster`},
 		"not the one":           {[]string{"--endpoint", stateDir, "--cluster", "c"}, `no cluster "c": choose one of ["a" "b"] with --cluster`},

@@ -158,7 +158,7 @@ func whyUnknown(found domain.HostGPUs, instance string) string {
 			return "the driver does not report how much of " + gpu.UUID + " it uses"
 		}
 	}
-	return "it was not known at the last look"
+	return "it was unknown at the last sample"
 }
 
 // quantity is a measure, with the name that users know.

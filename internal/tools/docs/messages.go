@@ -21,7 +21,7 @@ const troubleshooting = "docs/guides/troubleshooting.md"
 var composed = []string{
 	"Inconsistent dependency lock file", "Provider development overrides are in effect", // Terraform's
 	"no suitable node", // Docker's
-	"exit code 137 (signal 9)", "hook before_removal is at work on change", "there is no socket", "this is the Swarm", ", not the Swarm",
+	"exit code 137 (signal 9)", "hook before_removal is running for change", "there is no socket", "this is the Swarm", ", not the Swarm",
 }
 
 var quotation = regexp.MustCompile("`([^`]+)`")
@@ -59,7 +59,7 @@ func literals(root string) (string, error) {
 	}
 	var texts strings.Builder
 	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "internal/acctest/") {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "internal/acctest/") || strings.HasPrefix(file, "internal/tools/") {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), path.Join(root, file), nil, parser.SkipObjectResolution)

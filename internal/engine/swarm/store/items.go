@@ -151,7 +151,7 @@ func Clusters(ctx context.Context, endpoint string, settings engine.Settings) ([
 		names[slotOf(config).cluster] = true
 	}
 	if len(names) == 0 {
-		return nil, fmt.Errorf("a cluster was %w on the Swarm", engine.ErrNotFound)
+		return nil, fmt.Errorf("cluster %w on the Swarm", engine.ErrNotFound)
 	}
 	return slices.Sorted(maps.Keys(names)), nil
 }
