@@ -52,7 +52,7 @@ func (r reading) groupTables() []group {
 	var groups []group
 	members := r.Members()
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		if _, isSweep := r.sweeps[name]; isSweep {
+		if _, isSweep := r.sweeps.Found[name]; isSweep {
 			continue
 		}
 		progress := r.progress[name]

@@ -124,7 +124,7 @@ func (r reading) owners() map[string][]string {
 			}
 		}
 	}
-	for name, s := range r.sweeps {
+	for name, s := range r.sweeps.Found {
 		for key, run := range s.Runs {
 			if run.State == domain.RunRunning && run.Assignment != nil {
 				for _, uuid := range run.Assignment.GPUs.UUIDs() {

@@ -63,7 +63,7 @@ func (r reading) page() page {
 	for _, key := range slices.Sorted(maps.Keys(r.Policies)) {
 		p.Policies = append(p.Policies, policy{Key: key, Count: r.count(r.Policies[key].Spec), Text: r.policies[key]})
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.sweeps)) {
+	for _, name := range slices.Sorted(maps.Keys(r.sweeps.Found)) {
 		p.Sweeps = append(p.Sweeps, r.sweepTable(name))
 	}
 	p.Figures = r.figures(p)

@@ -54,14 +54,16 @@ func lab(workers int) reading {
 		progress: map[string]domain.Progress{"mnist": {Phase: domain.PhaseDegraded, Reason: "mnist-worker-1 failed"}},
 		policies: map[string]string{"mnist/worker": "3 → 4\n  cpu  93  asks for 4\n"},
 		logs:     map[string][]string{"mnist-worker-1": {"step 70", "CUDA error: <device lost> & more"}},
-		sweeps: map[string]reconcile.Sweep{"lr": {
-			Spec: domain.Sweep{Name: "lr", Objective: &domain.Objective{}, Runs: map[string]map[string]string{"a": {}, "b": {}, "c": {}}},
-			Runs: map[string]domain.Run{
-				"a": {Seal: sweep.Seal(domain.RunSpec{Key: "a"}), State: domain.RunSucceeded, Value: new(0.97), StartedAt: &hour, FinishedAt: &noon, Attempts: 1, Assignment: &domain.Assignment{Host: "gpu1", GPUs: "GPU-a"}},
-				"b": {Seal: sweep.Seal(domain.RunSpec{Key: "b"}), State: domain.RunFailed, Reason: "exit code 1", Attempts: 3},
-			},
-		}},
-		waits: map[string]string{"lr": "no GPU of pool a40 is free"},
+		sweeps: overview.Sweeps{
+			Waits: map[string]string{"lr": "no GPU of pool a40 is free"},
+			Found: map[string]reconcile.Sweep{"lr": {
+				Spec: domain.Sweep{Name: "lr", Objective: &domain.Objective{}, Runs: map[string]map[string]string{"a": {}, "b": {}, "c": {}}},
+				Runs: map[string]domain.Run{
+					"a": {Seal: sweep.Seal(domain.RunSpec{Key: "a"}), State: domain.RunSucceeded, Value: new(0.97), StartedAt: &hour, FinishedAt: &noon, Attempts: 1, Assignment: &domain.Assignment{Host: "gpu1", GPUs: "GPU-a"}},
+					"b": {Seal: sweep.Seal(domain.RunSpec{Key: "b"}), State: domain.RunFailed, Reason: "exit code 1", Attempts: 3},
+				},
+			}},
+		},
 	}
 	group := domain.GroupDocument{Spec: domain.Group{Name: "mnist", Framework: "tensorflow"}, Counts: map[string]int{"worker": workers}, Assignments: map[string]domain.Assignment{}}
 	for i := range workers {
@@ -198,7 +200,7 @@ func TestManyRuns(t *testing.T) {
 	for i := range mostRuns + 7 {
 		runs[fmt.Sprintf("run-%05d", i)] = nil
 	}
-	r.sweeps["many"] = reconcile.Sweep{Spec: domain.Sweep{Name: "many", Runs: runs}}
+	r.sweeps.Found["many"] = reconcile.Sweep{Spec: domain.Sweep{Name: "many", Runs: runs}}
 	page := r.page()
 	if many := page.Sweeps[1]; len(many.Runs) != mostRuns || many.Hidden != 7 {
 		t.Errorf("it shows %d runs, and hides %d", len(many.Runs), many.Hidden)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/explain"
@@ -17,9 +15,8 @@ import (
 const (
 	// window is the time over which means and peaks of usage are computed.
 	window = 10 * time.Minute
-	// logLines is the number of log lines shown for each failed member, mostLogs the maximum number of such members,
-	// and logsAtOnce how many of their logs are read in parallel.
-	logLines, mostLogs, logsAtOnce = 20, 50, 8
+	// logLines is the number of log lines shown for each failed member, and mostLogs the maximum number of such members.
+	logLines, mostLogs = 20, 50
 	// mostLog limits the log lines of one member, in bytes.
 	mostLog = 16 << 10
 	// decisions is the number of entries shown of each policy's history.
@@ -38,15 +35,13 @@ type reading struct {
 	logs map[string][]string
 	// policies are the texts about policies, by key.
 	policies map[string]string
-	sweeps   map[string]reconcile.Sweep
-	// waits says, by sweep, why none of its runs starts.
-	waits map[string]string
+	sweeps   overview.Sweeps
 }
 
 // read reads a cluster through a snapshot of its engine.
 func read(ctx context.Context, name string, e engine.Engine) (reading, error) {
 	source := overview.Source{Snapshot: func() overview.Cluster { return e }, Window: window}
-	r := reading{name: name, progress: map[string]domain.Progress{}, policies: map[string]string{}, sweeps: map[string]reconcile.Sweep{}}
+	r := reading{name: name, progress: map[string]domain.Progress{}, policies: map[string]string{}}
 	var err error
 	if r.Reading, err = source.Read(ctx); err != nil {
 		return r, err
@@ -75,30 +70,11 @@ func read(ctx context.Context, name string, e engine.Engine) (reading, error) {
 		}
 		r.policies[key] = text
 	}
-	if err := r.readSweeps(ctx, reconciler); err != nil {
+	if r.sweeps, err = overview.ReadSweeps(ctx, e); err != nil {
 		return r, err
 	}
-	r.logs = readLogs(ctx, e, r.failed())
+	r.logs = overview.ReadLogs(ctx, e, r.failed(), engine.LogOptions{Tail: logLines, Most: mostLog})
 	return r, nil
-}
-
-func (r *reading) readSweeps(ctx context.Context, reconciler reconcile.Reconciler) error {
-	documents, err := engine.List[domain.SweepDocument](ctx, reconciler.Engine)
-	if err != nil || len(documents) == 0 {
-		return err
-	}
-	for name := range documents {
-		found, err := reconciler.SweepRuns(ctx, name)
-		if errors.Is(err, engine.ErrNotFound) {
-			continue // destroyed in the meantime
-		}
-		if err != nil {
-			return err
-		}
-		r.sweeps[name] = found
-	}
-	r.waits, err = reconciler.SweepOutlook(ctx)
-	return err
 }
 
 // failed returns the members whose logs may say what went wrong, those that don't run first.
@@ -114,27 +90,4 @@ func (r *reading) failed() []string {
 	}
 	down = append(down, up...)
 	return down[:min(len(down), mostLogs)]
-}
-
-// readLogs returns the last log lines of members. If a log can't be read, the error takes the place of its lines.
-func readLogs(ctx context.Context, e engine.Telemetry, members []string) map[string][]string {
-	logs := make([][]string, len(members))
-	var group errgroup.Group
-	group.SetLimit(logsAtOnce)
-	for i, member := range members {
-		group.Go(func() error {
-			lines, err := e.Logs(ctx, member, engine.LogOptions{Tail: logLines, Most: mostLog})
-			if err != nil {
-				lines = []string{err.Error()}
-			}
-			logs[i] = lines
-			return nil
-		})
-	}
-	_ = group.Wait()
-	byName := map[string][]string{}
-	for i, member := range members {
-		byName[member] = logs[i]
-	}
-	return byName
 }

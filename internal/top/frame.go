@@ -22,6 +22,10 @@ type state struct {
 	err error
 	// filter is what rows have to contain to be shown, in upper or lower case; all are if it is empty.
 	filter string
+	// query is what the tab shows, and sweeps and log were last read for it; sweeps is nil before that.
+	query  query
+	sweeps *overview.Sweeps
+	log    memberLog
 }
 
 // frame is what is shown at one moment.
@@ -74,7 +78,13 @@ func (s state) body(by sorting, width int) []line {
 		if s.err != nil {
 			return nil
 		}
-		return []line{text("Waiting for the first answer.", faint)}
+		return []line{waiting}
+	}
+	switch s.query.tab {
+	case tabSweeps:
+		return s.sweepTables(width)
+	case tabLogs:
+		return s.logLines(width)
 	}
 	sections := [][]line{s.hosts(by, width)}
 	if len(r.Usage.GPUs) > 0 {

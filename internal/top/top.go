@@ -37,11 +37,12 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out *os.Fi
 	if err != nil {
 		return err
 	}
-	source := &overview.Source{Snapshot: func() overview.Cluster { return e.Snapshot() }, Window: window}
+	source := &source{engine: e, overview: overview.Source{Window: window}}
 	state := state{cluster: name, engine: options.cluster.Engine}
 	if options.once || !term.IsTerminal(int(out.Fd())) {
-		if state.reading, err = source.Read(ctx); err != nil {
-			return err
+		state.take(source.read(ctx, query{}))
+		if state.err != nil {
+			return state.err
 		}
 		return write(out, state.frame(byName, widthOf(out)))
 	}

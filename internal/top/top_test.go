@@ -44,7 +44,7 @@ func newCluster(t *testing.T, program string) (stateDir, file string) {
 	}
 	must(t, reconcile.Reconciler{Engine: e}.Update(t.Context(), domain.Group{
 		Cluster: "lab", Name: "job", Framework: "none", RestartScope: domain.ScopeMember, WaitFor: domain.WaitRunning,
-		Roles: map[string]domain.Role{"chief": role(1, "until:"+file), "worker": role(8, "wait")},
+		Roles: map[string]domain.Role{"chief": role(1, "print:step 1", "until:"+file, "print:step 2"), "worker": role(8, "print:ready", "wait")},
 	}))
 	return stateDir, file
 }
@@ -75,7 +75,7 @@ func TestTerminal(t *testing.T) {
 
 	term.resize(60, 9)
 	term.sees("lab", "process", "1 host")
-	term.sees("q quit", "1–7 of ")
+	term.sees("q quit", "1–6 of ")
 	term.press("\x1b[F") // End
 	term.sees("job-worker-7", "running")
 	term.press("g\x1b[Hm") // a key without a meaning, Home, and another order
@@ -90,6 +90,18 @@ func TestTerminal(t *testing.T) {
 	term.press("\r")
 	term.sees("q quit", "/ filter CHIEF")
 	term.press("\x1b")
+	term.sees("job-worker-7", "running", "local")
+
+	term.press("2")
+	term.sees("No sweeps.")
+	term.press("\t")
+	term.sees("logs of job-chief-0")
+	term.sees("step 1")
+	term.sees("step 2")
+	term.press("\x1b[C") // to the right
+	term.sees("logs of job-worker-0")
+	term.sees("ready")
+	term.press("1")
 	term.sees("job-worker-7", "running", "local")
 
 	term.press("q")

@@ -14,7 +14,7 @@ import (
 )
 
 // fallbacks replace characters that terminals without UTF-8 don't have.
-var fallbacks = map[rune]string{'█': "#", '░': ".", '–': "-", '…': "~", '°': " ", '↑': "^", '↓': "v", '\uFFFD': "?"}
+var fallbacks = map[rune]string{'█': "#", '░': ".", '–': "-", '…': "~", '°': " ", '↑': "^", '↓': "v", '←': "<", '→': ">", '\uFFFD': "?"}
 
 // view shows frames on a screen.
 type view struct {
@@ -25,16 +25,16 @@ type view struct {
 	// filter is what rows have to contain, and typing reports whether keys are added to it.
 	filter string
 	typing bool
-}
-
-// answer is the result of reading the cluster.
-type answer struct {
-	reading overview.Reading
-	err     error
+	// tab is what is shown, and member whose log; further is how many members to move on to another one.
+	tab     tab
+	member  string
+	further int
+	// following keeps the end of a log visible while it grows.
+	following bool
 }
 
 // live shows the cluster on the terminal, and reads it again after each interval, until the user quits or ctx is done.
-func live(ctx context.Context, source *overview.Source, shown state, interval time.Duration) error {
+func live(ctx context.Context, source *source, shown state, interval time.Duration) error {
 	// Other capabilities of the terminal are not queried, as a late answer would be taken for key presses.
 	screen, err := tcell.NewScreen(tcell.OptNegotiation(false))
 	if err != nil {
@@ -50,25 +50,24 @@ func live(ctx context.Context, source *overview.Source, shown state, interval ti
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answers := make(chan answer, 1) // one read at a time, which may outlive this
-	look := func() {
-		r, err := source.Read(ctx)
-		answers <- answer{r, err}
-	}
-	go look()
 	next := time.NewTimer(interval)
 	defer next.Stop()
-	due, reading := false, true
+	due, reading, asked := true, false, query{}
 	v := view{screen: screen}
 	for {
+		shown.query = v.query(shown.reading)
+		if !reading && (due || shown.query != asked) {
+			due, reading, asked = false, true, shown.query
+			next.Reset(interval)
+			go func() { answers <- source.read(ctx, asked) }()
+		}
 		v.draw(shown)
 		select {
 		case <-ctx.Done():
 			return nil
 		case a := <-answers:
 			reading = false
-			if shown.err = a.err; a.err == nil {
-				shown.reading = a.reading
-			}
+			shown.take(a)
 		case <-next.C:
 			due = true
 		case event, open := <-screen.EventQ():
@@ -80,13 +79,20 @@ func live(ctx context.Context, source *overview.Source, shown state, interval ti
 				return err
 			}
 		}
-		if due && !reading {
-			due, reading = false, true
-			next.Reset(interval)
-			go look()
-		}
 	}
 }
+
+// query returns what to read for the tab.
+func (v *view) query(r overview.Reading) query {
+	if v.tab != tabLogs {
+		return query{tab: v.tab}
+	}
+	v.member, v.further = whose(r, v.member, v.further), 0
+	return query{v.tab, v.member}
+}
+
+// open shows a tab, or another log, from its beginning, or a log from its end.
+func (v *view) open(t tab) { v.tab, v.top, v.following = t, 0, t == tabLogs }
 
 // handle handles an event, and reports whether to quit.
 func (v *view) handle(event tcell.Event) (quit bool, err error) {
@@ -106,6 +112,8 @@ func (v *view) key(e *tcell.EventKey) (quit bool) {
 	if v.typing && v.typed(e) {
 		return false
 	}
+	before := v.top
+	defer func() { v.following = v.following && v.top >= before }()
 	switch e.Key() {
 	case tcell.KeyEsc:
 		v.filter = ""
@@ -125,8 +133,18 @@ func (v *view) key(e *tcell.EventKey) (quit bool) {
 		v.top = 0
 	case tcell.KeyEnd:
 		v.top = maxTop
+	case tcell.KeyTab:
+		v.open((v.tab + 1) % numTabs)
+	case tcell.KeyLeft:
+		v.further--
+		v.open(v.tab)
+	case tcell.KeyRight:
+		v.further++
+		v.open(v.tab)
 	case tcell.KeyRune:
 		switch e.Str() {
+		case "1", "2", "3":
+			v.open(tab(e.Str()[0] - '1'))
 		case "q":
 			return true
 		case "n":
@@ -174,8 +192,14 @@ func (v *view) draw(s state) {
 	width, height := v.screen.Size()
 	s.filter = v.filter
 	f := s.frame(v.by, width)
+	f.head = append(f.head, s.tabLine().printable().cut(width))
 	v.page = max(height-len(f.head)-1, 1)
-	v.top = max(min(v.top, len(f.body)-v.page), 0)
+	last := max(len(f.body)-v.page, 0)
+	if v.following {
+		v.top = last
+	}
+	v.top = max(min(v.top, last), 0)
+	v.following = v.tab == tabLogs && v.top == last
 	shown := f.body[v.top:min(v.top+v.page, len(f.body))]
 	v.screen.Clear()
 	for y, l := range append(f.head, shown...) {
@@ -190,16 +214,12 @@ func (v *view) keys(lines int) line {
 	if v.typing {
 		return line{{"/", strong}, {printable.Line(v.filter), plain}, {"█", good}, {"  Enter keeps this filter, Esc clears it", faint}}
 	}
-	l := line{{"q", strong}, {" quit  sort by ", faint}}
-	for _, k := range []struct {
-		by   sorting
-		name string
-	}{{byName, "name"}, {byCPU, "cpu"}, {byMemory, "memory"}} {
-		rest := faint
-		if k.by == v.by {
-			rest = good
-		}
-		l = append(l, span{k.name[:1], strong}, span{k.name[1:] + " ", rest})
+	l := line{{"q", strong}, {" quit ", faint}}
+	switch v.tab {
+	case tabCluster:
+		l = append(l, v.sortKeys()...)
+	case tabLogs:
+		l = append(l, span{" ←→", strong}, span{" other member ", faint})
 	}
 	hint := line{{" / ", strong}, {"filter", faint}}
 	if v.filter != "" {
@@ -210,6 +230,22 @@ func (v *view) keys(lines int) line {
 	}
 	if v.filter == "" {
 		l = append(l, hint...) // last, as a narrow screen has no room for it
+	}
+	return l
+}
+
+// sortKeys shows by what to sort.
+func (v *view) sortKeys() line {
+	l := text(" sort by ", faint)
+	for _, k := range []struct {
+		by   sorting
+		name string
+	}{{byName, "name"}, {byCPU, "cpu"}, {byMemory, "memory"}} {
+		rest := faint
+		if k.by == v.by {
+			rest = good
+		}
+		l = append(l, span{k.name[:1], strong}, span{k.name[1:] + " ", rest})
 	}
 	return l
 }
