@@ -69,6 +69,8 @@ func TestUpgrade(t *testing.T) {
 	residents := `for p in $(pgrep -f '/[^ ]* (supervise|controller|agent) .*lab( |/|$)'); do readlink /proc/$p/exe; done | sort | uniq -c`
 	f.running("job", 3)
 	before, ran := f.anywhere(members), f.anywhere(residents)
+	aged := fmt.Sprintf("mkdir %[1]s/earlier && touch -d -2hours %[1]s/earlier", layout.Programs)
+	f.anywhere(aged)
 	f.Engine = f.open(0, acctest.BuildVersion(t, "9.9.9"))
 	f.form(f.spec)
 	after := ""
@@ -81,6 +83,9 @@ func TestUpgrade(t *testing.T) {
 	}
 	if running := f.anywhere(members); running != before {
 		t.Errorf("the members' processes were %s, and are %s", before, running)
+	}
+	if left := f.anywhere("ls " + layout.Programs); strings.Contains(left, "earlier") {
+		t.Errorf("programs that nobody uses are left:\n%s", left)
 	}
 	f.startedOnce(g)
 	f.finish()

@@ -96,18 +96,3 @@ func pack(content io.Reader) io.ReadCloser {
 	}()
 	return reader
 }
-
-// prune removes from the folder $1 everything except the digests after it, and uploads that were abandoned an hour ago.
-const prune = `cd "$1" 2>/dev/null || exit 0; shift; k=" $* "; ` +
-	`for d in *; do case $k in *" $d "*) ;; *) rm -rf "./$d";; esac; done; ` +
-	`find . -maxdepth 1 -name ".upload.*" -mmin +60 -exec rm -f {} +`
-
-// Prune removes all programs from a host except those with these digests, which have to be all that any cluster on it
-// uses. Running programs are not affected.
-func Prune(ctx context.Context, host facts.Runner, f facts.Facts, keep ...string) error {
-	argv := append([]string{"sh", "-c", prune, "sh", layout.Programs}, keep...)
-	if _, err := host.RunInput(ctx, f.AsRoot(argv...), strings.NewReader("")); err != nil {
-		return fmt.Errorf("removing old programs: %w", err)
-	}
-	return nil
-}

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/sshd"
@@ -238,35 +237,10 @@ func TestInstallFails(t *testing.T) {
 	}
 }
 
-func TestPrune(t *testing.T) {
-	host, _ := startHost(t, nil)
-	must(t, Prune(t.Context(), host, bare)) // nothing is there yet
-	var files []File
-	for _, content := range []string{"first", "second", "third"} {
-		files = append(files, fileOf(t, "trainyard", content))
-	}
-	must(t, Install(t.Context(), host, bare, files...))
-	fresh, stale := filepath.Join(host.home, "bin/.upload.fresh"), filepath.Join(host.home, "bin/.upload.stale")
-	for _, path := range []string{fresh, stale} {
-		must(t, os.WriteFile(path, nil, 0o755)) //nolint:gosec // as same expects
-	}
-	old := time.Now().Add(-2 * time.Hour)
-	must(t, os.Chtimes(stale, old, old))
-	must(t, Prune(t.Context(), host, bare, files[2].Digest, files[0].Digest))
-	same(t, host, map[string]string{
-		files[0].Path(): "first", files[2].Path(): "third", layout.Programs + "/.upload.fresh": "",
-	})
-	must(t, os.Remove(fresh))
-	must(t, Prune(t.Context(), host, bare))
-	same(t, host, nil)
-}
-
-// TestScripts: no login shell interprets them differently.
-func TestScripts(t *testing.T) {
-	for _, script := range []string{receive, prune} {
-		if strings.ContainsAny(script, "'\\!\n") {
-			t.Errorf("it has more than all shells take the same: %s", script)
-		}
+// TestScript: no login shell interprets it differently.
+func TestScript(t *testing.T) {
+	if strings.ContainsAny(receive, "'\\!\n") {
+		t.Errorf("it has more than all shells take the same: %s", receive)
 	}
 }
 

@@ -75,7 +75,7 @@ func TestProgram(t *testing.T) {
 			t.Errorf("the error lacks %q: %v", part, err)
 		}
 	}
-	if _, err := (Program{Name: "trainyard"}).For("amd64"); err == nil || !strings.Contains(err.Error(), "there is none") {
+	if _, err := (Program{Name: "trainyard"}).For("amd64"); err == nil || !strings.Contains(err.Error(), "available: none") {
 		t.Errorf("the error is %v", err)
 	}
 }

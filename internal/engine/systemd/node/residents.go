@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/telemetry"
 	"github.com/trainyard/terraform-provider-trainyard/internal/bounded"
@@ -59,6 +60,9 @@ func (p part) startResidents(ctx context.Context, orders relay.Orders) error {
 	}
 	if err := writeUnit(ctx, p.dir.Cluster, p.node.program, p.version()); err != nil {
 		return err
+	}
+	if err := removeUnused(layout.Programs, layout.Clusters, layout.Units, time.Now()); err != nil {
+		return fmt.Errorf("removing programs of earlier versions: %w", err)
 	}
 	started, err := p.node.part(p.dir.Cluster) // with these programs
 	if err != nil {

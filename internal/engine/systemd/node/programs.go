@@ -1,0 +1,75 @@
+//go:build linux
+
+package node
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
+)
+
+// unusedFor is how long ago a program was installed that nobody uses and is removed. A younger one may belong to an
+// apply that starts it next.
+const unusedFor = time.Hour
+
+// removeUnused removes the programs that no cluster on this host uses, such as those of earlier versions, and the rest
+// of uploads that broke off. Programs that run are not affected.
+func removeUnused(programs, clusters, units string, now time.Time) error {
+	used, err := inUse(programs, clusters, units)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(programs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, entry := range entries {
+		info, gone := entry.Info()
+		if gone != nil || used[entry.Name()] || now.Sub(info.ModTime()) < unusedFor {
+			continue
+		}
+		err = errors.Join(err, os.RemoveAll(filepath.Join(programs, entry.Name())))
+	}
+	return err
+}
+
+// inUse returns the folders of the programs that the clusters' links lead to, or that the units of their supervisors
+// run.
+func inUse(programs, clusters, units string) (map[string]bool, error) {
+	used := map[string]bool{}
+	note := func(file string) {
+		if below, is := strings.CutPrefix(file, programs+"/"); is {
+			folder, _, _ := strings.Cut(below, "/")
+			used[folder] = true
+		}
+	}
+	for _, name := range []string{programLink, agentLink} {
+		links, err := filepath.Glob(filepath.Join(clusters, "*", name))
+		if err != nil {
+			return nil, err
+		}
+		for _, link := range links {
+			file, _ := os.Readlink(link) // it may be gone
+			note(file)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(units, layout.SupervisorUnit("*")))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		for word := range strings.FieldsSeq(string(text)) {
+			note(strings.TrimPrefix(word, "ExecStart="))
+		}
+	}
+	return used, nil
+}
