@@ -74,7 +74,7 @@ func (b *bench) kafka(ctx context.Context) ([]fmt.Stringer, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", rule.name, err)
 		}
-		b.say("kafka: %.1f broker-minutes, %d seconds over %d ms", day.brokers.Minutes(), day.late(), kafkaBound)
+		b.say("kafka: %.1f broker-minutes, %d seconds over %d ms, %s moved, %d changes", day.brokers.Minutes(), day.late(), kafkaBound, mebibytes(day.moved), day.changes)
 		days = append(days, day)
 	}
 	return kafkaTables(carried, b.day, rules, days), nil

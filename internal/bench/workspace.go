@@ -30,7 +30,7 @@ type workspace struct {
 }
 
 // cleanupTimeout limits the clean-up of a workspace.
-const cleanupTimeout = 2 * time.Minute
+const cleanupTimeout = 10 * time.Minute
 
 // cleanupError says what could not be cleaned up.
 type cleanupError struct{ err error }
