@@ -19,7 +19,7 @@ func TestValidate(t *testing.T) {
 		"a bad end":        {func(s *domain.ScalingSchedule) { s.End = "0 6 31 11 *" }, `schedules["night"].end`, `"0 6 31 11 *" never matches`},
 		"no such zone":     {func(s *domain.ScalingSchedule) { s.TimeZone = "CET+1" }, `schedules["night"].time_zone`, `unknown time zone "CET+1"; use UTC or a name from the IANA database`},
 		"a missing time":   {func(s *domain.ScalingSchedule) { s.Start = "" }, `schedules["night"].start`, "must be a cron expression"},
-		"what domain says": {func(s *domain.ScalingSchedule) { s.Count = 9 }, `schedules["night"].count`, "1 to 4"},
+		"what domain says": {func(s *domain.ScalingSchedule) { s.Count = 9 }, `schedules["night"].count`, "between 1 (min) and 4 (max), got 9"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			schedule := valid

@@ -50,7 +50,7 @@ func TestLeaving(t *testing.T) {
 		"by index":                   {want: []string{worker(3), worker(2)}},
 		"the least busy":             {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy}, works: []int{0, 3}, want: []string{worker(2), worker(1)}},
 		"from the most loaded host":  {guards: domain.ScalingGuards{Remove: domain.RemoveMostLoadedHost}, want: []string{worker(3), worker(1)}},
-		"idle ones, of any":          {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: byCPU}, works: []int{0, 3, 2}, want: []string{worker(1)}, says: "works"},
+		"idle ones, of any":          {guards: domain.ScalingGuards{Remove: domain.RemoveLeastBusy, Busy: byCPU}, works: []int{0, 3, 2}, want: []string{worker(1)}, says: "is busy"},
 		"idle ones, until one works": {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{2}, want: []string{worker(3)}, says: "job-worker-2 stays: it is busy (its CPU at 90 %)"},
 		"all work":                   {guards: domain.ScalingGuards{Busy: byCPU}, works: []int{0, 1, 2, 3}, says: "job-worker-3 stays: it is busy (its CPU at 90 %)"},
 		"it can't be told":           {guards: domain.ScalingGuards{Busy: &domain.BusyGuard{GPUPercent: new(50.0)}}, says: "job-worker-3 stays: it is unknown whether it is busy"},

@@ -188,7 +188,7 @@ func TestPlaceExplainsPorts(t *testing.T) {
 			roles:   map[string]role{"w": {portOf(9000), 3}},
 			current: map[string]domain.Assignment{"m-w-0": at(9000)},
 			busy:    []int{9000, 9002},
-			want:    []wanted{{`roles["w"].port`, []string{`role "w" (from port 9000)`, "listens: 127.0.0.1:9002 for m-w-2;"}}},
+			want:    []wanted{{`roles["w"].port`, []string{`role "w" (from port 9000)`, "listens on: 127.0.0.1:9002 for m-w-2;"}}},
 		},
 		{
 			name:  "beyond the highest port",

@@ -41,7 +41,7 @@ func TestShareWithRuns(t *testing.T) {
 		},
 		"not to one that is as important": {
 			[]domain.RoomRequest{runsAsk("lr", 0, 2)},
-			[]string{`lr: nobody gives way: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
+			[]string{`lr: no role gives way: role "worker" of group "low" has 4 members, and its policy needs 1. ` +
 				`Roles under a policy give way to groups and sweeps with a higher priority: this one has 0, and would have room with 1`},
 		},
 	} {

@@ -35,7 +35,7 @@ func TestAcc(t *testing.T) {
 			// The shell that starts a member outlives the member's command.
 			Kill:  "kill -KILL $(cat /proc/%[1]d/task/%[1]d/children)",
 			Alive: func() int { return acctest.Alive(t, l.files.Root, acctest.Build(t, acctest.Member)) },
-			Output: func(command ...string) string {
+			CommandOutput: func(command ...string) string {
 				said, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.files.Root)...).CombinedOutput()
 				l.must(err)
 				return string(said)

@@ -26,7 +26,7 @@ func groupLogs(l *Lab) {
   completion = { stop_rest = false }`, run))
 	}
 	says := func(want string, command ...string) resource.TestCheckFunc {
-		return func(*terraform.State) error { return acceptance.Differences(want, l.Output(command...)) }
+		return func(*terraform.State) error { return acceptance.Differences(want, l.CommandOutput(command...)) }
 	}
 	l.test(
 		resource.TestStep{Config: config(1), Check: says("same\nsame\nrun 1\n", "logs", "job", "--follow")},
@@ -36,7 +36,7 @@ func groupLogs(l *Lab) {
 			func(*terraform.State) error {
 				// The group may complete before its other member has printed anything.
 				acctest.Eventually(l, "the log of the other member", func() bool {
-					return l.Output("logs", "job", "--member", "job-ps-0") == "serves\n"
+					return l.CommandOutput("logs", "job", "--member", "job-ps-0") == "serves\n"
 				})
 				return nil
 			},

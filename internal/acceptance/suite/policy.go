@@ -134,7 +134,7 @@ func policyFollowsLoad(l *Lab) {
 		resource.TestStep{
 			PreConfig: func() {
 				acctest.Eventually(l, "the last change to be told", func() bool {
-					return strings.Contains(l.Output("autoscale", "explain", "-n", "0", "job/worker"), " → 1\n")
+					return strings.Contains(l.CommandOutput("autoscale", "explain", "-n", "0", "job/worker"), " → 1\n")
 				})
 			},
 			Config: config + `

@@ -77,8 +77,8 @@ type Site struct {
 	Kill string
 	// Alive returns the number of processes of members.
 	Alive func() int
-	// Output returns the output of a command of the program about the cluster.
-	Output func(command ...string) string
+	// CommandOutput returns the output of a command of the program about the cluster.
+	CommandOutput func(command ...string) string
 }
 
 // Lab is the site of a test.

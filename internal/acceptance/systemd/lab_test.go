@@ -270,9 +270,9 @@ func TestAcc(t *testing.T) {
 				l.must(err)
 				return pid
 			},
-			Kill:   "kill -KILL %[1]d",
-			Alive:  func() int { return l.members(host) },
-			Output: l.runProgram,
+			Kill:          "kill -KILL %[1]d",
+			Alive:         func() int { return l.members(host) },
+			CommandOutput: l.runProgram,
 		}
 	})
 }

@@ -25,8 +25,8 @@ func TestOf(t *testing.T) {
 		"of other libraries":   {glibc, []string{"GLIBC_2.17", "GCC_3.0", "OTHER"}, Need{glibc, "2.17"}, ""},
 		"packed relocations":   {glibc, []string{"GLIBC_2.17", "GLIBC_ABI_DT_RELR"}, Need{glibc, "2.36"}, ""},
 		"no versions":          {musl, nil, Need{Loader: musl}, ""},
-		"what is glibc's own":  {glibc, []string{"GLIBC_PRIVATE"}, Need{}, "it asks for GLIBC_PRIVATE, which is no version"},
-		"what nobody knows of": {glibc, []string{"GLIBC_ABI_NEW"}, Need{}, "it asks for GLIBC_ABI_NEW, which is no version"},
+		"what is glibc's own":  {glibc, []string{"GLIBC_PRIVATE"}, Need{}, "it requires GLIBC_PRIVATE, which is not a known version"},
+		"what nobody knows of": {glibc, []string{"GLIBC_ABI_NEW"}, Need{}, "it requires GLIBC_ABI_NEW, which is not a known version"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := Of(libctest.Program(t, filepath.Join(t.TempDir(), "program"), test.loader, test.versions...))

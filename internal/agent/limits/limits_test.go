@@ -280,7 +280,7 @@ func TestDelete(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	pid := strconv.Itoa(cmd.Process.Pid)
-	if err := g.delete(0); err == nil || !strings.Contains(err.Error(), "still holds processes "+pid) {
+	if err := g.delete(0); err == nil || !strings.Contains(err.Error(), "still contains processes "+pid) {
 		t.Errorf("deleting a group that holds process %s: %v", pid, err)
 	}
 	// The deletion starts while the process is there, and finishes after its end.
@@ -316,9 +316,9 @@ func TestBadInput(t *testing.T) {
 		memoryMiB int64
 		want      string
 	}{
-		"empty name":       {want: `"" is no name`},
-		"path":             {name: "../x", want: `"../x" is no name`},
-		"file of a group":  {name: "cpu.max", want: `"cpu.max" is no name`},
+		"empty name":       {want: `name ""`},
+		"path":             {name: "../x", want: `name "../x"`},
+		"file of a group":  {name: "cpu.max", want: `name "cpu.max"`},
 		"long name":        {name: strings.Repeat("x", 129), want: "use 1 to 128 letters"},
 		"negative CPUs":    {name: "x", cpus: -1, want: "-1 CPUs can't be enforced: use 0.01 to 100000"},
 		"too little CPU":   {name: "x", cpus: 0.001, want: "0.001 CPUs can't be enforced"},

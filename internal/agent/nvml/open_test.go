@@ -161,7 +161,7 @@ func TestOpenWithoutLibrary(t *testing.T) {
 func TestOpenAnotherLibrary(t *testing.T) {
 	openFake(t, patient(t))
 	_, err := Open(t.Context(), patient(t, "nvmlDeviceGetPowerUsage"))
-	if err == nil || !strings.Contains(err.Error(), "start another one for that") {
+	if err == nil || !strings.Contains(err.Error(), "use another process for that") {
 		t.Errorf("a second library: %v", err)
 	}
 }

@@ -142,7 +142,7 @@ func TestWatch(t *testing.T) {
 	if gpu := read(t, r)[1]; gpu.Trouble != "" {
 		t.Errorf("after its quarantine: %+v", gpu)
 	}
-	if err := r.Watch(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "watched already") {
+	if err := r.Watch(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "already being watched") {
 		t.Errorf("a second watch: %v", err)
 	}
 	if err := w.ends(); err != nil {

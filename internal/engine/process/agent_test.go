@@ -36,9 +36,9 @@ func TestAskAgentThatStarts(t *testing.T) {
 		"it stays":               {resident: []string{here}, run: "exit 1", want: "resident"},
 		"it starts":              {resident: []string{starting}, run: run, want: "run", brief: "not the window: the agent has just started"},
 		"none can be run":        {resident: []string{starting}, run: "exit 1", want: "resident"},
-		"it does not answer":     {resident: []string{""}, run: run, want: "run", brief: "can't be read"},
+		"it does not answer":     {resident: []string{""}, run: run, want: "run", brief: "parsing the agent's report"},
 		"it was ordered lately":  {resident: []string{"", starting, here}, ordered: time.Now().Add(patience.Limit), run: "exit 1", want: "resident"},
-		"it was ordered earlier": {resident: []string{"", starting, here}, ordered: time.Now().Add(-agentArrival), run: run, want: "run", brief: "can't be read"},
+		"it was ordered earlier": {resident: []string{"", starting, here}, ordered: time.Now().Add(-agentArrival), run: run, want: "run", brief: "parsing the agent's report"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			program := filepath.Join(t.TempDir(), telemetry.AgentName)

@@ -94,7 +94,7 @@ func (e Daemons) pulledImage(ctx context.Context, now swarmState, kind, name, at
 	case onManager:
 		return asGiven, nil
 	}
-	return residentImage{}, fmt.Errorf("Trainyard's image %q (%s) is not on the manager and can't be pulled: %w", name, attribute, err)
+	return residentImage{}, fmt.Errorf("image %q of Trainyard (%s) is not on the manager and can't be pulled: %w", name, attribute, err)
 }
 
 // loadProgram loads the image under its name onto the reachable hosts that lack it, and returns the nodes without it.
