@@ -14,12 +14,12 @@ locals {
   }
 
   # On bare hosts with an image, runs are containers, which need the folder as a mount.
-  mounts = concat(
+  mounts = flatten([
     coalesce(var.mounts, []),
     local.brought && var.cluster.engine == "systemd" && var.image != null ? [{
       type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
-  )
+  ])
 
   settings = merge(
     {

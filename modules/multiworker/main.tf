@@ -22,13 +22,13 @@ locals {
   }
 
   # Containers on bare hosts need the folder as a mount.
-  mounts = concat(
+  mounts = flatten([
     coalesce(var.mounts, []),
     coalesce(var.worker.mounts, []),
     local.brought && local.containers ? [{
       type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
-  )
+  ])
 
   settings = merge(
     {

@@ -22,12 +22,12 @@ locals {
 
   # On bare hosts with an image, members are containers, which need the folder as a mount.
   images = compact([var.image, var.ps.image, var.worker.image, var.chief.image])
-  mounts = concat(
+  mounts = flatten([
     coalesce(var.mounts, []),
     local.brought && var.cluster.engine == "systemd" && length(local.images) > 0 ? [{
       type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
-  )
+  ])
 
   settings = merge(
     {

@@ -16,12 +16,12 @@ locals {
 
   images = compact([var.image, var.worker.image])
   mounts = coalesce(var.mounts, [])
-  worker_mounts = concat(
+  worker_mounts = flatten([
     local.mounts, coalesce(var.worker.mounts, []),
     local.brought && var.cluster.engine == "systemd" && length(local.images) > 0 ? [{
       type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
-  )
+  ])
 
   env = merge({ PYSPARK_PYTHON = var.python }, var.env)
 

@@ -28,7 +28,7 @@ func TestAccGPUsInvalid(t *testing.T) {
 		invalidPool("devices = { gpu1 = [] }", `devices["gpu1"]: host "gpu1" has no devices listed`),
 		invalidPool(`devices = { gpu1 = ["0"] }`, `devices["gpu1"][0]: "0" is not a GPU UUID`, `Indexes are not accepted`),
 		invalidPool(`devices = { gpu1 = ["MIG-4fa6a2a8"] }`, `devices["gpu1"][0]: "MIG-4fa6a2a8" is a MIG device`),
-		invalidPool(`devices = { gpu1 = ["GPU-1", "GPU-1"] }`, `devices["gpu1"][1]: "GPU-1" is at devices["gpu1"][0], too`),
+		invalidPool(`devices = { gpu1 = ["GPU-1", "GPU-1"] }`, `devices["gpu1"][1]: "GPU-1" is already listed at devices["gpu1"][0]`),
 		invalidPool(`select = { model = "[" }`, `select.model: "[" is not a valid pattern`),
 		invalidPool(`select = { memory_mib = -1 }`, `select.memory_mib: must be 0 or more, got -1`),
 		invalidPool(`select = { max_per_host = -1 }`, `select.max_per_host: must be 1 or more, got -1`),

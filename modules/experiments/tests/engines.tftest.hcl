@@ -108,10 +108,11 @@ run "containers_on_bare_hosts" {
   variables {
     cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
     image   = "rl:1"
+    mounts  = [{ source = "/mnt/nas", target = "/mnt/nas" }]
   }
 
   assert {
-    condition     = trainyard_sweep.this.mounts[0].source == "/srv/files" && trainyard_sweep.this.mounts[0].target == "/srv/files" && trainyard_sweep.this.mounts[0].read_only
+    condition     = trainyard_sweep.this.mounts[1].source == "/srv/files" && trainyard_sweep.this.mounts[1].target == "/srv/files" && trainyard_sweep.this.mounts[1].read_only
     error_message = "Containers have to see the program."
   }
 }

@@ -99,10 +99,11 @@ run "containers_on_bare_hosts" {
     image   = "tensorflow/tensorflow:2.21.0"
     files   = "./train"
     command = ["python3", "train_v1.py"]
+    mounts  = [{ source = "/mnt/nas", target = "/mnt/nas" }]
   }
 
   assert {
-    condition     = trainyard_group.this.roles.worker.mounts[0].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[0].target == "/srv/files" && trainyard_group.this.roles.worker.mounts[0].read_only
+    condition     = trainyard_group.this.roles.worker.mounts[1].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].target == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].read_only
     error_message = "Containers have to see the files."
   }
 }

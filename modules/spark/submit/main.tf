@@ -18,12 +18,12 @@ locals {
   }
 
   # On bare hosts with an image, the driver is a container, which needs the folder as well.
-  mounts = concat(
+  mounts = flatten([
     coalesce(local.runtime.mounts, []), coalesce(var.driver.mounts, []),
     local.brought && local.cluster.engine == "systemd" && local.runtime.image != null ? [{
       type = "bind", source = local.folder, target = local.folder, read_only = true, size_mib = null, driver = null
     }] : [],
-  )
+  ])
 
   workers = coalesce(var.workers, lookup(var.spark.executor.applications, var.name, var.spark.executor.workers), 2)
   cores   = coalesce(var.executor.cores, var.spark.executor.cores)

@@ -10,7 +10,7 @@ run "containers_on_bare_hosts" {
   variables {
     cluster = { name = "lab", engine = "systemd", endpoint = "ssh://ops@gpu1" }
     image   = "spark:4"
-    worker  = { gpus = { pool = "v100" } }
+    worker  = { gpus = { pool = "v100" }, mounts = [{ source = "/mnt/nas", target = "/mnt/nas" }] }
     history = { dir = "/srv/events" }
   }
 
@@ -25,7 +25,7 @@ run "containers_on_bare_hosts" {
   }
 
   assert {
-    condition     = trainyard_group.this.roles.worker.mounts[0].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[0].read_only && trainyard_group.this.roles.master.mounts == null
+    condition     = trainyard_group.this.roles.worker.mounts[1].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].read_only && trainyard_group.this.roles.master.mounts == null
     error_message = "Containers of workers have to see the script."
   }
 

@@ -126,10 +126,11 @@ run "containers_on_bare_hosts" {
     }
     files   = "./train"
     program = "classification.py"
+    driver  = { mounts = [{ source = "/mnt/nas", target = "/mnt/nas" }] }
   }
 
   assert {
-    condition     = trainyard_files.this[0].source == "./train" && trainyard_group.this.roles.driver.mounts[0].source == "/srv/files" && trainyard_group.this.roles.driver.mounts[0].read_only
+    condition     = trainyard_files.this[0].source == "./train" && trainyard_group.this.roles.driver.mounts[1].source == "/srv/files" && trainyard_group.this.roles.driver.mounts[1].read_only
     error_message = "The container of the driver has to see the files."
   }
 }
