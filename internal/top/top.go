@@ -1,8 +1,8 @@
 // Package top is the command "top", which shows the hosts, GPUs and members of a cluster in a terminal and keeps
 // refreshing.
 //
-// It turns what was read of an engine ([overview.Reading]) into the lines of a frame (frame.go, table.go, bar.go), and
-// shows the frame (view.go) or prints it. Only the view knows about terminals; everything else is text.
+// It reads a cluster through its engine (source.go), turns the answer into the lines of a frame (frame.go, sweeps.go,
+// logs.go), and shows the frame (view.go) or prints it. Only the view knows about terminals; everything else is text.
 package top
 
 import (

@@ -59,7 +59,7 @@ func live(ctx context.Context, source *source, shown state, interval time.Durati
 		if !reading && (due || shown.query != asked) {
 			due, reading, asked = false, true, shown.query
 			next.Reset(interval)
-			go func() { answers <- source.read(ctx, asked) }()
+			go func(q query) { answers <- source.read(ctx, q) }(asked)
 		}
 		v.draw(shown)
 		select {
