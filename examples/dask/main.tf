@@ -53,8 +53,8 @@ resource "trainyard_group" "digits" {
       replicas = var.workers
       command  = concat([var.dask, "worker", "--no-nanny", "--nthreads", "1", "--name", "{{ .Name }}", "--worker-port", "{{ .Port }}"], local.listen)
       env      = { OMP_NUM_THREADS = "1" }
-      restart  = { condition = "always" } # a worker that loses its scheduler ends, and looks for it again
-      on_scale = "none"                   # workers come and go: no other member has to restart
+      restart  = { condition = "always" } # a worker that loses its scheduler exits, and restarts to find it
+      on_scale = "none"                   # workers come and go without restarting other members
 
       # A worker that Trainyard and its scheduler stop at the same time may hang, and has nothing to save.
       grace_period = "3s"

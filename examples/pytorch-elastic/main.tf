@@ -19,8 +19,8 @@ resource "trainyard_group" "digits" {
   name      = "digits"
   framework = "pytorch"
 
-  # Each member runs an agent, which starts a rank. The rendezvous is at worker 0; training continues with as many as
-  # there are.
+  # Each member runs an agent, which starts a rank. The rendezvous is at worker 0; training continues with however
+  # many there are.
   command = [
     var.python, "-m", "torch.distributed.run",
     "--nnodes=1:3", "--nproc_per_node=1", "--max_restarts=100",

@@ -2,17 +2,17 @@
 # Applies this example from the source tree, shows the result, and destroys it again.
 #
 #   run.sh          a job: the apply waits until the model is trained
-#   run.sh service  a service: it keeps training after Terraform has ended, until it is destroyed
+#   run.sh service  a service: it keeps training after Terraform has exited, until it is destroyed
 #   run.sh swarm    the job, as containers on several hosts
 #   run.sh systemd  the job, as systemd units on several hosts, over SSH only
 #
-# TF        terraform, tofu or the path of either, as for the make targets (default: the first that is found)
+# TF        terraform, tofu or the path of either, as for the make targets (default: the first one found)
 # PROVIDER  the provider's binary (default: built from this tree)
-# HOSTS     for swarm and systemd: the hosts, as in "ssh://ops@gpu1 ssh://ops@gpu2", or with names of their own, as in
+# HOSTS     for swarm and systemd: the hosts, as in "ssh://ops@gpu1 ssh://ops@gpu2", or with names, as in
 #           "gpu1=ssh://ops@10.0.0.1 gpu2=ssh://ops@10.0.0.2"; the first is manager, unless they already form a Swarm
 #           (default: three Docker Engines, or three machines with systemd, started on this machine, as root)
-# KEY       the file of the private key that logs in to HOSTS (default: those of ssh and its agent)
-# KNOWN_HOSTS  the file with the keys of HOSTS (default: ~/.ssh/known_hosts)
+# KEY       private key file for HOSTS (default: the keys that ssh and its agent would use)
+# KNOWN_HOSTS  file with the host keys of HOSTS (default: ~/.ssh/known_hosts)
 #
 # All files, including the provider's state directory, are in a temporary folder that is kept only after a failure.
 set -euo pipefail

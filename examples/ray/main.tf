@@ -21,9 +21,9 @@ locals {
   head   = ["--head", "--port={{ .Port }}", "--num-cpus=0", "--include-dashboard=false"]
   worker = ["--address={{ address \"head\" 0 }}", "--num-cpus=1"]
 
-  # In a container, Ray by default uses the address that leads out of the host, where no member can reach it: the host
-  # name's address is the right one. And a program needs a Ray node beside it: the head on one machine, a node without
-  # CPUs here.
+  # In a container, Ray advertises the address of the default route, where no member can reach it: use the address of
+  # the host name instead. And a driver program needs a Ray node beside it: on this machine that is the head, in a
+  # container it is a node without CPUs.
   start     = "ray start --node-ip-address=\"$(hostname -i)\""
   container = ["sh", "-c", "exec ${local.start} --block \"$@\"", "ray"]
   submit    = ["sh", "-c", "${local.start} --address=\"$RAY_ADDRESS\" --num-cpus=0 && exec \"$@\"", "submit"]
@@ -63,7 +63,7 @@ resource "trainyard_group" "search" {
       replicas = var.workers
       command  = local.swarm ? local.container : [var.ray, "start", "--block", "--temp-dir=${var.temp_dir}/{{ .Name }}"]
       args     = local.worker
-      restart  = { condition = "always" } # a worker that loses its head ends, and looks for it again
+      restart  = { condition = "always" } # a worker that loses its head exits, and restarts to find it
     }
     # When it ends, the group has completed: head and workers are stopped.
     submit = {

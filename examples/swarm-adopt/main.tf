@@ -32,7 +32,7 @@ resource "trainyard_group" "service" {
       port = 7000
 
       container = {
-        # The dashboard is at this port of the broker's host, whichever that is.
+        # The dashboard is on this port of whichever host runs the broker.
         ports = { dashboard = { target = 8080, published = 8080 } }
 
         health_check = {

@@ -60,12 +60,11 @@ locals {
     var.conf,
   )
 
-  # What runs a member, apart from its properties and its heap.
+  # How a member is run, apart from its properties and its heap.
   runtime = { java = var.java, libs = trimsuffix(var.libs, "/"), cluster_id = local.cluster_id }
 }
 
-# A group of their own: a broker needs a controller to let it go before it can end cleanly, so controllers start first
-# and end last.
+# A separate group: a broker needs a controller to shut down cleanly, so controllers start first and stop last.
 resource "trainyard_group" "controllers" {
   cluster = local.cluster
   name    = "${var.name}-controllers"

@@ -17,7 +17,7 @@ locals {
   per     = local.load == null ? "mean" : "total"
   learned = try(var.autoscale.algorithm.learned, null)
 
-  # What a model takes besides the metric, and the source of each.
+  # Features that a model takes besides the metric, and the source of each.
   observes = toset(try(local.learned.observes, []))
   sources = {
     cpu        = { agent = { measure = "cpu_percent" }, queue = null }

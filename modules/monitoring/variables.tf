@@ -184,7 +184,7 @@ variable "placement" {
 }
 
 variable "resources" {
-  description = "Resources of Prometheus, requested and at most, as in a role's `resources`."
+  description = "Resource requests and limits of Prometheus, as in a role's `resources`."
   type = object({
     cpus       = optional(number)
     memory_mib = optional(number)

@@ -96,7 +96,7 @@ resource "trainyard_group" "this" {
     }
   }
 
-  # Parameter servers never end by themselves: training ends when the chief does.
+  # Parameter servers never exit on their own: training ends when the chief does.
   completion = local.job ? { when = "chief", deadline = var.deadline } : { when = "never" }
   wait_for   = var.wait_for
   priority   = var.priority

@@ -221,13 +221,13 @@ resource "trainyard_autoscaling_policy" "this" {
     stabilisation_window = var.autoscale.idle
   }
 
-  # A worker holds data of running applications, unless that is kept on shared storage.
+  # Workers hold running applications' data, unless it is kept on shared storage.
   guards = var.shuffle_dir != null ? null : {
     busy = { http = { url = "${local.web}/json/", path = "activeapps.#" } }
   }
 }
 
-# A group of its own, so that it stays up while the master and its workers change.
+# A separate group, so that it stays up while the master and its workers change.
 resource "trainyard_group" "history" {
   count = var.history == null ? 0 : 1
 

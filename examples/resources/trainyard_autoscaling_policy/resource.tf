@@ -34,8 +34,8 @@ resource "trainyard_group" "spark" {
   }
 }
 
-# Enough workers to keep CPU usage at 60 %. On weekdays there are at least two from 8 o'clock on, and none is removed
-# while an application runs.
+# Enough workers to keep CPU usage at 60 %: at least two on weekdays from 8:00 to 18:00, and none is removed while an
+# application runs.
 resource "trainyard_autoscaling_policy" "spark" {
   cluster = trainyard_cluster.lab
   group   = trainyard_group.spark.name

@@ -1,5 +1,5 @@
-# Workers follow their CPU usage, and none is removed while an application runs, according to Spark's own page: no
-# Prometheus is needed.
+# The number of workers follows their CPU usage, and none is removed while an application runs. The guard asks Spark's
+# master, so no Prometheus is needed.
 resource "trainyard_group" "etl" {
   cluster   = trainyard_cluster.lab
   name      = "etl"

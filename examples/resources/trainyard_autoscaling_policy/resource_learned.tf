@@ -33,7 +33,7 @@ resource "trainyard_autoscaling_policy" "events" {
         learned = {
           model         = file(var.model)
           per           = "total"
-          capacity      = 50000 # records per second that one broker takes
+          capacity      = 50000 # records per second that one broker can take
           latency_bound = 0.05  # seconds
           observes      = { p99 = "latency", reassigning = "moves" }
         }

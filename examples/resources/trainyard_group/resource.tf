@@ -10,8 +10,8 @@ resource "trainyard_cluster" "lab" {
   name = "lab"
 }
 
-# Parameter servers and workers find each other via TF_CONFIG. The group has completed when worker 0, its chief, has
-# ended with exit code 0; then the others are stopped.
+# Parameter servers and workers find each other via TF_CONFIG. The group completes when worker 0, its chief, exits
+# with code 0; the others are then stopped.
 resource "trainyard_group" "training" {
   cluster   = trainyard_cluster.lab
   name      = "training"

@@ -18,7 +18,7 @@ variable "token" {
   description = "Token with which the trainer accesses its data."
   type        = string
   sensitive   = true
-  ephemeral   = true # it is in no plan and no state
+  ephemeral   = true # kept out of plans and state
 }
 
 resource "trainyard_group" "ddp" {

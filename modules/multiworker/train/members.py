@@ -1,4 +1,4 @@
-"""The members of a training, and a watch over their joining. It doesn't use TensorFlow."""
+"""The members of a training, and a watchdog for their joining. Doesn't use TensorFlow."""
 
 import json
 import os
@@ -31,8 +31,8 @@ def task():
 class Watch:
     """Ends this process if the others have not joined in time, or if it is asked to end before that.
 
-    TensorFlow waits for the others without end, blocks all other threads meanwhile, and handles SIGTERM itself, so the
-    watch is a process of its own, started before TensorFlow is loaded.
+    TensorFlow waits forever for the others, blocks all other threads meanwhile, and handles SIGTERM itself, so the
+    watchdog is a separate process, started before TensorFlow is loaded.
     """
 
     def __init__(self, rank, addresses, timeout):

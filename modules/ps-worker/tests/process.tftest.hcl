@@ -23,7 +23,7 @@ run "trains" {
       test "$BATCH_SIZE $LEARNING_RATE $HIDDEN_UNITS $TRAIN_STEPS" = "20 0.001 100 2000"
       test "$PS_HOSTS $WORKER_HOSTS" = "127.0.0.1:18000,127.0.0.1:18001 127.0.0.1:19000,127.0.0.1:19001"
       case $JOB_NAME-$TASK_INDEX in
-        ps-* | worker-1) exec sleep infinity ;; # only the chief ends by itself
+        ps-* | worker-1) exec sleep infinity ;; # only the chief exits on its own
         worker-0) echo '{"step": 2000}' ;;
         *) exit 2 ;;
       esac

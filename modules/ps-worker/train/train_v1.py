@@ -1,4 +1,4 @@
-"""Asynchronous training between graphs, with servers of tf.compat.v1, as in B. Krasuski's experiments of 2020.
+"""Asynchronous between-graph replication with tf.compat.v1 servers, as in B. Krasuski's experiments of 2020.
 
 PS_HOSTS, WORKER_HOSTS, JOB_NAME and TASK_INDEX describe the members; BATCH_SIZE, LEARNING_RATE, HIDDEN_UNITS and
 TRAIN_STEPS (0: no end) control the training; LOG_DIR is the folder for checkpoints and summaries, written every
@@ -35,7 +35,7 @@ def model(images, hidden_units):
 
 
 class Log(tf.train.SessionRunHook):
-    """Logs regularly how many steps all workers have taken together, and finally the quality of the model."""
+    """Logs at intervals the total number of steps of all workers, and at the end the accuracy of the model."""
 
     def __init__(self, worker, loss, accuracy):
         self.worker, self.loss, self.accuracy = worker, loss, accuracy
@@ -65,7 +65,7 @@ class Log(tf.train.SessionRunHook):
 
 
 class Joining(tf.train.SessionCreator):
-    """Lets a worker join soon after the chief has set the variables: TensorFlow's own checks every 30 seconds."""
+    """Lets a worker join soon after the chief has set the variables: TensorFlow's own checks only every 30 seconds."""
 
     def __init__(self, master, config):
         self.scaffold, self.master, self.config = tf.train.Scaffold(), master, config

@@ -1,5 +1,5 @@
 # 50 experiments on one shared card of a Swarm, with as many at a time as give the highest throughput. Results are on
-# NFS, TensorBoard shows them at port 16006 of gpu1, and a chat is notified of each end.
+# NFS, TensorBoard shows them at port 16006 of gpu1, and a chat is notified when a run ends.
 
 terraform {
   required_version = ">= 1.9"

@@ -1,5 +1,5 @@
 # Two agents learn to set prices in a market, with four seeds each, as processes on this machine. The apply returns when
-# all have learnt.
+# all runs have ended.
 
 terraform {
   required_version = ">= 1.9"

@@ -1,4 +1,4 @@
-# This machine as a cluster, for tests that really apply.
+# This machine as a cluster, for tests that actually apply.
 
 terraform {
   required_providers {

@@ -57,7 +57,7 @@ module "kafka" {
   }
 }
 
-# The demand of a day, simulated by producers and consumers.
+# A day's demand, simulated by producers and consumers.
 resource "trainyard_group" "load" {
   cluster = trainyard_cluster.lab
   name    = "load"

@@ -1,4 +1,4 @@
-# A master and two workers as processes on this machine, and a model that they train. The apply returns once that
+# A master and two workers as processes on this machine, and a model that they train. The apply returns once the model
 # is trained.
 
 terraform {

@@ -1,4 +1,4 @@
-# This machine as a cluster, with a shell in place of Spark, for tests that really apply.
+# This machine as a cluster, with a shell in place of Spark, for tests that actually apply.
 
 terraform {
   required_providers {
