@@ -1,4 +1,4 @@
-# The parameters of the module's own program, with the publication's numbers, and how the runs' configs are built.
+# The parameters of the module's own program, with the values in the paper, and how the runs' configs are built.
 locals {
   parameters = {
     market = {
@@ -29,7 +29,7 @@ locals {
     }
   }
 
-  # The publication's rate is for a network. A table takes larger steps.
+  # The paper's rate is for a network. A table takes larger steps.
   learning_rates = { q_learning = 0.1, dqn = 0.000001 }
 
   # Each run with its own config: those of runs, once per seed.

@@ -26,7 +26,7 @@ variable "name" {
 }
 
 variable "config" {
-  description = "Config of all runs: an object with `market`, `learning` and `environment`. Omitted parameters are as in the publication. With a `command` it can be any object, with your program's own parameters."
+  description = "Config of all runs: an object with `market`, `learning` and `environment`. Omitted parameters are as in the paper that the module follows. With a `command` it can be any object, with your program's own parameters."
   type        = any
   default     = {}
   nullable    = false
@@ -226,7 +226,7 @@ variable "resources" {
 }
 
 variable "gpus" {
-  description = "GPUs of each run: `pool` (name of a GPU pool), `memory_mib` on each card (1199, as in the publication) and `count`. Defaults to none."
+  description = "GPUs of each run: `pool` (name of a GPU pool), `memory_mib` on each card (1199, as in the paper) and `count`. Defaults to none."
   type        = object({ pool = string, memory_mib = optional(number, 1199), count = optional(number) })
   default     = null
 

@@ -368,7 +368,7 @@ variable "rebalancer" {
 }
 
 variable "autoscale" {
-  description = "Lets the number of brokers follow their CPU usage, in percent of `broker.resources.cpus`, or with `load` a number on a page, such as records per second of all brokers: from `min` to `max`, one broker at a time. `algorithm` is one of `target`, `heat`, `risk` and `learned`, as in `trainyard_autoscaling_policy`; with `load`, `target.value`, `risk.capacity` and `learned.capacity` are what one broker carries. `learned.observes` lists which of `cpu`, `skew`, `p99` and `lag_growth` the model takes; the last two are read from the page of `load`, as `p99_ms` and `lag`, and `learned.latency_bound_ms` is the allowed latency. The policy never goes below the largest replication factor of the topics, as reported by the rebalancer. With `dry_run`, it only reports what it would do."
+  description = "Lets the number of brokers follow their CPU usage, in percent of `broker.resources.cpus`, or with `load` a number from a JSON endpoint, such as records per second of all brokers: from `min` to `max`, one broker at a time. `algorithm` is one of `target`, `heat`, `risk` and `learned`, as in `trainyard_autoscaling_policy`; with `load`, `target.value`, `risk.capacity` and `learned.capacity` are what one broker carries. `learned.observes` lists which of `cpu`, `skew`, `p99` and `lag_growth` the model takes; the last two are read from the same endpoint, as `p99_ms` and `lag`, and `learned.latency_bound_ms` is the allowed latency. The policy never goes below the largest replication factor of the topics, as reported by the rebalancer. With `dry_run`, it only reports what it would do."
   type = object({
     min      = number
     max      = number

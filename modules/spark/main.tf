@@ -25,7 +25,7 @@ locals {
 
   env = merge({ PYSPARK_PYTHON = var.python }, var.env)
 
-  # Metrics for Prometheus, on the pages of master and workers.
+  # Metrics for Prometheus, at the web UIs of master and workers.
   metrics = {
     "spark.metrics.conf.*.sink.prometheusServlet.class" = "org.apache.spark.metrics.sink.PrometheusServlet"
     "spark.metrics.conf.*.sink.prometheusServlet.path"  = "/metrics/prometheus"

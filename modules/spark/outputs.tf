@@ -20,7 +20,7 @@ output "master" {
 }
 
 output "web" {
-  description = "URL of the master's page, as members reach it. `/json/` serves the same to programs, and `/metrics/prometheus` serves metrics to Prometheus."
+  description = "URL of the master's web UI, as members reach it. `/json/` serves the same as JSON, and `/metrics/prometheus` serves metrics to Prometheus."
   value       = local.web
   depends_on  = [trainyard_group.this]
 }

@@ -107,7 +107,7 @@ variable "conf" {
 }
 
 variable "master" {
-  description = "The master: `port`, `web_port` of its page, `published_port` to publish the page on its Swarm host, `recovery_dir` for its state (so that applications outlive the master), `conf` for its own Spark properties, `daemon_memory_mib` for its heap, and, as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`. `env` and `mounts` are added to the module's."
+  description = "The master: `port`, `web_port` of its web UI, `published_port` to publish the web UI on its Swarm host, `recovery_dir` for its state (so that applications outlive the master), `conf` for its own Spark properties, `daemon_memory_mib` for its heap, and, as in a role of `trainyard_group`, `env`, `resources`, `placement` and `mounts`. `env` and `mounts` are added to the module's."
   type = object({
     port              = optional(number, 7077)
     web_port          = optional(number, 8080)
@@ -151,7 +151,7 @@ variable "master" {
 
   validation {
     condition     = var.master.web_port != var.master.port
-    error_message = "master.web_port is ${var.master.web_port}, as master.port is: the page needs a port of its own."
+    error_message = "master.web_port is ${var.master.web_port}, the same as master.port: the web UI needs a port of its own."
   }
 
   validation {
@@ -161,7 +161,7 @@ variable "master" {
 
   validation {
     condition     = try(var.master.published_port, null) == null || var.cluster.engine == "swarm"
-    error_message = "master.published_port is ${try(coalesce(var.master.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere the page is at its own port of its host."
+    error_message = "master.published_port is ${try(coalesce(var.master.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere the web UI is at its own port on its host."
   }
 
   validation {
@@ -315,7 +315,7 @@ variable "worker" {
 }
 
 variable "autoscale" {
-  description = "Lets the number of workers follow the applications on the master's page, from `min` to `max`: `workers_per_application` for each application that waits or runs, or the number under its name in `applications`. Workers are removed only while no application runs, and only after `idle`. `heat` adds the rule of P. Stolin's autoscaler, which follows the workers' CPU usage in percent of `worker.resources.cpus`; `{}` uses its numbers. With `dry_run`, it only reports what it would do."
+  description = "Lets the number of workers follow the applications that the master reports, from `min` to `max`: `workers_per_application` for each application that waits or runs, or the number under its name in `applications`. Workers are removed only while no application runs, and only after `idle`. `heat` adds the rule of P. Stolin's autoscaler, which follows the workers' CPU usage in percent of `worker.resources.cpus`; `{}` uses its published settings. With `dry_run`, it only reports what it would do."
   type = object({
     min                     = optional(number, 1)
     max                     = number
@@ -381,7 +381,7 @@ variable "autoscale" {
 }
 
 variable "rapids" {
-  description = "RAPIDS plugin, which runs queries on the workers' GPUs: `jar` (path or URL of `rapids-4-spark`), and its settings, which default to the publication's values."
+  description = "RAPIDS plugin, which runs queries on the workers' GPUs: `jar` (path or URL of `rapids-4-spark`), and its settings, which default to the values in P. Stolin's paper."
   type = object({
     jar              = string
     alloc_fraction   = optional(number, 1)
@@ -446,7 +446,7 @@ variable "history" {
 
   validation {
     condition     = try(var.history.published_port, null) == null || var.cluster.engine == "swarm"
-    error_message = "history.published_port is ${try(coalesce(var.history.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere the page is at its own port of its host."
+    error_message = "history.published_port is ${try(coalesce(var.history.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere the web UI is at its own port on its host."
   }
 }
 

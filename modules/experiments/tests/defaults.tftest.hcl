@@ -1,4 +1,4 @@
-# The defaults: the publication's numbers, and the module's own program.
+# The defaults: the values in the paper, and the module's own program.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {
@@ -31,7 +31,7 @@ run "defaults" {
       }
       environment = { agent = "q_learning", episodes = 2000, seed = 7 }
     }
-    error_message = "A config has all parameters, those of the publication."
+    error_message = "A config has all parameters, with the values in the paper."
   }
 
   assert {
@@ -64,7 +64,7 @@ run "rate_of_a_network" {
 
   assert {
     condition     = jsondecode(output.configs.dqn).learning.learning_rate == 0.000001 && jsondecode(output.configs.q).learning.learning_rate == 0.1 && jsondecode(output.configs.q).learning.gamma == 0.5
-    error_message = "A network learns at the publication's rate, and a table at a higher one."
+    error_message = "A network learns at the paper's rate, and a table at a higher one."
   }
 }
 

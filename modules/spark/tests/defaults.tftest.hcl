@@ -26,7 +26,7 @@ run "defaults" {
 
   assert {
     condition     = strcontains(trainyard_group.this.roles.master.command[2], "exec spark-class org.apache.spark.deploy.master.Master") && endswith(trainyard_group.this.roles.master.command[2], "--webui-port 8080")
-    error_message = "The master has to be Spark's, with its page at port 8080."
+    error_message = "The master has to be Spark's, with its web UI at port 8080."
   }
 
   assert {
@@ -90,7 +90,7 @@ run "policy" {
       && trainyard_autoscaling_policy.this[0].metrics.application-fares.algorithm.queue.per_member == 0.5
       && length(trainyard_autoscaling_policy.this[0].metrics) == 2
     )
-    error_message = "The policy has to count the applications of the master's page."
+    error_message = "The policy has to count the applications that the master reports."
   }
 
   assert {
@@ -122,7 +122,7 @@ run "heat" {
       && trainyard_autoscaling_policy.this[0].scale_out.cooldown == "3m" && trainyard_autoscaling_policy.this[0].scale_in.cooldown == "3m"
       && trainyard_autoscaling_policy.this[0].interval == "5s"
     )
-    error_message = "The rule has to have the publication's numbers."
+    error_message = "The rule has to have the settings in the paper."
   }
 }
 

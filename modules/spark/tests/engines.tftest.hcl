@@ -44,7 +44,7 @@ run "swarm" {
       "spark.eventLog.enabled"                   = "true"
       "spark.eventLog.dir"                       = "file:///srv/spark-data/events"
     })
-    error_message = "Applications have to get GPUs, and RAPIDS with the publication's settings."
+    error_message = "Applications have to get GPUs, and RAPIDS with the settings in the paper."
   }
 
   assert {
@@ -60,7 +60,7 @@ run "swarm" {
       && trainyard_group.this.roles.master.container.ports.web.published == 18080
       && trainyard_group.this.roles.master.placement.hosts == tolist(["cpu1"])
     )
-    error_message = "All see the storage, and pages are published where that was asked for."
+    error_message = "All see the storage, and web UIs are published where requested."
   }
 }
 

@@ -58,7 +58,7 @@ module "pricing" {
   image      = trainyard_image.rl.image_id
   started_by = var.started_by
 
-  # Both agents on the publication's market, with 25 seeds each. Omitted parameters are as in the publication.
+  # Both agents on the paper's market, with 25 seeds each. Omitted parameters are as in the paper.
   config = { market = { customers = 20, max_storage = 100 }, environment = { episodes = 2000 } }
   runs = {
     q-learning = { environment = { agent = "q_learning" } }
