@@ -2,7 +2,7 @@
 # Runs go so that it builds with cgo for glibc 2.31 (Debian 11) and newer, whatever this machine has:
 # GOARCH=arm64 cgo.sh build …
 #
-# A linker takes the version of each function from the library that it finds. Here it finds stub libraries with the
+# The linker takes each function's symbol version from the library that it finds. Here it finds stub libraries with the
 # functions in glibc.txt at the versions of glibc 2.31. A missing function is a linker error: add it, with objdump -T of
 # such a glibc. Because of the newer crt1.o, an older glibc does not run a program's constructors: Go programs have
 # none.
@@ -52,13 +52,13 @@ if [[ ! -d $folder ]]; then
   link libc.so.6 libc.so.6
   link libpthread.so.0 libpthread.so
   link libdl.so.2 libdl.so
-  echo "INPUT ( libc.so.6 libc_nonshared.a )" >"$staging/libc.so" # the second, part of each program, is this machine's
-  mv -T "$staging" "$folder" 2>/dev/null || [[ -d $folder ]]      # somebody else did the same
+  echo "INPUT ( libc.so.6 libc_nonshared.a )" >"$staging/libc.so" # the second, linked statically, is this machine's
+  mv -T "$staging" "$folder" 2>/dev/null || [[ -d $folder ]]      # another process was first
 fi
 
-# The protection of C's stack and strings calls more functions, and there is hardly any C here.
+# Stack protection and fortified string functions would need more symbols, and there is hardly any C here.
 export CGO_CFLAGS="-g -O2 -Wno-deprecated-declarations -fno-stack-protector -U_FORTIFY_SOURCE"
 export CGO_LDFLAGS="-L$folder"
-# Host and user names are looked up as in programs without cgo.
+# Host and user names are looked up by Go itself, as in programs without cgo.
 export GOFLAGS="${GOFLAGS:-} -tags=netgo,osusergo"
 exec go "$@"

@@ -12,8 +12,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cache=$(go env GOCACHE)/fuzz
 
-# fuzz CORPUS TARGET, with the program of the package's tests. At the end of the time it may fail without a failing
-# input (go.dev/issue/75804, fixed in Go 1.27), which is not a finding.
+# fuzz CORPUS TARGET: runs the package's test binary. When time is up, it may fail without a failing input
+# (go.dev/issue/75804, fixed in Go 1.27), which is not a finding.
 fuzz() {
   "$work/test" -test.run '^$' -test.fuzz "^$2\$" -test.fuzztime "$time" -test.fuzzminimizetime 1s -test.fuzzcachedir "$1" </dev/null 2>&1 | tee "$work/output" ||
     { grep -q '^ *context deadline exceeded$' "$work/output" && ! grep -q 'Failing input written' "$work/output"; }

@@ -4,7 +4,7 @@ shopt -s inherit_errexit # otherwise a failure within $(…) would be ignored
 say() { printf '%s\n' "$*" >&2; }
 
 # once NAME FROM PINS INSTALL prints the folder of NAME, whose content the file PINS determines. If it doesn't exist
-# yet, INSTALL FOLDER fetches it FROM a registry. If several want it, one installs it, and the others wait.
+# yet, INSTALL FOLDER fetches it FROM a registry. If several processes want it, one installs it while the others wait.
 once() {
   local name=$1 from=$2 pins=$3 install=$4 key folder
   key=$(sha256sum <"$pins")
@@ -14,7 +14,7 @@ once() {
     (
       flock 9
       [[ ! -e $folder/complete ]] || exit 0
-      rm -rf "$folder" # left by one that died
+      rm -rf "$folder" # left by an installation that died
       say "Installing $name from $from into $folder (once)."
       "$install" "$folder" >&2
       say "It is installed in $SECONDS s: $(du -sh "$folder" | cut -f 1)."

@@ -61,7 +61,7 @@ by_hand() {
 }
 
 command -v apt-get >/dev/null || by_hand "This system has no apt-get, and may call them by other names."
-# Tests start what they need, so no service of a package is started, unless the machine has a policy of its own.
+# Tests start what they need, so packages start no services, unless the machine has its own policy.
 as_root=$(dirname "$0")/as-root.sh
 "$as_root" "Installing them" bash -euo pipefail -s - "${missing[@]}" <<'ROOT' || by_hand "They could not be installed."
 policy=/usr/sbin/policy-rc.d
@@ -70,7 +70,7 @@ if [[ ! -e $policy ]]; then
   printf '#!/bin/sh\nexit 101\n' | install -m 755 /dev/stdin "$policy"
 fi
 export DEBIAN_FRONTEND=noninteractive
-# Failed downloads are retried, and another installation, as on new machines, is waited for.
+# Retries failed downloads, and waits for another installation to end, as on new machines.
 options=(-qq -o Acquire::Retries=5 -o DPkg::Lock::Timeout=600)
 apt-get "${options[@]}" update </dev/null
 apt-get "${options[@]}" install -y --no-install-recommends "$@" </dev/null

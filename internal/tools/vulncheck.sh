@@ -3,7 +3,7 @@
 # called, unless they are accepted below. Queries vuln.go.dev, or the database in GOVULNDB; fails if it can't.
 set -euo pipefail
 
-# In Docker's daemon, which is in the same module as the client; there is no fixed version of that module.
+# In Docker's daemon, which is in the same module as the client. No version of that module has a fix.
 readonly accepted=(GO-2026-4883 GO-2026-4887)
 
 cd "$(dirname "$0")/../.."
