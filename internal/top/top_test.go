@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/terminal"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/nvml/fakenvml"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
@@ -24,11 +25,10 @@ import (
 
 func TestMain(m *testing.M) { acctest.Main(m, fakenvml.Remove) }
 
-// newCluster returns the state directory of a cluster "lab", whose residents run from a program, with a group "job": a
-// chief that runs until the file exists, and eight workers that wait.
-func newCluster(t *testing.T, program string) (stateDir, file string) {
+// newLab returns the state directory of a cluster "lab", whose residents run from a program.
+func newLab(t *testing.T, program string) (stateDir string, e engine.Engine) {
 	t.Helper()
-	stateDir, file = t.TempDir(), filepath.Join(t.TempDir(), "enough")
+	stateDir = t.TempDir()
 	e, err := process.Open(domain.ClusterRef{Name: "lab"}, engine.Settings{StateDir: stateDir}, process.Program{File: program, Version: "dev"})
 	must(t, err)
 	t.Cleanup(func() { acctest.EndCluster(t, e) })
@@ -37,7 +37,15 @@ func newCluster(t *testing.T, program string) (stateDir, file string) {
 	_, err = engine.Put(t.Context(), e, domain.ClusterDocument{Spec: spec})
 	must(t, err)
 	must(t, e.StartController(t.Context()))
+	return stateDir, e
+}
 
+// newCluster returns the state directory of such a cluster with a group "job": a chief that runs until the file exists,
+// and eight workers that wait.
+func newCluster(t *testing.T, program string) (stateDir, file string) {
+	t.Helper()
+	stateDir, e := newLab(t, program)
+	file = filepath.Join(t.TempDir(), "enough")
 	member, delay := acctest.Build(t, acctest.Member), domain.Duration(time.Millisecond)
 	role := func(replicas int, steps ...string) domain.Role {
 		return domain.Role{Replicas: &replicas, Restart: domain.Restart{Delay: &delay}, Template: domain.Template{Command: append([]string{member}, steps...)}}
@@ -49,6 +57,21 @@ func newCluster(t *testing.T, program string) (stateDir, file string) {
 	return stateDir, file
 }
 
+// startIn runs top in a terminal of this size.
+func startIn(t *testing.T, width, height int, args ...string) *terminal.Terminal {
+	t.Helper()
+	command := exec.Command(acctest.Build(t, acctest.Provider), append([]string{"top"}, args...)...)
+	command.Env = append(os.Environ(), "DOCKER_HOST=")
+	return terminal.Start(t, width, height, command)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestTerminal(t *testing.T) {
 	nvml := fakenvml.New(t)
 	card := fakenvml.Device{
@@ -58,71 +81,71 @@ func TestTerminal(t *testing.T) {
 	nvml.Set(card)
 	stateDir, file := newCluster(t, acctest.ProviderWithGPUs(t, nvml))
 	term := startIn(t, 100, 30, "--endpoint", stateDir, "--interval", "1s")
-	term.sees("lab", "process", "1 host", "1 GPU", "1 group")
-	term.sees("local:0", "87 %", "█████████░", "22.5/45.0 GiB", "█████░░░░░", "63 °C", "212 W")
-	term.sees("local", "/", "█", "GiB", "█")
-	term.sees("job", "9 running")
-	term.sees("job-chief-0", "running", "MiB", "local")
-	term.sees("job-worker-7", "running")
+	term.Sees("lab", "process", "1 host", "1 GPU", "1 group")
+	term.Sees("local:0", "87 %", "█████████░", "22.5/45.0 GiB", "█████░░░░░", "63 °C", "212 W")
+	term.Sees("local", "/", "█", "GiB", "█")
+	term.Sees("job", "9 running")
+	term.Sees("job-chief-0", "running", "MiB", "local")
+	term.Sees("job-worker-7", "running")
 
 	card.Utilisation = 12
 	nvml.Set(card)
-	term.sees("local:0", "12 %", "█░░░░░░░░░")
+	term.Sees("local:0", "12 %", "█░░░░░░░░░")
 
 	must(t, os.WriteFile(file, nil, 0o600))
-	term.sees("job", "8 running", "1 completed")
-	term.sees("job-chief-0", "completed", "–")
+	term.Sees("job", "8 running", "1 completed")
+	term.Sees("job-chief-0", "completed", "–")
 
-	term.resize(60, 9)
-	term.sees("lab", "process", "1 host")
-	term.sees("q quit", "1–6 of ")
-	term.press("\x1b[F") // End
-	term.sees("job-worker-7", "running")
-	term.press("g\x1b[Hm") // a key without a meaning, Home, and another order
-	term.sees("HOST", "CPUS", "MEMORY")
-	term.resize(100, 30)
-	term.sees("job-worker-7", "running", "local")
+	term.Resize(60, 9)
+	term.Sees("lab", "process", "1 host")
+	term.Sees("q quit", "1–6 of ")
+	term.Press("\x1b[F") // End
+	term.Sees("job-worker-7", "running")
+	term.Press("g\x1b[Hm") // a key without a meaning, Home, and another order
+	term.Sees("HOST", "CPUS", "MEMORY")
+	term.Resize(100, 30)
+	term.Sees("job-worker-7", "running", "local")
 
-	term.press("/CHIEFX\x7f")
-	term.sees("/CHIEF█", "Enter keeps this filter")
-	term.sees("job-chief-0", "completed")
-	acctest.Eventually(t, "the others to be hidden", func() bool { return !strings.Contains(term.screen(), "job-worker-7") })
-	term.press("\r")
-	term.sees("q quit", "/ filter CHIEF")
-	term.press("\x1b")
-	term.sees("job-worker-7", "running", "local")
+	term.Press("/CHIEFX\x7f")
+	term.Sees("/CHIEF█", "Enter keeps this filter")
+	term.Sees("job-chief-0", "completed")
+	acctest.Eventually(t, "the others to be hidden", func() bool { return !strings.Contains(term.Screen(), "job-worker-7") })
+	term.Press("\r")
+	term.Sees("q quit", "/ filter CHIEF")
+	term.Press("\x1b")
+	term.Sees("job-worker-7", "running", "local")
 
-	term.press("2")
-	term.sees("No sweeps.")
-	term.press("\t")
-	term.sees("logs of job-chief-0")
-	term.sees("step 1")
-	term.sees("step 2")
-	term.press("\x1b[C") // to the right
-	term.sees("logs of job-worker-0")
-	term.sees("ready")
-	term.press("1")
-	term.sees("job-worker-7", "running", "local")
+	term.Press("2")
+	term.Sees("No sweeps.")
+	term.Press("\t")
+	term.Sees("logs of job-chief-0")
+	term.Sees("step 1")
+	term.Sees("step 2")
+	term.Press("\x1b[C") // to the right
+	term.Sees("logs of job-worker-0")
+	term.Sees("ready")
+	term.Press("1")
+	term.Sees("job-worker-7", "running", "local")
 
-	term.press("q")
-	term.ends()
+	term.Press("q")
+	term.Ends()
 }
 
 // TestEnds checks that the terminal is restored, however the program ends.
 func TestEnds(t *testing.T) {
-	for name, end := range map[string]func(*terminal){
-		"Ctrl-C": func(t *terminal) { t.press("\x03") },
-		"killed": func(t *terminal) { must(t.T, t.command.Process.Signal(syscall.SIGTERM)) },
+	for name, end := range map[string]func(*terminal.Terminal){
+		"Ctrl-C": func(t *terminal.Terminal) { t.Press("\x03") },
+		"killed": func(t *terminal.Terminal) { t.Signal(syscall.SIGTERM) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The program waits for a Docker Engine that can't be reached.
 			term := startIn(t, 80, 24, "--engine", "swarm", "--endpoint", "unix://"+filepath.Join(t.TempDir(), "docker.sock"), "--cluster", "lab", "--interval", "1s")
-			term.sees("lab", "swarm")
-			term.sees("the Docker Engine at unix://")
-			term.sees("there is no socket")
-			term.sees("Trying again.")
+			term.Sees("lab", "swarm")
+			term.Sees("the Docker Engine at unix://")
+			term.Sees("there is no socket")
+			term.Sees("Trying again.")
 			end(term)
-			term.ends()
+			term.Ends()
 		})
 	}
 }
@@ -144,16 +167,16 @@ func TestSwarm(t *testing.T) {
 	}
 	store("lab")
 	term := startIn(t, 100, 30, "--engine", "swarm", "--endpoint", proxy.Host(), "--interval", "1s")
-	term.sees("lab", "swarm", "1 host")
-	term.sees("node1", "–", "–")
-	term.sees("host node1: no agent of the cluster is running")
+	term.Sees("lab", "swarm", "1 host")
+	term.Sees("node1", "–", "–")
+	term.Sees("host node1: no agent of the cluster is running")
 	proxy.On(testbed.Fault{Nth: 1, Onwards: true, Do: testbed.Drop()})
-	term.sees("Trying again. Showing data from")
-	term.sees("node1", "–", "–")
+	term.Sees("Trying again. Showing data from")
+	term.Sees("node1", "–", "–")
 	proxy.Reset()
-	acctest.Eventually(t, "the error to go", func() bool { return !strings.Contains(term.screen(), "Trying again") })
-	term.press("q")
-	term.ends()
+	acctest.Eventually(t, "the error to go", func() bool { return !strings.Contains(term.Screen(), "Trying again") })
+	term.Press("q")
+	term.Ends()
 
 	store("attic")
 	_, complaint, err = once(t, "--engine", "swarm", "--endpoint", proxy.Host())

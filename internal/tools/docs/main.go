@@ -1,5 +1,6 @@
-// Command docs checks this repository's documentation: that links lead somewhere, that the index links every guide, and
-// that the troubleshooting guide quotes messages as the code has them. It makes no requests.
+// Command docs checks this repository's documentation: that links lead somewhere, that the index links every guide, that
+// the troubleshooting guide quotes messages as the code has them, and that the README has the versions that are tested. It
+// makes no requests.
 package main
 
 import (
@@ -10,7 +11,7 @@ import (
 )
 
 // checks return what is wrong with the documentation below a folder, one line each.
-var checks = []func(root string) (wrong []string, err error){deadLinks, unlinkedGuides, staleMessages}
+var checks = []func(root string) (wrong []string, err error){deadLinks, unlinkedGuides, staleMessages, staleVersions}
 
 func main() {
 	status := 0

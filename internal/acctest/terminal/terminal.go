@@ -1,9 +1,12 @@
 //go:build linux
 
-package top_test
+// Package terminal runs a program in a pseudo-terminal, reads its screen as a person would see it, and records it as an
+// animated picture.
+package terminal
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"os"
 	"os/exec"
@@ -19,9 +22,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// terminal is a pseudo-terminal in which a program runs, and what a person would see there.
-type terminal struct {
-	*testing.T
+// Terminal is a pseudo-terminal in which a program runs, and what a person would see there.
+type Terminal struct {
+	testing.TB
 	command *exec.Cmd
 	// near is the side of the user, and far the side of the program.
 	near, far *os.File
@@ -33,22 +36,22 @@ type terminal struct {
 	output        bytes.Buffer
 }
 
-// startIn runs top in a terminal of this size.
-func startIn(t *testing.T, width, height int, args ...string) *terminal {
+// Start runs a command in a terminal of this size, until the test ends. TERM and a UTF-8 locale are added to its
+// environment.
+func Start(t testing.TB, width, height int, command *exec.Cmd) *Terminal {
 	t.Helper()
 	near, far, err := pty.Open()
 	must(t, err)
-	term := &terminal{T: t, near: near, far: far, width: width, height: height, emulator: vt.NewMockTerm(vt.MockOptSize{X: vt.Col(width), Y: vt.Row(height)})}
+	emulator := vt.NewMockTerm(vt.MockOptSize{X: vt.Col(width), Y: vt.Row(height)})
+	term := &Terminal{TB: t, command: command, near: near, far: far, width: width, height: height, emulator: emulator}
 	must(t, term.emulator.Start())
 	must(t, pty.Setsize(near, &pty.Winsize{Rows: uint16(height), Cols: uint16(width)})) //nolint:gosec // it is small
 	term.before = term.settings()
 
-	command := exec.Command(acctest.Build(t, acctest.Provider), append([]string{"top"}, args...)...)
-	command.Env = append(os.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8", "DOCKER_HOST=")
+	command.Env = append(command.Environ(), "TERM=xterm-256color", "LC_ALL=C.UTF-8")
 	command.Stdin, command.Stdout, command.Stderr = far, far, far
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	must(t, command.Start())
-	term.command = command
 	shown := make(chan struct{})
 	go func() {
 		defer close(shown)
@@ -61,7 +64,7 @@ func startIn(t *testing.T, width, height int, args ...string) *terminal {
 		<-shown
 		must(t, term.emulator.Stop())
 		if t.Failed() {
-			t.Logf("the screen at the end:\n%s", term.screen())
+			t.Logf("the screen at the end:\n%s", term.Screen())
 		}
 	})
 	return term
@@ -75,7 +78,7 @@ func (w writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *terminal) show(p []byte) {
+func (t *Terminal) show(p []byte) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	t.output.Write(p)
@@ -83,42 +86,41 @@ func (t *terminal) show(p []byte) {
 	_ = t.emulator.Drain()
 }
 
-// screen returns what is on the screen.
-func (t *terminal) screen() string {
+// Screen returns what is on the screen.
+func (t *Terminal) Screen() string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	var b strings.Builder
 	for y := range t.height {
 		for x := range t.width {
-			if c := t.emulator.GetCell(vt.Coord{X: vt.Col(x), Y: vt.Row(y)}).C; c != "" {
-				b.WriteString(c)
-			} else {
-				b.WriteByte(' ')
-			}
+			b.WriteString(cmp.Or(t.cell(x, y).C, " "))
 		}
 		b.WriteByte('\n')
 	}
 	return b.String()
 }
 
-// written returns everything written to the terminal.
-func (t *terminal) written() string {
+// Written returns everything written to the terminal.
+func (t *Terminal) Written() string {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
 	return t.output.String()
 }
 
-// sees waits until a row of the screen has these texts in this order.
-func (t *terminal) sees(texts ...string) {
+// Sees waits until a row of the screen has these texts in this order.
+func (t *Terminal) Sees(texts ...string) {
 	t.Helper()
-	acctest.Eventually(t, "a row with "+strings.Join(texts, ", "), func() bool {
-		for row := range strings.Lines(t.screen()) {
-			if inOrder(row, texts) {
-				return true
-			}
+	acctest.Eventually(t, "a row with "+strings.Join(texts, ", "), func() bool { return t.Shows(texts...) })
+}
+
+// Shows reports whether a row of the screen has these texts in this order.
+func (t *Terminal) Shows(texts ...string) bool {
+	for row := range strings.Lines(t.Screen()) {
+		if inOrder(row, texts) {
+			return true
 		}
-		return false
-	})
+	}
+	return false
 }
 
 func inOrder(row string, texts []string) bool {
@@ -131,26 +133,34 @@ func inOrder(row string, texts []string) bool {
 	return true
 }
 
-func (t *terminal) press(keys string) {
+// Press types keys.
+func (t *Terminal) Press(keys string) {
 	t.Helper()
 	_, err := t.near.WriteString(keys)
-	must(t.T, err)
+	must(t, err)
 }
 
-func (t *terminal) resize(width, height int) {
+// Signal signals the program.
+func (t *Terminal) Signal(s os.Signal) {
+	t.Helper()
+	must(t, t.command.Process.Signal(s))
+}
+
+// Resize changes the size of the terminal.
+func (t *Terminal) Resize(width, height int) {
 	t.Helper()
 	t.mutex.Lock()
 	t.width, t.height = width, height
 	t.emulator.SetSize(vt.Coord{X: vt.Col(width), Y: vt.Row(height)})
 	t.mutex.Unlock()
-	must(t.T, pty.Setsize(t.near, &pty.Winsize{Rows: uint16(height), Cols: uint16(width)})) //nolint:gosec // it is small
+	must(t, pty.Setsize(t.near, &pty.Winsize{Rows: uint16(height), Cols: uint16(width)})) //nolint:gosec // it is small
 }
 
 // settings returns the settings of the terminal: whether it echoes, and what its keys do.
-func (t *terminal) settings() *unix.Termios {
+func (t *Terminal) settings() *unix.Termios {
 	t.Helper()
 	settings, err := unix.IoctlGetTermios(int(t.far.Fd()), unix.TCGETS)
-	must(t.T, err)
+	must(t, err)
 	return settings
 }
 
@@ -160,15 +170,15 @@ const (
 	hides, shows   = "\x1b[?25l", "\x1b[?25h"
 )
 
-// ends waits until the program has ended without an error, and the terminal is restored.
-func (t *terminal) ends() {
+// Ends waits until the program has ended without an error, and the terminal is restored.
+func (t *Terminal) Ends() {
 	t.Helper()
 	if err := t.command.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
 	for _, pair := range [][2]string{{enters, leaves}, {hides, shows}} {
 		acctest.Eventually(t, "the terminal to be put right", func() bool {
-			written := t.written()
+			written := t.Written()
 			begun, ended := strings.LastIndex(written, pair[0]), strings.LastIndex(written, pair[1])
 			return begun >= 0 && ended > begun
 		})
@@ -178,7 +188,7 @@ func (t *terminal) ends() {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
