@@ -7,9 +7,9 @@
 //
 // The other commands are for people: "top" shows what a cluster does; "autoscale" shows what policies decided, and
 // trains their models; "promote" moves a cluster's store to another host; "forget" makes a cluster forget a host that
-// is gone for good; "logs" prints the logs of a group's members and exits with the group's exit code; "report"
-// writes a cluster to an HTML file; "results" downloads a folder of a member; "sweep" shows, pauses, resumes and cancels
-// the runs of sweeps, and downloads their results; "doctor" says what hosts lack.
+// is gone for good; "logs" prints the logs of a group's members and exits with the group's exit code; "report" writes a
+// cluster to an HTML file; "results" downloads a folder of a member; "sweep" shows, pauses, resumes and cancels the
+// runs of sweeps, and downloads their results; "doctor" says what hosts lack.
 package main
 
 import (

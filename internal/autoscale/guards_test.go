@@ -231,8 +231,8 @@ func TestInitialOutOfReach(t *testing.T) {
 	}
 }
 
-// TestGuardNeverAnswers checks that a guard that has never had a value reports since when, until it has one, and again if
-// it asks something else.
+// TestGuardNeverAnswers checks that a guard that has never had a value reports since when, until it has one, and again
+// if it asks something else.
 func TestGuardNeverAnswers(t *testing.T) {
 	policy := policyOf(map[string]domain.ScalingMetric{"cpu": targetOf(50)})
 	var state State

@@ -180,8 +180,8 @@ func TestReadsAreShared(t *testing.T) {
 	}
 }
 
-// inTime reads with a limit from what hangs, and beside it from what answers at once. On a busy machine even that may be
-// late: then it tries a longer limit, a few times at most. It returns the last one.
+// inTime reads with a limit from what hangs, and beside it from what answers at once. On a busy machine even that may
+// be late: then it tries a longer limit, a few times at most. It returns the last one.
 func inTime(read func(limit time.Duration) (late bool), limit time.Duration) time.Duration {
 	for read(limit) && limit < 20*time.Second {
 		limit *= 3

@@ -9,8 +9,9 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/printable"
 )
 
-// printableServer makes diagnostics of another server safe to print, as they quote members, agents and hosts. It does
-// not embed the other server, so that the compiler reports calls that a later version of the protocol adds.
+// printableServer makes diagnostics of another server safe to print, as they quote members, agents and hosts, and links
+// them to the troubleshooting guide. It does not embed the other server, so that the compiler reports calls that a
+// later version of the protocol adds.
 type printableServer struct{ next tfprotov6.ProviderServer }
 
 // printed returns an answer whose diagnostics, or function error, are safe to print.
@@ -22,7 +23,7 @@ func printed[T any](answer *T, err error) (*T, error) {
 	if f := fields.FieldByName("Diagnostics"); f.IsValid() {
 		diagnostics, _ := reflect.TypeAssert[[]*tfprotov6.Diagnostic](f)
 		for _, d := range diagnostics {
-			d.Summary, d.Detail = printable.Line(d.Summary), printable.Text(d.Detail)
+			d.Summary, d.Detail = printable.Line(d.Summary), linked(d.Summary, printable.Text(d.Detail))
 		}
 	}
 	if f := fields.FieldByName("Error"); f.IsValid() {

@@ -117,9 +117,9 @@ var errUnreportedGPUs = errors.New("hosts kept joining the cluster while GPUs we
 // asks is how often the hosts are asked if new hosts keep joining.
 const asks = 3
 
-// asking runs do, which decides about a group under the allocation lock. Asking the hosts about their GPUs may be
-// slow, so it happens without that lock: beforehand for a group that can't hold any devices yet, and otherwise once
-// do returns [errUnreportedGPUs], whereupon do runs again. Foreign use of a device may thus be some seconds old; do reads
+// asking runs do, which decides about a group under the allocation lock. Asking the hosts about their GPUs may be slow,
+// so it happens without that lock: beforehand for a group that can't hold any devices yet, and otherwise once do
+// returns [errUnreportedGPUs], whereupon do runs again. Foreign use of a device may thus be some seconds old; do reads
 // itself who holds which device.
 func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *told) error) error {
 	var missing error

@@ -26,8 +26,8 @@ type Observation struct {
 	groupStates map[string]func() groupState
 }
 
-// Observation reads the state of the groups, in a constant number of engine calls. Groups that could not be read are left
-// out, and reported in the error.
+// Observation reads the state of the groups, in a constant number of engine calls. Groups that could not be read are
+// left out, and reported in the error.
 func (r Reconciler) Observation(ctx context.Context) (Observation, error) {
 	observation := Observation{traits: r.Engine.Traits()}
 	var err error

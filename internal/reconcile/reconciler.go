@@ -75,7 +75,8 @@ func (r Reconciler) ReadSettled(ctx context.Context, name string) (group Group, 
 	return group, nil
 }
 
-// NeedsApply reports whether an apply would change anything about the group as read. A scaling in progress does not count.
+// NeedsApply reports whether an apply would change anything about the group as read. A scaling in progress does not
+// count.
 func (g Group) NeedsApply() bool {
 	return g.Document.Applying || !g.Document.Scaling && len(Diff(g.atRest(), g.Observed)) > 0
 }

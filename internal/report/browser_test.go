@@ -92,8 +92,8 @@ document.title = said.join("; ");
 // pictures is the folder to write the documentation's screenshots to: TRAINYARD_PICTURES.
 const pictures = "TRAINYARD_PICTURES"
 
-// TestPictures takes screenshots of the page, in light and dark, if a folder for them is given. The guide shows the light
-// one, report.png.
+// TestPictures takes screenshots of the page, in light and dark, if a folder for them is given. The guide shows the
+// light one, report.png.
 func TestPictures(t *testing.T) {
 	folder := os.Getenv(pictures)
 	if folder == "" {

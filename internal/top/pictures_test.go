@@ -24,8 +24,8 @@ i=0; while [ $i -lt 15000 ]; do i=$((i+1)); done; sleep 0.1; done; echo "step $s
 	tries = `sleep $SECONDS_TO_TRAIN; echo "accuracy=$ACCURACY"`
 )
 
-// TestPictures records a cluster with two GPUs as an animated SVG, if a folder for it is given: the cluster, a worker that
-// fails, its log, and a sweep. Guides show it, top.svg, and a still of the sweep, sweep.svg.
+// TestPictures records a cluster with two GPUs as an animated SVG, if a folder for it is given: the cluster, a worker
+// that fails, its log, and a sweep. Guides show it, top.svg, and a still of the sweep, sweep.svg.
 func TestPictures(t *testing.T) {
 	folder := os.Getenv(terminal.Pictures)
 	if folder == "" {

@@ -18,8 +18,8 @@ const root = "../../.."
 
 var configurations = regexp.MustCompile("(?sm)^```terraform\n(.*?)^```$")
 
-// complete returns the configurations on a page that can be used as they are: those with the providers that they require,
-// except excerpts.
+// complete returns the configurations on a page that can be used as they are: those with the providers that they
+// require, except excerpts.
 func complete(t *testing.T, page string) (found []string) {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, page))
@@ -62,7 +62,8 @@ func TestAccGuides(t *testing.T) {
 	}
 }
 
-// The README's first configuration runs as it is: each member gets the addresses of all. The index begins with the same.
+// The README's first configuration runs as it is: each member gets the addresses of all. The index begins with the
+// same.
 func TestAccReadme(t *testing.T) {
 	w, l := newWorkspace(t)
 	first := complete(t, "README.md")[0]

@@ -11,8 +11,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
 )
 
-// TestPictures takes a picture of a plan that shows drift, drift.svg, if a folder for it is given: somebody has changed a
-// variable with another configuration, and removed a worker.
+// TestPictures takes a picture of a plan that shows drift, drift.svg, if a folder for it is given: somebody has changed
+// a variable with another configuration, and removed a worker.
 func TestPictures(t *testing.T) {
 	folder := os.Getenv(terminal.Pictures)
 	if folder == "" {

@@ -17,8 +17,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
 )
 
-// Pictures is the environment variable with the folder to write the documentation's pictures to. The tests that draw them
-// are skipped without it.
+// Pictures is the environment variable with the folder to write the documentation's pictures to. The tests that draw
+// them are skipped without it.
 const Pictures = "TRAINYARD_PICTURES"
 
 // Recording is what a terminal showed.
@@ -152,7 +152,8 @@ func element(x int, characters, class string) string {
 		class, left, baseline, float64(utf8.RuneCountInString(shown))*cellWidth, html.EscapeString(shown))
 }
 
-// SVG returns the recording as a picture, which is animated if it has several shots. Rows that shots share are in it once.
+// SVG returns the recording as a picture, which is animated if it has several shots. Rows that shots share are in it
+// once.
 func (r *Recording) SVG(title string) string {
 	starts := make([]time.Duration, len(r.shots)+1)
 	for i, s := range r.shots {

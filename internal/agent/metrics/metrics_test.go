@@ -190,8 +190,8 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// TestDocumented: the guide has a line for each metric and alert, and neither it, a dashboard nor an alert names a metric
-// that doesn't exist.
+// TestDocumented: the guide has a line for each metric and alert, and neither it, a dashboard nor an alert names a
+// metric that doesn't exist.
 func TestDocumented(t *testing.T) {
 	named := func(text string) []string {
 		names := metricName.FindAllString(text, -1)

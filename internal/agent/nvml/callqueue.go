@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// callQueue is a queue that lets one call of NVML through at a time. A hanging driver holds a thread for good: no call is
-// made behind one that does not return, so there is never more than one such thread per queue.
+// callQueue is a queue that lets one call of NVML through at a time. A hanging driver holds a thread for good: no call
+// is made behind one that does not return, so there is never more than one such thread per queue.
 type callQueue struct {
 	current atomic.Pointer[call]
 }

@@ -100,8 +100,8 @@ func testMeasures(t *testing.T, h Harness) {
 	}
 }
 
-// asReported returns the expected report, except for links, of a device of [fakenvml.V100s] by an agent whose library lacks
-// [Lacking].
+// asReported returns the expected report, except for links, of a device of [fakenvml.V100s] by an agent whose library
+// lacks [Lacking].
 func asReported(d fakenvml.Device, index int) domain.GPU {
 	return domain.GPU{
 		Device: domain.Device{UUID: d.UUID, Model: d.Name, MemoryMiB: d.MemoryMiB, NUMANode: d.NUMANode},

@@ -151,8 +151,8 @@ func (s *Session) Know(cluster domain.Cluster) {
 }
 
 // Find returns the reference to a stored cluster with this name, optionally at the address of a host. It asks all
-// engines that take such an address, or without one all engines at their default locations. An engine that can't be reached
-// matters only if no other one has the cluster.
+// engines that take such an address, or without one all engines at their default locations. An engine that can't be
+// reached matters only if no other one has the cluster.
 func (s *Session) Find(ctx context.Context, endpoint, cluster string) (domain.ClusterRef, error) {
 	var answers []error
 	var asked []string

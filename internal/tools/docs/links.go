@@ -22,7 +22,8 @@ var own = []string{
 	"https://github.com/trainyard/terraform-provider-trainyard/blob/main/",
 }
 
-// deadLinks reports relative links, and those to the repository's own address, to a file or heading that does not exist.
+// deadLinks reports relative links, and those to the repository's own address, to a file or heading that does not
+// exist.
 func deadLinks(root string) (wrong []string, err error) {
 	files, err := tracked(root, "*.md")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Command docs checks this repository's documentation: that links lead somewhere, that the index links every guide, that
-// the troubleshooting guide quotes messages as the code has them, and that the README has the versions that are tested. It
-// makes no requests.
+// Command docs checks this repository's documentation: that links lead somewhere, that the index links every guide,
+// that the troubleshooting guide quotes messages as the code has them, and that the README has the versions that are
+// tested. It makes no requests.
 package main
 
 import (

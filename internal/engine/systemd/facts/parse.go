@@ -46,8 +46,8 @@ func Parse(output []byte) (Facts, error) {
 // Line is a line key=value that a script printed. It can be printed, and is not long.
 type Line struct{ Key, Value string }
 
-// Answer returns the lines that a script printed between name=begin and name=end: those of the last beginning, as shells
-// may print what they run.
+// Answer returns the lines that a script printed between name=begin and name=end: those of the last beginning, as
+// shells may print what they run.
 func Answer(output []byte, name string) ([]Line, error) {
 	var lines []Line
 	begun := false
