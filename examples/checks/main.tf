@@ -80,7 +80,7 @@ check "gpus" {
       for uuid, gpu in data.trainyard_utilisation.now.gpus :
       !contains(local.held, uuid) || coalesce(gpu.mean.utilisation_percent, 100) >= var.idle_below_percent
     ])
-    error_message = "Members have GPUs that are idle: ${join(", ", [
+    error_message = "GPUs of members are idle: ${join(", ", [
       for uuid, gpu in data.trainyard_utilisation.now.gpus : "${uuid} of host ${gpu.host}"
       if contains(local.held, uuid) && coalesce(gpu.mean.utilisation_percent, 100) < var.idle_below_percent
     ])}"

@@ -9,7 +9,7 @@ variable "image" {
 
   validation {
     condition     = can(regex("^[^/]+[.:][^/]*/", var.image))
-    error_message = "image must begin with the host of a registry, such as registry.example.com/digits-trainer:1."
+    error_message = "image is \"${var.image}\": it must start with the host of a registry, such as registry.example.com/digits-trainer:1."
   }
 }
 

@@ -75,7 +75,7 @@ locals {
     name => test.member_hours * var.prices.member + test.under_provisioned_seconds / 3600 * var.prices.under + test.changes * var.prices.change
   }
   replaced = local.costs["target ${var.target}"]
-  complaint = format("On its own trace the model costs %.1f, and the target %.1f. Train it for longer, or with another seed, or stay with the target.",
+  complaint = format("On its own trace the model costs %.1f, and the target %.1f. Train the model for longer or with another seed, or keep the target.",
   local.costs.learned, local.replaced)
 }
 

@@ -23,7 +23,7 @@ variable "workers" {
 
   validation {
     condition     = contains([1, 2, 3], var.workers)
-    error_message = "workers must be 1, 2 or 3, which torchrun is told in main.tf; it is ${var.workers}."
+    error_message = "workers is ${var.workers}: it must be 1, 2 or 3, the range that main.tf gives to torchrun (--nnodes)."
   }
 }
 

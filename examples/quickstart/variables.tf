@@ -29,7 +29,7 @@ variable "steps" {
 
   validation {
     condition     = var.steps >= 1 && var.steps == floor(var.steps)
-    error_message = "steps must be a whole number, 1 or more. To train without end, set completion = \"never\"."
+    error_message = "steps is ${var.steps}: it must be a whole number, 1 or more. To train without end, set completion = \"never\"."
   }
 }
 
@@ -40,6 +40,6 @@ variable "completion" {
 
   validation {
     condition     = contains(["chief", "never"], var.completion)
-    error_message = "completion must be \"chief\" or \"never\"."
+    error_message = "completion is \"${var.completion}\": it must be \"chief\" or \"never\"."
   }
 }

@@ -17,7 +17,7 @@ variable "seeds" {
 
   validation {
     condition     = var.seeds >= 1 && var.seeds == floor(var.seeds)
-    error_message = "seeds must be a whole number, 1 or more."
+    error_message = "seeds is ${var.seeds}: it must be a whole number, 1 or more."
   }
 }
 

@@ -109,7 +109,7 @@ resource "trainyard_sweep" "this" {
 
     precondition {
       condition     = length(local.misnamed) == 0
-      error_message = "runs has ${join(", ", formatlist("%q", local.misnamed))}: a key has to be a DNS label (lower-case letters, digits and hyphens, a letter first), and <name>-<key>-0 has at most 63 characters."
+      error_message = "runs has ${join(", ", formatlist("%q", local.misnamed))}: each key must be a DNS label (lower-case letters, digits and hyphens, starting with a letter), and <name>-<key>-0 may have at most 63 characters."
     }
   }
 }

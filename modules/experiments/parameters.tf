@@ -92,26 +92,26 @@ locals {
   ])
   problems = concat(
     [
-      for section in local.sections : "${section.where} has \"${section.name}\": there are ${join(", ", keys(local.parameters))}."
+      for section in local.sections : "${section.where} has \"${section.name}\": it may contain ${join(", ", keys(local.parameters))}."
       if !section.known
     ],
     [
       for section in local.sections :
-      "${section.where}.${section.name} is ${jsonencode(section.values)}: it has to be an object of ${join(", ", keys(local.parameters[section.name]))}."
+      "${section.where}.${section.name} is ${jsonencode(section.values)}: it must be an object with ${join(", ", keys(local.parameters[section.name]))}."
       if section.known && !can(keys(section.values))
     ],
     [
-      for given in local.given : "${given.where} has \"${given.name}\": there are ${join(", ", keys(local.parameters[given.section]))}."
+      for given in local.given : "${given.where} has \"${given.name}\": it may contain ${join(", ", keys(local.parameters[given.section]))}."
       if given.rule == null
     ],
     [
       for given in local.given :
-      "${given.where}.agent is ${jsonencode(given.value)}: it has to be ${join(" or ", formatlist("%q", keys(local.learning_rates)))}."
+      "${given.where}.agent is ${jsonencode(given.value)}: it must be ${join(" or ", formatlist("%q", keys(local.learning_rates)))}."
       if given.name == "agent" && !try(contains(keys(local.learning_rates), given.value), false)
     ],
     [
       for given in local.given :
-      "${given.where}.${given.name} is ${jsonencode(given.value)}: it has to be a ${given.rule.whole ? "whole " : ""}number from ${given.rule.min} to ${given.rule.max}."
+      "${given.where}.${given.name} is ${jsonencode(given.value)}: it must be a ${given.rule.whole ? "whole " : ""}number from ${given.rule.min} to ${given.rule.max}."
       if given.rule != null && given.name != "agent" && !try(
         given.value >= given.rule.min && given.value <= given.rule.max && (!given.rule.whole || floor(given.value) == tonumber(given.value)), false
       )
@@ -125,7 +125,7 @@ locals {
         { low = "batch_size", high = "replay_start" },
         { low = "replay_start", high = "replay_size" },
         { low = "epsilon_final", high = "epsilon_start" },
-      ] : "${local.declared[key].by} has learning.${rule.low} = ${config.learning[rule.low]} and learning.${rule.high} = ${config.learning[rule.high]}: the former can't be above the latter."
+      ] : "${local.declared[key].by} has learning.${rule.low} = ${config.learning[rule.low]} and learning.${rule.high} = ${config.learning[rule.high]}: ${rule.low} must not be above ${rule.high}."
       if config.learning[rule.low] > config.learning[rule.high]
     ]
   ]))

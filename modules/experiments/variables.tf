@@ -9,7 +9,7 @@ variable "cluster" {
 
   validation {
     condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
-    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it must be \"process\", \"swarm\" or \"systemd\"."
   }
 }
 
@@ -21,7 +21,7 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$", var.name))
-    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, a letter first), so that the names of members, such as <name>-tensorboard-web-0, fit into 63."
+    error_message = "name is \"${var.name}\": it must be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, starting with a letter), so that members' names, such as <name>-tensorboard-web-0, fit into 63 characters."
   }
 }
 
@@ -33,7 +33,7 @@ variable "config" {
 
   validation {
     condition     = can(keys(var.config))
-    error_message = "config is ${jsonencode(var.config)}: it has to be an object, such as { learning = { gamma = 0.9 } }."
+    error_message = "config is ${jsonencode(var.config)}: it must be an object, such as { learning = { gamma = 0.9 } }."
   }
 }
 
@@ -45,7 +45,7 @@ variable "runs" {
 
   validation {
     condition     = can(keys(var.runs)) ? alltrue([for run in var.runs : can(keys(run))]) : false
-    error_message = "runs is ${jsonencode(var.runs)}: it has to be a map of objects, such as { dqn = { environment = { agent = \"dqn\" } } }."
+    error_message = "runs is ${jsonencode(var.runs)}: it must be a map of objects, such as { dqn = { environment = { agent = \"dqn\" } } }."
   }
 }
 
@@ -57,17 +57,17 @@ variable "seeds" {
 
   validation {
     condition     = alltrue([for seed in var.seeds : try(seed >= 0 && seed <= 4294967295 && floor(seed) == seed, false)]) && length(distinct(var.seeds)) == length(var.seeds)
-    error_message = "seeds is ${jsonencode(var.seeds)}: they have to be different whole numbers from 0 to 4294967295, such as range(50)."
+    error_message = "seeds is ${jsonencode(var.seeds)}: they must be distinct whole numbers from 0 to 4294967295, such as range(50)."
   }
 
   validation {
     condition     = length(var.seeds) > 0 || try(length(var.runs), 1) > 0
-    error_message = "seeds and runs are both left out: seeds = range(8) are eight runs, and runs = { dqn = { environment = { agent = \"dqn\" } } } is one."
+    error_message = "neither seeds nor runs is set: set one of them. seeds = range(8) makes eight runs, and runs = { dqn = { environment = { agent = \"dqn\" } } } makes one."
   }
 
   validation {
     condition     = length(var.seeds) == 0 || !anytrue([for config in concat([var.config], try(values(var.runs), [])) : can(config.environment.seed)])
-    error_message = "seeds is ${jsonencode(var.seeds)}, and config or runs have environment.seed, too: leave one of them out."
+    error_message = "seeds is ${jsonencode(var.seeds)}, but config or runs also sets environment.seed: omit one of them."
   }
 }
 
@@ -78,7 +78,7 @@ variable "started_by" {
 
   validation {
     condition     = var.started_by == null ? true : trimspace(var.started_by) != ""
-    error_message = "started_by is empty: it has to name somebody, such as \"ada\", or be left out."
+    error_message = "started_by is empty: set it to a name, such as \"ada\", or omit it."
   }
 }
 
@@ -89,12 +89,12 @@ variable "files" {
 
   validation {
     condition     = var.files == null || var.cluster.engine != "swarm"
-    error_message = "files is \"${coalesce(var.files, "-")}\", but containers of a Swarm get no files: put the program into image, and leave files out."
+    error_message = "files is \"${coalesce(var.files, "-")}\", but containers on a Swarm don't get files: put the program in the image, and omit files."
   }
 
   validation {
     condition     = var.files == null || var.command != null
-    error_message = "files is \"${coalesce(var.files, "-")}\", and command is left out: it has to say what to run in there, such as [\"python3\", \"train.py\"]."
+    error_message = "files is \"${coalesce(var.files, "-")}\", but command is not set: set it to the program to run, such as [\"python3\", \"train.py\"]."
   }
 }
 
@@ -105,7 +105,7 @@ variable "image" {
 
   validation {
     condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
-    error_message = "image is ${var.image == null ? "left out" : "empty"}: runs on a Swarm are containers, which need one, such as \"registry.example.com/trainer:1.2\"; elsewhere leave it out to have none."
+    error_message = "image is ${var.image == null ? "not set" : "empty"}: on a Swarm, runs are containers, so set it, for example to \"registry.example.com/trainer:1.2\". On other engines, omit it to run runs without containers."
   }
 }
 
@@ -117,7 +117,7 @@ variable "python" {
 
   validation {
     condition     = can(regex("^(/.*)?[^/\\s]+$", var.python))
-    error_message = "python is \"${var.python}\": it has to be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/rl/bin/python\"."
+    error_message = "python is \"${var.python}\": it must be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/rl/bin/python\"."
   }
 }
 
@@ -128,7 +128,7 @@ variable "command" {
 
   validation {
     condition     = var.command == null ? true : length(var.command) > 0 && try(trimspace(var.command[0]), "") != ""
-    error_message = "command is empty: it has to name a program, such as [\"python3\", \"train.py\"], or be left out to run the module's own."
+    error_message = "command is empty: it must name a program, such as [\"python3\", \"train.py\"]. Omit it to run the module's own."
   }
 }
 
@@ -139,7 +139,7 @@ variable "args" {
 
   validation {
     condition     = var.args == null || var.command != null
-    error_message = "args is ${jsonencode(var.args)}, and command is left out: the module's own program takes no arguments, but a config."
+    error_message = "args is ${jsonencode(var.args)}, but command is not set: the module's own program takes no arguments. Set command, or use config."
   }
 }
 
@@ -151,7 +151,7 @@ variable "env" {
 
   validation {
     condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
-    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
 }
 
@@ -169,12 +169,12 @@ variable "mounts" {
 
   validation {
     condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
-    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it must be an absolute path."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
-    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it must be \"bind\", \"volume\" or \"tmpfs\"."
   }
 }
 
@@ -185,7 +185,7 @@ variable "max_parallel" {
 
   validation {
     condition     = var.max_parallel == null ? true : var.max_parallel >= 1 && floor(var.max_parallel) == var.max_parallel
-    error_message = "max_parallel is ${coalesce(var.max_parallel, 0)}: it has to be a whole number from 1, or be left out."
+    error_message = "max_parallel is ${coalesce(var.max_parallel, 0)}: it must be a whole number, 1 or more. Omit it for no fixed limit."
   }
 }
 
@@ -196,17 +196,17 @@ variable "progress" {
 
   validation {
     condition     = try(var.progress.threshold, null) == null ? true : var.progress.threshold >= 0 && var.progress.threshold <= 1
-    error_message = "progress.threshold is ${try(coalesce(var.progress.threshold, 0), 0)}: it has to be from 0 to 1; 0.05 is a twentieth of what a run brought so far."
+    error_message = "progress.threshold is ${try(coalesce(var.progress.threshold, 0), 0)}: it must be from 0 to 1, as a share of what each run contributed so far: 0.05 is a twentieth."
   }
 
   validation {
     condition     = try(var.progress.settle, null) == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.progress.settle))
-    error_message = "progress.settle is \"${try(coalesce(var.progress.settle), "")}\": it has to be a duration with the units ms, s, m or h, such as \"1m\"."
+    error_message = "progress.settle is \"${try(coalesce(var.progress.settle), "")}\": it must be a duration with the units ms, s, m or h, such as \"1m\"."
   }
 
   validation {
     condition     = try(var.progress.pattern, null) == null ? true : trimspace(var.progress.pattern) != ""
-    error_message = "progress.pattern is empty: it has to be a regular expression that finds the step in what a run writes, such as \"step (?P<step>[0-9]+)\", or be left out."
+    error_message = "progress.pattern is empty: it must be a regular expression that matches the step in a run's log, such as \"step (?P<step>[0-9]+)\". Omit it for the default."
   }
 }
 
@@ -221,7 +221,7 @@ variable "resources" {
 
   validation {
     condition     = alltrue([for number in compact([try(var.resources.cpus, null), try(var.resources.memory_mib, null), try(var.resources.limits.cpus, null), try(var.resources.limits.memory_mib, null)]) : number >= 0])
-    error_message = "resources is ${jsonencode(var.resources)}: numbers have to be 0 or more."
+    error_message = "resources is ${jsonencode(var.resources)}: each number must be 0 or more."
   }
 }
 
@@ -232,22 +232,22 @@ variable "gpus" {
 
   validation {
     condition     = var.gpus == null ? true : trimspace(var.gpus.pool) != ""
-    error_message = "gpus.pool is empty: it has to name a GPU pool: trainyard_gpu_pool.a40.name."
+    error_message = "gpus.pool is empty: it must be the name of a GPU pool, such as trainyard_gpu_pool.a40.name."
   }
 
   validation {
     condition     = var.gpus == null ? true : var.gpus.memory_mib >= 1 && floor(var.gpus.memory_mib) == var.gpus.memory_mib
-    error_message = "gpus.memory_mib is ${try(var.gpus.memory_mib, 0)}: it has to be a whole number from 1."
+    error_message = "gpus.memory_mib is ${try(var.gpus.memory_mib, 0)}: it must be a whole number, 1 or more."
   }
 
   validation {
     condition     = try(var.gpus.count, null) == null ? true : var.gpus.count >= 1 && floor(var.gpus.count) == var.gpus.count
-    error_message = "gpus.count is ${try(coalesce(var.gpus.count, 0), 0)}: it has to be a whole number from 1; without GPUs, leave gpus out."
+    error_message = "gpus.count is ${try(coalesce(var.gpus.count, 0), 0)}: it must be a whole number, 1 or more. For no GPUs, omit gpus."
   }
 }
 
 variable "admission" {
-  description = "Memory that has to be measured as free before a run starts: with `free_gpu_memory`, `gpus.memory_mib` plus `reserve_percent` on its card; with `free_memory`, `resources.memory_mib` on its host. `settle` is how long a card takes no further run after a start."
+  description = "Memory that has to be measured as free before a run starts: with `free_gpu_memory`, `gpus.memory_mib` plus `reserve_percent` on its card; with `free_memory`, `resources.memory_mib` on its host. `settle` is how long a card takes no other run after one has started on it."
   type = object({
     free_gpu_memory = optional(bool, true)
     free_memory     = optional(bool, false)
@@ -259,17 +259,17 @@ variable "admission" {
 
   validation {
     condition     = var.admission.reserve_percent >= 0 && var.admission.reserve_percent < 100
-    error_message = "admission.reserve_percent is ${var.admission.reserve_percent}: it has to be from 0 to below 100."
+    error_message = "admission.reserve_percent is ${var.admission.reserve_percent}: it must be at least 0 and below 100."
   }
 
   validation {
     condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.admission.settle))
-    error_message = "admission.settle is \"${var.admission.settle}\": it has to be a duration with the units ms, s, m or h, such as \"20s\"."
+    error_message = "admission.settle is \"${var.admission.settle}\": it must be a duration with the units ms, s, m or h, such as \"20s\"."
   }
 
   validation {
     condition     = !var.admission.free_memory || try(var.resources.memory_mib > 0, false)
-    error_message = "admission.free_memory is true, and resources.memory_mib is not set: it is that memory which has to be free."
+    error_message = "admission.free_memory is true, but resources.memory_mib is not set: set it to the memory that must be free."
   }
 }
 
@@ -285,7 +285,7 @@ variable "placement" {
 
   validation {
     condition     = contains(["spread", "pack"], try(coalesce(var.placement.strategy, "spread"), "spread"))
-    error_message = "placement.strategy is \"${try(coalesce(var.placement.strategy, ""), "")}\": it has to be \"spread\" or \"pack\"."
+    error_message = "placement.strategy is \"${try(coalesce(var.placement.strategy, ""), "")}\": it must be \"spread\" or \"pack\"."
   }
 }
 
@@ -302,17 +302,17 @@ variable "retry" {
 
   validation {
     condition     = var.retry.max_attempts >= 0 && floor(var.retry.max_attempts) == var.retry.max_attempts
-    error_message = "retry.max_attempts is ${var.retry.max_attempts}: it has to be a whole number from 1, or 0 for no bound."
+    error_message = "retry.max_attempts is ${var.retry.max_attempts}: it must be a whole number, 0 or more. 0 means no limit."
   }
 
   validation {
     condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.retry.delay))
-    error_message = "retry.delay is \"${var.retry.delay}\": it has to be a duration with the units ms, s, m or h, such as \"30s\"."
+    error_message = "retry.delay is \"${var.retry.delay}\": it must be a duration with the units ms, s, m or h, such as \"30s\"."
   }
 
   validation {
     condition     = var.retry.out_of_memory >= 1 && floor(var.retry.out_of_memory) == var.retry.out_of_memory
-    error_message = "retry.out_of_memory is ${var.retry.out_of_memory}: it has to be a whole number from 1."
+    error_message = "retry.out_of_memory is ${var.retry.out_of_memory}: it must be a whole number, 1 or more."
   }
 }
 
@@ -323,12 +323,12 @@ variable "on_failure" {
 
   validation {
     condition     = var.on_failure == null ? true : var.on_failure.after >= 1 && floor(var.on_failure.after) == var.on_failure.after
-    error_message = "on_failure.after is ${try(var.on_failure.after, 0)}: it has to be a whole number from 1."
+    error_message = "on_failure.after is ${try(var.on_failure.after, 0)}: it must be a whole number, 1 or more."
   }
 
   validation {
     condition     = contains(["stop", "drain"], try(coalesce(var.on_failure.then, "stop"), "stop"))
-    error_message = "on_failure.then is \"${try(coalesce(var.on_failure.then, ""), "")}\": it has to be \"stop\" or \"drain\"."
+    error_message = "on_failure.then is \"${try(coalesce(var.on_failure.then, ""), "")}\": it must be \"stop\" or \"drain\"."
   }
 }
 
@@ -340,7 +340,7 @@ variable "grace_period" {
 
   validation {
     condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.grace_period))
-    error_message = "grace_period is \"${var.grace_period}\": it has to be a duration with the units ms, s, m or h, such as \"30s\"."
+    error_message = "grace_period is \"${var.grace_period}\": it must be a duration with the units ms, s, m or h, such as \"30s\"."
   }
 }
 
@@ -351,7 +351,7 @@ variable "priority" {
 
   validation {
     condition     = var.priority == null ? true : floor(var.priority) == var.priority
-    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+    error_message = "priority is ${coalesce(var.priority, 0)}: it must be a whole number."
   }
 }
 
@@ -363,7 +363,7 @@ variable "rerun" {
 
   validation {
     condition     = contains(["changed", "failed", "all"], var.rerun)
-    error_message = "rerun is \"${var.rerun}\": it has to be \"changed\", \"failed\" or \"all\"."
+    error_message = "rerun is \"${var.rerun}\": it must be \"changed\", \"failed\" or \"all\"."
   }
 }
 
@@ -374,7 +374,7 @@ variable "triggers" {
 
   validation {
     condition     = var.triggers == null || var.rerun != "changed"
-    error_message = "triggers is ${jsonencode(var.triggers)}, and rerun is \"changed\", by which they start nothing: set rerun to \"failed\" or \"all\"."
+    error_message = "triggers is ${jsonencode(var.triggers)}, but with rerun = \"changed\" they restart nothing: set rerun to \"failed\" or \"all\"."
   }
 }
 
@@ -386,7 +386,7 @@ variable "wait_for" {
 
   validation {
     condition     = contains(["accepted", "completed"], var.wait_for)
-    error_message = "wait_for is \"${var.wait_for}\": it has to be \"accepted\" or \"completed\"."
+    error_message = "wait_for is \"${var.wait_for}\": it must be \"accepted\" or \"completed\"."
   }
 }
 
@@ -397,7 +397,7 @@ variable "timeouts" {
 
   validation {
     condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
-    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each must be a duration with the units ms, s, m or h, such as \"2h\"."
   }
 }
 
@@ -408,12 +408,12 @@ variable "objective" {
 
   validation {
     condition     = var.objective == null ? true : strcontains(var.objective.pattern, "(")
-    error_message = "objective.pattern is \"${try(var.objective.pattern, "")}\": it has to be a regular expression with one group in parentheses, which matches the number, such as \"reward=([-0-9.]+)\"."
+    error_message = "objective.pattern is \"${try(var.objective.pattern, "")}\": it must be a regular expression with one capturing group, which matches the number, such as \"reward=([-0-9.]+)\"."
   }
 
   validation {
     condition     = contains(["maximise", "minimise"], try(coalesce(var.objective.goal, "maximise"), "maximise"))
-    error_message = "objective.goal is \"${try(coalesce(var.objective.goal, ""), "")}\": it has to be \"maximise\" or \"minimise\"."
+    error_message = "objective.goal is \"${try(coalesce(var.objective.goal, ""), "")}\": it must be \"maximise\" or \"minimise\"."
   }
 }
 
@@ -425,17 +425,17 @@ variable "results" {
 
   validation {
     condition     = var.results.path == null ? true : startswith(var.results.path, "/") || var.cluster.engine != "swarm"
-    error_message = "results.path is \"${coalesce(var.results.path, "-")}\": on a Swarm it has to be an absolute path in the container, such as \"/results\"."
+    error_message = "results.path is \"${coalesce(var.results.path, "-")}\": on a Swarm it must be an absolute path in the container, such as \"/results\"."
   }
 
   validation {
     condition     = var.results.collect_to == null ? true : trimspace(var.results.collect_to) != ""
-    error_message = "results.collect_to is empty: it has to be a folder of the machine that runs Terraform, such as \"results\", or be left out."
+    error_message = "results.collect_to is empty: it must be a folder on the machine that runs Terraform, such as \"results\". Omit it to collect nothing."
   }
 
   validation {
     condition     = contains(["keep", "delete"], var.results.on_destroy)
-    error_message = "results.on_destroy is \"${var.results.on_destroy}\": it has to be \"keep\" or \"delete\"."
+    error_message = "results.on_destroy is \"${var.results.on_destroy}\": it must be \"keep\" or \"delete\"."
   }
 }
 
@@ -453,27 +453,27 @@ variable "tensorboard" {
 
   validation {
     condition     = var.tensorboard == null || try(startswith(var.results.path, "/"), false)
-    error_message = "tensorboard is set, and results.path is ${var.results.path == null ? "left out" : "\"${coalesce(var.results.path, "-")}\""}: TensorBoard shows the results of all runs, which need a folder together, an absolute path such as \"/srv/results\"."
+    error_message = "tensorboard is set, but results.path is ${var.results.path == null ? "not set" : "\"${coalesce(var.results.path, "-")}\""}: TensorBoard needs one folder with the results of all runs. Set results.path to an absolute path, such as \"/srv/results\"."
   }
 
   validation {
     condition     = var.tensorboard == null ? true : length(var.tensorboard.command) > 0
-    error_message = "tensorboard.command is empty: it has to name a program, such as [\"tensorboard\"]."
+    error_message = "tensorboard.command is empty: it must name a program, such as [\"tensorboard\"]."
   }
 
   validation {
     condition     = var.tensorboard == null ? true : var.tensorboard.port >= 1 && var.tensorboard.port <= 65535 && floor(var.tensorboard.port) == var.tensorboard.port
-    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it has to be a whole number from 1 to 65535."
+    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = try(var.tensorboard.published_port, null) == null ? true : var.tensorboard.published_port >= 1 && var.tensorboard.published_port <= 65535 && floor(var.tensorboard.published_port) == var.tensorboard.published_port
-    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it must be a whole number from 1 to 65535. Omit it to publish no port."
   }
 
   validation {
     condition     = try(var.tensorboard.published_port, null) == null || var.cluster.engine == "swarm"
-    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere TensorBoard is reached at tensorboard.port of its host."
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: omit it. On other engines, TensorBoard listens at tensorboard.port on its host."
   }
 }
 
@@ -484,21 +484,21 @@ variable "on_finish" {
 
   validation {
     condition     = var.on_finish == null ? true : (var.on_finish.url == null) != (var.on_finish.command == null)
-    error_message = "on_finish has ${try(var.on_finish.url, null) == null ? "neither url nor command" : "both url and command"}: it has to have one of them."
+    error_message = "on_finish has ${try(var.on_finish.url, null) == null ? "neither url nor command" : "both url and command"}: set exactly one of them."
   }
 
   validation {
     condition     = try(var.on_finish.url, null) == null ? true : can(regex("^https?://.+", var.on_finish.url))
-    error_message = "on_finish.url is \"${try(coalesce(var.on_finish.url), "")}\": it has to be an http:// or https:// address."
+    error_message = "on_finish.url is \"${try(coalesce(var.on_finish.url), "")}\": it must be an http:// or https:// URL."
   }
 
   validation {
     condition     = try(var.on_finish.command, null) == null ? true : length(var.on_finish.command) > 0 && var.cluster.engine != "swarm"
-    error_message = "on_finish.command is ${jsonencode(try(var.on_finish.command, null))}: it has to name a program, and a Swarm's controller has none: use url there."
+    error_message = "on_finish.command is ${jsonencode(try(var.on_finish.command, null))}: it must name a program, and can't be used on a Swarm, whose controller has no programs to run. Use on_finish.url there."
   }
 
   validation {
     condition     = try(var.on_finish.timeout, null) == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.on_finish.timeout))
-    error_message = "on_finish.timeout is \"${try(coalesce(var.on_finish.timeout), "")}\": it has to be a duration with the units ms, s, m or h, such as \"10s\"."
+    error_message = "on_finish.timeout is \"${try(coalesce(var.on_finish.timeout), "")}\": it must be a duration with the units ms, s, m or h, such as \"10s\"."
   }
 }

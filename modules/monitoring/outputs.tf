@@ -29,6 +29,6 @@ output "agents" {
 }
 
 output "controller" {
-  description = "`host:port` of the cluster's controller, which reports members' names and autoscaling policies, likewise."
+  description = "`host:port` of the cluster's controller, which reports members' names and autoscaling policies, also for your own Prometheus."
   value       = join(",", [for host in local.controller : "${host}:${local.controller_port}"])
 }

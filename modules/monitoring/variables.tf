@@ -14,22 +14,22 @@ variable "cluster" {
 
   validation {
     condition     = try(var.cluster.agent.enabled, null) != false
-    error_message = "The cluster has no agents (agent.enabled): there would be nothing to scrape."
+    error_message = "cluster.agent.enabled is false: Prometheus scrapes the cluster's agents. Omit it in the cluster, or set it to true."
   }
 
   validation {
     condition     = try(contains(["swarm", "systemd"], var.cluster.engine), false)
-    error_message = "The cluster's engine has to be \"swarm\" or \"systemd\": Prometheus is a container."
+    error_message = "cluster.engine is \"${try(coalesce(var.cluster.engine, "process"), "process")}\": it must be \"swarm\" or \"systemd\", because Prometheus runs as a container."
   }
 
   validation {
     condition     = var.cluster.engine != "systemd" || try(var.cluster.agent.metrics_port, null) != null
-    error_message = "On bare hosts, agents answer Prometheus only if the cluster says where: set agent = { metrics_port = 9465 } in it."
+    error_message = "cluster.agent.metrics_port is not set: on bare hosts, agents serve metrics only at that port. Set it in the cluster, such as agent = { metrics_port = 9465 }."
   }
 
   validation {
     condition     = var.cluster.engine != "systemd" || try(length(var.cluster.hosts) > 0, false)
-    error_message = "On bare hosts, Prometheus needs the addresses of the hosts: pass the cluster as a whole, trainyard_cluster.lab."
+    error_message = "cluster.hosts is not set: on bare hosts, Prometheus needs the addresses of the hosts. Pass the cluster as a whole, trainyard_cluster.lab."
   }
 }
 
@@ -41,7 +41,7 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z]([a-z0-9-]{0,46}[a-z0-9])?$", var.name))
-    error_message = "The name has to be a DNS label of at most 48 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-prometheus-0, fit into 63."
+    error_message = "name is \"${var.name}\": it must be a DNS label of at most 48 characters (lower-case letters, digits and hyphens, starting with a letter), so that members' names, such as <name>-prometheus-0, fit into 63 characters."
   }
 }
 
@@ -53,7 +53,7 @@ variable "image" {
 
   validation {
     condition     = trimspace(var.image) != ""
-    error_message = "The image must not be empty: members of a Swarm are containers, and need one."
+    error_message = "image is empty: it must be a container image of Prometheus, such as \"prom/prometheus:v3.5.0\"."
   }
 }
 
@@ -65,23 +65,23 @@ variable "port" {
 
   validation {
     condition     = var.port >= 1024 && var.port <= 65535 && floor(var.port) == var.port
-    error_message = "The port has to be a whole number from 1024 to 65535: Prometheus does not run as root, and may not listen below."
+    error_message = "port is ${var.port}: it must be a whole number from 1024 to 65535, because Prometheus does not run as root and can't listen on lower ports."
   }
 }
 
 variable "published_port" {
-  description = "Port of its host that makes Prometheus reachable from outside the cluster, for anyone who can reach the host: it asks for no password. If omitted, Prometheus is reachable only on the cluster's network. Not on bare hosts, where Prometheus listens at `port`."
+  description = "Port on its host at which Prometheus can be reached from outside the cluster, without a password, by anyone who can reach the host. If omitted, Prometheus is reachable only on the cluster's network. Not on bare hosts, where Prometheus listens at `port`."
   type        = number
   default     = null
 
   validation {
     condition     = var.published_port == null ? true : var.published_port >= 1 && var.published_port <= 65535 && floor(var.published_port) == var.published_port
-    error_message = "The published port has to be a whole number from 1 to 65535, or left out."
+    error_message = "published_port is ${coalesce(var.published_port, 0)}: it must be a whole number from 1 to 65535. Omit it to publish no port."
   }
 
   validation {
     condition     = var.published_port == null || var.cluster.engine == "swarm"
-    error_message = "On bare hosts, Prometheus listens at its host's own port: omit published_port, and set port."
+    error_message = "published_port is ${coalesce(var.published_port, 0)}, but only a Swarm publishes ports: omit it, and set port. On bare hosts, Prometheus listens at port on its host."
   }
 }
 
@@ -93,7 +93,7 @@ variable "retention" {
 
   validation {
     condition     = can(regex("^([0-9]+(ms|s|m|h|d|w|y))+$", var.retention))
-    error_message = "The retention has to be a duration as Prometheus writes it: whole numbers with the units ms, s, m, h, d, w or y, such as \"15d\"."
+    error_message = "retention is \"${var.retention}\": it must be a duration in Prometheus's notation, whole numbers with the units ms, s, m, h, d, w or y, such as \"15d\"."
   }
 }
 
@@ -104,7 +104,7 @@ variable "retention_size" {
 
   validation {
     condition     = var.retention_size == null ? true : can(regex("^[0-9]+(B|KB|MB|GB|TB|PB|EB)$", var.retention_size))
-    error_message = "The size has to be a whole number with one of the units B, KB, MB, GB, TB, PB or EB, such as \"50GB\"."
+    error_message = "retention_size is \"${coalesce(var.retention_size, "-")}\": it must be a whole number with one of the units B, KB, MB, GB, TB, PB or EB, such as \"50GB\"."
   }
 }
 
@@ -116,7 +116,7 @@ variable "scrape_interval" {
 
   validation {
     condition     = can(regex("^[1-9][0-9]*(s|m)$", var.scrape_interval))
-    error_message = "The interval has to be a whole number of seconds or minutes, 1s or more, such as \"15s\": agents measure once a second, so that less would tell nothing new."
+    error_message = "scrape_interval is \"${var.scrape_interval}\": it must be a whole number of seconds or minutes, 1s or more, such as \"15s\". Agents measure once a second, so scraping more often shows nothing new."
   }
 }
 
@@ -129,12 +129,12 @@ variable "scrape_configs" {
   validation {
     condition = can([for job in var.scrape_configs : regex("^.+$", job.job_name)])
 
-    error_message = "Each entry has to be an object with a job_name, by which Prometheus tells jobs apart."
+    error_message = "scrape_configs has the job names ${jsonencode(try([for job in var.scrape_configs : try(job.job_name, null)], null))}: each entry must be an object with a job_name, by which Prometheus tells jobs apart."
   }
 
   validation {
     condition     = length(distinct(concat(["trainyard", "trainyard-controller"], [for job in var.scrape_configs : try(job.job_name, "")]))) == 2 + length(var.scrape_configs)
-    error_message = "Each job needs a name of its own, and \"trainyard\" and \"trainyard-controller\" are those of the agents and of the controller: Prometheus refuses to start with two jobs of one name."
+    error_message = "scrape_configs has the job names ${jsonencode(try([for job in var.scrape_configs : try(job.job_name, null)], null))}: each must be unique, and \"trainyard\" and \"trainyard-controller\" are taken by the agents and the controller. Prometheus doesn't start if two jobs have the same name."
   }
 }
 
@@ -153,12 +153,12 @@ variable "rule_files" {
 
   validation {
     condition     = alltrue([for name in keys(var.rule_files) : can(regex("^[a-z0-9_-]{1,40}$", name)) && name != "trainyard"])
-    error_message = "The name of a rule file consists of 1 to 40 lower-case letters, digits, - and _, without \".yml\"; \"trainyard\" is the module's own."
+    error_message = "rule_files has ${join(", ", [for name in keys(var.rule_files) : "\"${name}\"" if !can(regex("^[a-z0-9_-]{1,40}$", name)) || name == "trainyard"])}: names consist of 1 to 40 lower-case letters, digits, - and _, without \".yml\"; \"trainyard\" is the module's own."
   }
 
   validation {
     condition     = alltrue([for content in values(var.rule_files) : can(yamldecode(content).groups)])
-    error_message = "A rule file has to be YAML with groups of rules, as Prometheus reads it."
+    error_message = "rule_files has ${join(", ", [for name, content in var.rule_files : "\"${name}\"" if !can(yamldecode(content).groups)])}: each file must be YAML with groups of rules, in Prometheus's format."
   }
 }
 
@@ -170,7 +170,7 @@ variable "alertmanagers" {
 
   validation {
     condition     = alltrue([for at in var.alertmanagers : can(regex("^(\\[[0-9a-fA-F:]+\\]|[^][:/@ ]+):[0-9]{1,5}$", at))])
-    error_message = "An Alertmanager is host:port, such as \"10.0.0.9:9093\", without http://."
+    error_message = "alertmanagers is ${jsonencode(var.alertmanagers)}: each must be host:port, such as \"10.0.0.9:9093\", without http://."
   }
 }
 
@@ -204,17 +204,17 @@ variable "grafana" {
 
   validation {
     condition     = var.grafana == null ? true : var.grafana.port >= 1024 && var.grafana.port <= 65535 && floor(var.grafana.port) == var.grafana.port
-    error_message = "Grafana's port has to be a whole number from 1024 to 65535: it does not run as root, and may not listen below."
+    error_message = "grafana.port is ${try(var.grafana.port, 0)}: it must be a whole number from 1024 to 65535, because Grafana does not run as root and can't listen on lower ports."
   }
 
   validation {
     condition     = try(var.grafana.published_port, null) == null ? true : var.grafana.published_port >= 1 && var.grafana.published_port <= 65535 && floor(var.grafana.published_port) == var.grafana.published_port
-    error_message = "Grafana's published port has to be a whole number from 1 to 65535, or left out."
+    error_message = "grafana.published_port is ${try(coalesce(var.grafana.published_port, 0), 0)}: it must be a whole number from 1 to 65535. Omit it to publish no port."
   }
 
   validation {
     condition     = try(var.grafana.published_port, null) == null || var.cluster.engine == "swarm"
-    error_message = "On bare hosts, Grafana listens at its host's own port: omit grafana.published_port, and set grafana.port."
+    error_message = "grafana.published_port is ${try(coalesce(var.grafana.published_port, 0), 0)}, but only a Swarm publishes ports: omit it, and set grafana.port. On bare hosts, Grafana listens at grafana.port on its host."
   }
 }
 
@@ -227,6 +227,6 @@ variable "grafana_password" {
 
   validation {
     condition     = var.grafana == null || var.grafana_password != null
-    error_message = "Grafana needs a password: with none, everybody could log in as its administrator by the one that all know."
+    error_message = "grafana is set, but grafana_password is not: set it. Without it, anyone could log in as administrator with Grafana's default password."
   }
 }

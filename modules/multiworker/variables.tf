@@ -9,7 +9,7 @@ variable "cluster" {
 
   validation {
     condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
-    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it must be \"process\", \"swarm\" or \"systemd\"."
   }
 }
 
@@ -21,7 +21,7 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$", var.name))
-    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-tensorboard-web-0, fit into 63."
+    error_message = "name is \"${var.name}\": it must be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, starting with a letter), so that members' names, such as <name>-tensorboard-web-0, fit into 63 characters."
   }
 }
 
@@ -35,17 +35,17 @@ variable "network" {
 
   validation {
     condition     = var.network == null || var.cluster.engine == "swarm"
-    error_message = "network is ${jsonencode(var.network)}, but only members on a Swarm have networks: on the engine \"${coalesce(var.cluster.engine, "process")}\" leave it out."
+    error_message = "network is ${jsonencode(var.network)}, but only a Swarm has networks: omit it on the engine \"${coalesce(var.cluster.engine, "process")}\"."
   }
 
   validation {
     condition     = try(var.network.subnet, null) == null ? true : can(cidrhost(var.network.subnet, 0)) && !strcontains(var.network.subnet, ":")
-    error_message = "network.subnet is \"${try(coalesce(var.network.subnet), "")}\": it has to be a range of IPv4 addresses in CIDR notation, such as \"10.10.0.0/24\"."
+    error_message = "network.subnet is \"${try(coalesce(var.network.subnet), "")}\": it must be an IPv4 range in CIDR notation, such as \"10.10.0.0/24\"."
   }
 
   validation {
     condition     = var.network == null || length("${var.cluster.name}-${var.name}") <= 63
-    error_message = "network is set, and \"${var.cluster.name}-${var.name}\", the name of its cluster, has ${length("${var.cluster.name}-${var.name}")} characters: 63 are allowed."
+    error_message = "network is set, but the name of its cluster, \"${var.cluster.name}-${var.name}\", has ${length("${var.cluster.name}-${var.name}")} characters, and at most 63 are allowed: shorten name."
   }
 }
 
@@ -56,12 +56,12 @@ variable "files" {
 
   validation {
     condition     = var.files == null || var.cluster.engine != "swarm"
-    error_message = "files is \"${coalesce(var.files, "-")}\", but containers of a Swarm get no files: put the program into image, and leave files out."
+    error_message = "files is \"${coalesce(var.files, "-")}\", but containers on a Swarm don't get files: put the program in the image, and omit files."
   }
 
   validation {
     condition     = var.files == null || var.command != null
-    error_message = "files is \"${coalesce(var.files, "-")}\", and command is left out: it has to say what to run in there, such as [\"python3\", \"train.py\"]."
+    error_message = "files is \"${coalesce(var.files, "-")}\", but command is not set: set it to the program to run, such as [\"python3\", \"train.py\"]."
   }
 }
 
@@ -72,7 +72,7 @@ variable "image" {
 
   validation {
     condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
-    error_message = "image is ${var.image == null ? "left out" : "empty"}: members on a Swarm are containers, which need one, such as \"tensorflow/tensorflow:2.21.0\"; elsewhere leave it out to have none."
+    error_message = "image is ${var.image == null ? "not set" : "empty"}: on a Swarm, members are containers, so set it, for example to \"tensorflow/tensorflow:2.21.0\". On other engines, omit it to run members without containers."
   }
 }
 
@@ -84,7 +84,7 @@ variable "python" {
 
   validation {
     condition     = can(regex("^(/.*)?[^/\\s]+$", var.python))
-    error_message = "python is \"${var.python}\": it has to be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/tensorflow/bin/python\"."
+    error_message = "python is \"${var.python}\": it must be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/tensorflow/bin/python\"."
   }
 }
 
@@ -95,7 +95,7 @@ variable "command" {
 
   validation {
     condition     = var.command == null ? true : length(var.command) > 0 && try(trimspace(var.command[0]), "") != ""
-    error_message = "command is empty: it has to name a program, such as [\"python3\", \"train.py\"], or be left out to run the module's own."
+    error_message = "command is empty: it must name a program, such as [\"python3\", \"train.py\"]. Omit it to run the module's own."
   }
 }
 
@@ -106,7 +106,7 @@ variable "args" {
 
   validation {
     condition     = var.args == null || var.command != null
-    error_message = "args is ${jsonencode(var.args)}, and command is left out: the module's own program takes no arguments, but env and the inputs beside it."
+    error_message = "args is ${jsonencode(var.args)}, but command is not set: the module's own program takes no arguments. Set command, or use env and the other inputs."
   }
 }
 
@@ -118,7 +118,7 @@ variable "env" {
 
   validation {
     condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
-    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
 }
 
@@ -136,12 +136,12 @@ variable "mounts" {
 
   validation {
     condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
-    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it must be an absolute path."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
-    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it must be \"bind\", \"volume\" or \"tmpfs\"."
   }
 }
 
@@ -181,22 +181,22 @@ variable "worker" {
 
   validation {
     condition     = var.worker.replicas >= 1 && var.worker.replicas <= 10000 && floor(var.worker.replicas) == var.worker.replicas
-    error_message = "worker.replicas is ${var.worker.replicas}: it has to be a whole number from 1 to 10000."
+    error_message = "worker.replicas is ${var.worker.replicas}: it must be a whole number from 1 to 10000."
   }
 
   validation {
     condition     = var.worker.port >= 1 && var.worker.port <= 65535 && floor(var.worker.port) == var.worker.port
-    error_message = "worker.port is ${var.worker.port}: it has to be a whole number from 1 to 65535."
+    error_message = "worker.port is ${var.worker.port}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
-    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it has to be a whole number from 1; without GPUs, leave gpus out."
+    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it must be a whole number, 1 or more. For no GPUs, omit gpus."
   }
 
   validation {
     condition     = var.worker.gpus == null || var.network == null
-    error_message = "worker.gpus takes of the pool \"${try(var.worker.gpus.pool, "")}\" of cluster, and with network the workers are in a cluster of their own: leave one of them out."
+    error_message = "worker.gpus uses the pool \"${try(var.worker.gpus.pool, "")}\" of cluster, but with network the workers run in a separate cluster: omit worker.gpus or network."
   }
 }
 
@@ -208,7 +208,7 @@ variable "batch_size" {
 
   validation {
     condition     = var.batch_size >= 1 && floor(var.batch_size) == var.batch_size
-    error_message = "batch_size is ${var.batch_size}: it has to be a whole number from 1."
+    error_message = "batch_size is ${var.batch_size}: it must be a whole number, 1 or more."
   }
 }
 
@@ -220,7 +220,7 @@ variable "epochs" {
 
   validation {
     condition     = var.epochs >= 1 && floor(var.epochs) == var.epochs
-    error_message = "epochs is ${var.epochs}: it has to be a whole number from 1."
+    error_message = "epochs is ${var.epochs}: it must be a whole number, 1 or more."
   }
 }
 
@@ -232,7 +232,7 @@ variable "steps_per_epoch" {
 
   validation {
     condition     = var.steps_per_epoch >= 1 && floor(var.steps_per_epoch) == var.steps_per_epoch
-    error_message = "steps_per_epoch is ${var.steps_per_epoch}: it has to be a whole number from 1."
+    error_message = "steps_per_epoch is ${var.steps_per_epoch}: it must be a whole number, 1 or more."
   }
 }
 
@@ -244,7 +244,7 @@ variable "learning_rate" {
 
   validation {
     condition     = var.learning_rate > 0 && var.learning_rate <= 1
-    error_message = "learning_rate is ${var.learning_rate}: it has to be above 0, and 1 at most."
+    error_message = "learning_rate is ${var.learning_rate}: it must be above 0 and at most 1."
   }
 }
 
@@ -255,7 +255,7 @@ variable "seed" {
 
   validation {
     condition     = var.seed == null ? true : var.seed >= 0 && var.seed <= 4294967295 && floor(var.seed) == var.seed
-    error_message = "seed is ${var.seed == null ? 0 : var.seed}: it has to be a whole number from 0 to 4294967295, or null."
+    error_message = "seed is ${var.seed == null ? 0 : var.seed}: it must be a whole number from 0 to 4294967295, or null."
   }
 }
 
@@ -266,7 +266,7 @@ variable "initial_model" {
 
   validation {
     condition     = var.initial_model == null ? true : can(regex("^/.*\\.keras$", var.initial_model))
-    error_message = "initial_model is \"${coalesce(var.initial_model, "-")}\": it has to be the absolute path of a .keras file, such as \"/srv/models/model.keras\"."
+    error_message = "initial_model is \"${coalesce(var.initial_model, "-")}\": it must be the absolute path of a .keras file, such as \"/srv/models/model.keras\"."
   }
 }
 
@@ -277,7 +277,7 @@ variable "model_dir" {
 
   validation {
     condition     = var.model_dir == null ? true : startswith(var.model_dir, "/")
-    error_message = "model_dir is \"${coalesce(var.model_dir, "-")}\": it has to be an absolute path, such as \"/srv/models\"."
+    error_message = "model_dir is \"${coalesce(var.model_dir, "-")}\": it must be an absolute path, such as \"/srv/models\"."
   }
 }
 
@@ -288,7 +288,7 @@ variable "log_dir" {
 
   validation {
     condition     = var.log_dir == null ? true : startswith(var.log_dir, "/")
-    error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\": it has to be an absolute path, such as \"/srv/logs\"."
+    error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\": it must be an absolute path, such as \"/srv/logs\"."
   }
 }
 
@@ -300,7 +300,7 @@ variable "join_timeout" {
 
   validation {
     condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.join_timeout))
-    error_message = "join_timeout is \"${var.join_timeout}\": it has to be a duration with the units ms, s, m or h, such as \"5m\"."
+    error_message = "join_timeout is \"${var.join_timeout}\": it must be a duration with the units ms, s, m or h, such as \"5m\"."
   }
 }
 
@@ -312,7 +312,7 @@ variable "wait_for" {
 
   validation {
     condition     = contains(["running", "completed"], var.wait_for)
-    error_message = "wait_for is \"${var.wait_for}\": it has to be \"running\" or \"completed\"."
+    error_message = "wait_for is \"${var.wait_for}\": it must be \"running\" or \"completed\"."
   }
 }
 
@@ -323,7 +323,7 @@ variable "deadline" {
 
   validation {
     condition     = var.deadline == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.deadline))
-    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it has to be a duration with the units ms, s, m or h, such as \"12h\"."
+    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it must be a duration with the units ms, s, m or h, such as \"12h\"."
   }
 }
 
@@ -335,7 +335,7 @@ variable "max_restarts" {
 
   validation {
     condition     = var.max_restarts >= 0 && floor(var.max_restarts) == var.max_restarts
-    error_message = "max_restarts is ${var.max_restarts}: it has to be a whole number from 1, or 0 for no bound."
+    error_message = "max_restarts is ${var.max_restarts}: it must be a whole number, 0 or more. 0 means no limit."
   }
 }
 
@@ -347,7 +347,7 @@ variable "grace_period" {
 
   validation {
     condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.grace_period))
-    error_message = "grace_period is \"${var.grace_period}\": it has to be a duration with the units ms, s, m or h, such as \"30s\"."
+    error_message = "grace_period is \"${var.grace_period}\": it must be a duration with the units ms, s, m or h, such as \"30s\"."
   }
 }
 
@@ -358,7 +358,7 @@ variable "priority" {
 
   validation {
     condition     = var.priority == null ? true : floor(var.priority) == var.priority
-    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+    error_message = "priority is ${coalesce(var.priority, 0)}: it must be a whole number."
   }
 }
 
@@ -379,7 +379,7 @@ variable "timeouts" {
 
   validation {
     condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
-    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each must be a duration with the units ms, s, m or h, such as \"2h\"."
   }
 }
 
@@ -397,26 +397,26 @@ variable "tensorboard" {
 
   validation {
     condition     = var.tensorboard == null || var.log_dir != null
-    error_message = "tensorboard is set and log_dir is not: TensorBoard shows what is in that folder."
+    error_message = "tensorboard is set, but log_dir is not: set log_dir to the folder that TensorBoard shows."
   }
 
   validation {
     condition     = var.tensorboard == null ? true : length(var.tensorboard.command) > 0
-    error_message = "tensorboard.command is empty: it has to name a program, such as [\"tensorboard\"]."
+    error_message = "tensorboard.command is empty: it must name a program, such as [\"tensorboard\"]."
   }
 
   validation {
     condition     = var.tensorboard == null ? true : var.tensorboard.port >= 1 && var.tensorboard.port <= 65535 && floor(var.tensorboard.port) == var.tensorboard.port
-    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it has to be a whole number from 1 to 65535."
+    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = try(var.tensorboard.published_port, null) == null ? true : var.tensorboard.published_port >= 1 && var.tensorboard.published_port <= 65535 && floor(var.tensorboard.published_port) == var.tensorboard.published_port
-    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it must be a whole number from 1 to 65535. Omit it to publish no port."
   }
 
   validation {
     condition     = try(var.tensorboard.published_port, null) == null || var.cluster.engine == "swarm"
-    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere TensorBoard is reached at tensorboard.port of its host."
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: omit it. On other engines, TensorBoard listens at tensorboard.port on its host."
   }
 }

@@ -9,7 +9,7 @@ variable "cluster" {
 
   validation {
     condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
-    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it must be \"process\", \"swarm\" or \"systemd\"."
   }
 }
 
@@ -21,7 +21,7 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z]([a-z0-9-]{0,43}[a-z0-9])?$", var.name))
-    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-tensorboard-web-0, fit into 63."
+    error_message = "name is \"${var.name}\": it must be a DNS label of at most 45 characters (lower-case letters, digits and hyphens, starting with a letter), so that members' names, such as <name>-tensorboard-web-0, fit into 63 characters."
   }
 }
 
@@ -33,7 +33,7 @@ variable "framework" {
 
   validation {
     condition     = contains(["tensorflow", "tensorflow_v1"], var.framework)
-    error_message = "framework is \"${var.framework}\": it has to be \"tensorflow_v1\" (servers of tf.compat.v1) or \"tensorflow\" (ParameterServerStrategy)."
+    error_message = "framework is \"${var.framework}\": it must be \"tensorflow_v1\" (servers of tf.compat.v1) or \"tensorflow\" (ParameterServerStrategy)."
   }
 }
 
@@ -44,12 +44,12 @@ variable "files" {
 
   validation {
     condition     = var.files == null || var.cluster.engine != "swarm"
-    error_message = "files is \"${coalesce(var.files, "-")}\", but containers of a Swarm get no files: put the program into image, and leave files out."
+    error_message = "files is \"${coalesce(var.files, "-")}\", but containers on a Swarm don't get files: put the program in the image, and omit files."
   }
 
   validation {
     condition     = var.files == null || var.command != null
-    error_message = "files is \"${coalesce(var.files, "-")}\", and command is left out: it has to say what to run in there, such as [\"python3\", \"train.py\"]."
+    error_message = "files is \"${coalesce(var.files, "-")}\", but command is not set: set it to the program to run, such as [\"python3\", \"train.py\"]."
   }
 }
 
@@ -60,7 +60,7 @@ variable "image" {
 
   validation {
     condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
-    error_message = "image is ${var.image == null ? "left out" : "empty"}: members on a Swarm are containers, which need one, such as \"tensorflow/tensorflow:2.21.0\"; elsewhere leave it out to have none."
+    error_message = "image is ${var.image == null ? "not set" : "empty"}: on a Swarm, members are containers, so set it, for example to \"tensorflow/tensorflow:2.21.0\". On other engines, omit it to run members without containers."
   }
 }
 
@@ -72,7 +72,7 @@ variable "python" {
 
   validation {
     condition     = can(regex("^(/.*)?[^/\\s]+$", var.python))
-    error_message = "python is \"${var.python}\": it has to be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/tensorflow/bin/python\"."
+    error_message = "python is \"${var.python}\": it must be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/tensorflow/bin/python\"."
   }
 }
 
@@ -83,7 +83,7 @@ variable "command" {
 
   validation {
     condition     = var.command == null ? true : length(var.command) > 0 && try(trimspace(var.command[0]), "") != ""
-    error_message = "command is empty: it has to name a program, such as [\"python3\", \"train.py\"], or be left out to run the module's own."
+    error_message = "command is empty: it must name a program, such as [\"python3\", \"train.py\"]. Omit it to run the module's own."
   }
 }
 
@@ -94,7 +94,7 @@ variable "args" {
 
   validation {
     condition     = var.args == null || var.command != null
-    error_message = "args is ${jsonencode(var.args)}, and command is left out: the module's own program takes no arguments, but env and the inputs beside it."
+    error_message = "args is ${jsonencode(var.args)}, but command is not set: the module's own program takes no arguments. Set command, or use env and the other inputs."
   }
 }
 
@@ -106,7 +106,7 @@ variable "env" {
 
   validation {
     condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
-    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
 }
 
@@ -124,12 +124,12 @@ variable "mounts" {
 
   validation {
     condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
-    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it must be an absolute path."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
-    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it must be \"bind\", \"volume\" or \"tmpfs\"."
   }
 }
 
@@ -165,17 +165,17 @@ variable "ps" {
 
   validation {
     condition     = var.ps.replicas >= 1 && var.ps.replicas <= 10000 && floor(var.ps.replicas) == var.ps.replicas
-    error_message = "ps.replicas is ${var.ps.replicas}: it has to be a whole number from 1 to 10000, as somebody has to hold the variables."
+    error_message = "ps.replicas is ${var.ps.replicas}: it must be a whole number from 1 to 10000, because at least one has to hold the variables."
   }
 
   validation {
     condition     = var.ps.port >= 1 && var.ps.port <= 65535 && floor(var.ps.port) == var.ps.port
-    error_message = "ps.port is ${var.ps.port}: it has to be a whole number from 1 to 65535."
+    error_message = "ps.port is ${var.ps.port}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = var.ps.image == null ? true : trimspace(var.ps.image) != ""
-    error_message = "ps.image is empty: it has to be the name of an image, or be left out."
+    error_message = "ps.image is empty: it must be the name of an image. Omit it to use image."
   }
 }
 
@@ -216,32 +216,32 @@ variable "worker" {
 
   validation {
     condition     = var.worker.replicas == null ? true : var.worker.replicas >= 1 && var.worker.replicas <= 10000 && floor(var.worker.replicas) == var.worker.replicas
-    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}: it has to be a whole number from 1 to 10000."
+    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}: it must be a whole number from 1 to 10000."
   }
 
   validation {
     condition     = var.worker.replicas == null || var.autoscale == null
-    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}, and autoscale is set, too: leave replicas out, as the policy chooses from autoscale.min to autoscale.max."
+    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}, but autoscale is set: omit worker.replicas, because the policy sets the number of workers, from autoscale.min to autoscale.max."
   }
 
   validation {
     condition     = var.worker.port >= 1 && var.worker.port <= 65535 && floor(var.worker.port) == var.worker.port
-    error_message = "worker.port is ${var.worker.port}: it has to be a whole number from 1 to 65535."
+    error_message = "worker.port is ${var.worker.port}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = var.worker.image == null ? true : trimspace(var.worker.image) != ""
-    error_message = "worker.image is empty: it has to be the name of an image, or be left out."
+    error_message = "worker.image is empty: it must be the name of an image. Omit it to use image."
   }
 
   validation {
     condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
-    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it has to be a whole number from 1; without GPUs, leave gpus out."
+    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it must be a whole number, 1 or more. For no GPUs, omit gpus."
   }
 }
 
 variable "chief" {
-  description = "Coordinator, only with `framework = \"tensorflow\"`: the same attributes as `ps`, except `replicas`, as there is always one. It hands out the steps, and computes nothing itself."
+  description = "Coordinator, only with `framework = \"tensorflow\"`: the same attributes as `ps`, except `replicas`, because there is always one. It hands out the steps, and computes nothing itself."
   type = object({
     port  = optional(number, 7000)
     image = optional(string)
@@ -271,12 +271,12 @@ variable "chief" {
 
   validation {
     condition     = var.chief.port >= 1 && var.chief.port <= 65535 && floor(var.chief.port) == var.chief.port
-    error_message = "chief.port is ${var.chief.port}: it has to be a whole number from 1 to 65535."
+    error_message = "chief.port is ${var.chief.port}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = var.chief.image == null ? true : trimspace(var.chief.image) != ""
-    error_message = "chief.image is empty: it has to be the name of an image, or be left out."
+    error_message = "chief.image is empty: it must be the name of an image. Omit it to use image."
   }
 }
 
@@ -288,7 +288,7 @@ variable "batch_size" {
 
   validation {
     condition     = var.batch_size >= 1 && floor(var.batch_size) == var.batch_size
-    error_message = "batch_size is ${var.batch_size}: it has to be a whole number from 1."
+    error_message = "batch_size is ${var.batch_size}: it must be a whole number, 1 or more."
   }
 }
 
@@ -300,7 +300,7 @@ variable "learning_rate" {
 
   validation {
     condition     = var.learning_rate > 0 && var.learning_rate <= 1
-    error_message = "learning_rate is ${var.learning_rate}: it has to be above 0, and 1 at most."
+    error_message = "learning_rate is ${var.learning_rate}: it must be above 0 and at most 1."
   }
 }
 
@@ -312,7 +312,7 @@ variable "hidden_units" {
 
   validation {
     condition     = var.hidden_units >= 1 && floor(var.hidden_units) == var.hidden_units
-    error_message = "hidden_units is ${var.hidden_units}: it has to be a whole number from 1."
+    error_message = "hidden_units is ${var.hidden_units}: it must be a whole number, 1 or more."
   }
 }
 
@@ -324,7 +324,7 @@ variable "train_steps" {
 
   validation {
     condition     = var.train_steps >= 0 && floor(var.train_steps) == var.train_steps
-    error_message = "train_steps is ${var.train_steps}: it has to be a whole number from 1, or 0 for training without an end."
+    error_message = "train_steps is ${var.train_steps}: it must be a whole number, 0 or more. 0 means training without end."
   }
 }
 
@@ -336,12 +336,12 @@ variable "wait_for" {
 
   validation {
     condition     = contains(["running", "completed"], var.wait_for)
-    error_message = "wait_for is \"${var.wait_for}\": it has to be \"running\" or \"completed\"."
+    error_message = "wait_for is \"${var.wait_for}\": it must be \"running\" or \"completed\"."
   }
 
   validation {
     condition     = var.wait_for != "completed" || var.train_steps > 0
-    error_message = "wait_for is \"completed\", but with train_steps = 0 training has no end: set train_steps, or wait for \"running\"."
+    error_message = "wait_for is \"completed\", but with train_steps = 0 training never completes: set train_steps, or set wait_for to \"running\"."
   }
 }
 
@@ -352,12 +352,12 @@ variable "deadline" {
 
   validation {
     condition     = var.deadline == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.deadline))
-    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it has to be a duration with the units ms, s, m or h, such as \"12h\"."
+    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it must be a duration with the units ms, s, m or h, such as \"12h\"."
   }
 
   validation {
     condition     = var.deadline == null || var.train_steps > 0
-    error_message = "deadline is \"${coalesce(var.deadline, "-")}\", but with train_steps = 0 training has no end: set train_steps, or leave deadline out."
+    error_message = "deadline is \"${coalesce(var.deadline, "-")}\", but with train_steps = 0 training never completes: set train_steps, or omit deadline."
   }
 }
 
@@ -369,7 +369,7 @@ variable "max_restarts" {
 
   validation {
     condition     = var.max_restarts >= 0 && floor(var.max_restarts) == var.max_restarts
-    error_message = "max_restarts is ${var.max_restarts}: it has to be a whole number from 1, or 0 for no bound."
+    error_message = "max_restarts is ${var.max_restarts}: it must be a whole number, 0 or more. 0 means no limit."
   }
 }
 
@@ -381,7 +381,7 @@ variable "grace_period" {
 
   validation {
     condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.grace_period))
-    error_message = "grace_period is \"${var.grace_period}\": it has to be a duration with the units ms, s, m or h, such as \"30s\"."
+    error_message = "grace_period is \"${var.grace_period}\": it must be a duration with the units ms, s, m or h, such as \"30s\"."
   }
 }
 
@@ -392,7 +392,7 @@ variable "priority" {
 
   validation {
     condition     = var.priority == null ? true : floor(var.priority) == var.priority
-    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+    error_message = "priority is ${coalesce(var.priority, 0)}: it must be a whole number."
   }
 }
 
@@ -413,7 +413,7 @@ variable "timeouts" {
 
   validation {
     condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
-    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each must be a duration with the units ms, s, m or h, such as \"2h\"."
   }
 }
 
@@ -424,7 +424,7 @@ variable "log_dir" {
 
   validation {
     condition     = var.log_dir == null ? true : startswith(var.log_dir, "/")
-    error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\": it has to be an absolute path, such as \"/srv/mnist\"."
+    error_message = "log_dir is \"${coalesce(var.log_dir, "-")}\": it must be an absolute path, such as \"/srv/mnist\"."
   }
 }
 
@@ -443,32 +443,32 @@ variable "autoscale" {
 
   validation {
     condition     = var.autoscale == null ? true : var.autoscale.min >= 1 && floor(var.autoscale.min) == var.autoscale.min
-    error_message = "autoscale.min is ${try(var.autoscale.min, 0)}: it has to be a whole number from 1, as the chief is a worker, or needs one."
+    error_message = "autoscale.min is ${try(var.autoscale.min, 0)}: it must be a whole number, 1 or more, because the chief is a worker, or needs one."
   }
 
   validation {
     condition     = var.autoscale == null ? true : var.autoscale.max >= var.autoscale.min && var.autoscale.max <= 10000 && floor(var.autoscale.max) == var.autoscale.max
-    error_message = "autoscale.max is ${try(var.autoscale.max, 0)}: it has to be a whole number from autoscale.min, ${try(var.autoscale.min, 1)}, to 10000."
+    error_message = "autoscale.max is ${try(var.autoscale.max, 0)}: it must be a whole number from autoscale.min (${try(var.autoscale.min, 1)}) to 10000."
   }
 
   validation {
     condition     = var.autoscale == null ? true : var.autoscale.threshold > 0 && var.autoscale.threshold < 1
-    error_message = "autoscale.threshold is ${try(var.autoscale.threshold, 0)}: it has to be above 0 and below 1; 0.1 is a tenth of what a worker brought so far."
+    error_message = "autoscale.threshold is ${try(var.autoscale.threshold, 0)}: it must be above 0 and below 1, as a share of what each worker contributed so far: 0.1 is a tenth."
   }
 
   validation {
     condition     = alltrue([for duration in compact([try(var.autoscale.settle, null), try(var.autoscale.retry_after, null)]) : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", duration))])
-    error_message = "autoscale.settle is \"${try(coalesce(var.autoscale.settle), "")}\", autoscale.retry_after \"${try(coalesce(var.autoscale.retry_after), "")}\": they have to be durations with the units ms, s, m or h, such as \"2m\"."
+    error_message = "autoscale.settle is \"${try(coalesce(var.autoscale.settle), "")}\", and autoscale.retry_after is \"${try(coalesce(var.autoscale.retry_after), "")}\": each must be a duration with the units ms, s, m or h, such as \"2m\"."
   }
 
   validation {
     condition     = var.autoscale == null ? true : strcontains(var.autoscale.pattern, "(?P<step>") && !can(regex("^$", var.autoscale.pattern))
-    error_message = "autoscale.pattern is \"${try(var.autoscale.pattern, "")}\": it has to be a regular expression that finds the step in the chief's log, as a group named step, such as \"step (?P<step>[0-9]+)\"."
+    error_message = "autoscale.pattern is \"${try(var.autoscale.pattern, "")}\": it must be a regular expression that matches the step in the chief's log, in a group named step, such as \"step (?P<step>[0-9]+)\"."
   }
 
   validation {
     condition     = var.autoscale == null || var.log_dir != null || try(var.autoscale.dry_run, false)
-    error_message = "autoscale is set and log_dir is not: each other count of workers starts all members anew, and without checkpoints training would begin at step 0 each time. Set log_dir, or autoscale.dry_run = true."
+    error_message = "autoscale is set, but log_dir is not: each change of the number of workers restarts all members, and without checkpoints training would start over at step 0. Set log_dir, or autoscale.dry_run = true."
   }
 }
 
@@ -486,26 +486,26 @@ variable "tensorboard" {
 
   validation {
     condition     = var.tensorboard == null || var.log_dir != null
-    error_message = "tensorboard is set and log_dir is not: TensorBoard shows what is in that folder."
+    error_message = "tensorboard is set, but log_dir is not: set log_dir to the folder that TensorBoard shows."
   }
 
   validation {
     condition     = var.tensorboard == null ? true : length(var.tensorboard.command) > 0
-    error_message = "tensorboard.command is empty: it has to name a program, such as [\"tensorboard\"]."
+    error_message = "tensorboard.command is empty: it must name a program, such as [\"tensorboard\"]."
   }
 
   validation {
     condition     = var.tensorboard == null ? true : var.tensorboard.port >= 1 && var.tensorboard.port <= 65535 && floor(var.tensorboard.port) == var.tensorboard.port
-    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it has to be a whole number from 1 to 65535."
+    error_message = "tensorboard.port is ${try(var.tensorboard.port, 0)}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = try(var.tensorboard.published_port, null) == null ? true : var.tensorboard.published_port >= 1 && var.tensorboard.published_port <= 65535 && floor(var.tensorboard.published_port) == var.tensorboard.published_port
-    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}: it must be a whole number from 1 to 65535. Omit it to publish no port."
   }
 
   validation {
     condition     = try(var.tensorboard.published_port, null) == null || var.cluster.engine == "swarm"
-    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere TensorBoard is reached at tensorboard.port of its host."
+    error_message = "tensorboard.published_port is ${try(coalesce(var.tensorboard.published_port, 0), 0)}, but only a Swarm publishes ports: omit it. On other engines, TensorBoard listens at tensorboard.port on its host."
   }
 }

@@ -61,6 +61,6 @@ output "executor" {
 }
 
 output "runtime" {
-  description = "What Spark runs with, and `submit` as well: `image`, `bin`, `python`, `env` and `mounts`."
+  description = "What Spark and `submit` run with: `image`, `bin`, `python`, `env` and `mounts`."
   value       = { image = var.image, bin = var.bin, python = var.python, env = var.env, mounts = var.mounts }
 }

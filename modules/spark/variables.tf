@@ -9,7 +9,7 @@ variable "cluster" {
 
   validation {
     condition     = contains(["process", "swarm", "systemd"], coalesce(var.cluster.engine, "process"))
-    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it has to be \"process\", \"swarm\" or \"systemd\"."
+    error_message = "cluster.engine is \"${coalesce(var.cluster.engine, "process")}\": it must be \"process\", \"swarm\" or \"systemd\"."
   }
 }
 
@@ -21,7 +21,7 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z]([a-z0-9-]{0,47}[a-z0-9])?$", var.name))
-    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 49 characters (lower-case letters, digits and hyphens, a letter first), so that the members' names, such as <name>-history-web-0, fit into 63."
+    error_message = "name is \"${var.name}\": it must be a DNS label of at most 49 characters (lower-case letters, digits and hyphens, starting with a letter), so that members' names, such as <name>-history-web-0, fit into 63 characters."
   }
 }
 
@@ -32,7 +32,7 @@ variable "image" {
 
   validation {
     condition     = var.image == null ? var.cluster.engine != "swarm" : trimspace(var.image) != ""
-    error_message = "image is ${var.image == null ? "left out" : "empty"}: members on a Swarm are containers, which need one, such as \"registry.example.com/spark:4.3.0\"; elsewhere leave it out to have none."
+    error_message = "image is ${var.image == null ? "not set" : "empty"}: on a Swarm, members are containers, so set it, for example to \"registry.example.com/spark:4.3.0\". On other engines, omit it to run members without containers."
   }
 }
 
@@ -43,7 +43,7 @@ variable "bin" {
 
   validation {
     condition     = var.bin == null ? true : can(regex("^/[A-Za-z0-9._/+-]*$", var.bin))
-    error_message = "bin is \"${coalesce(var.bin, "-")}\": it has to be an absolute path of letters, digits and ._/+-, such as \"/opt/spark/bin\"."
+    error_message = "bin is \"${coalesce(var.bin, "-")}\": it must be an absolute path of letters, digits and ._/+-, such as \"/opt/spark/bin\"."
   }
 }
 
@@ -55,7 +55,7 @@ variable "python" {
 
   validation {
     condition     = can(regex("^(/.*)?[^/\\s]+$", var.python))
-    error_message = "python is \"${var.python}\": it has to be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/spark/venv/bin/python\"."
+    error_message = "python is \"${var.python}\": it must be the name of a program, such as \"python3\", or an absolute path, such as \"/opt/spark/venv/bin/python\"."
   }
 }
 
@@ -67,7 +67,7 @@ variable "env" {
 
   validation {
     condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
-    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
 }
 
@@ -85,17 +85,17 @@ variable "mounts" {
 
   validation {
     condition     = alltrue([for mount in coalesce(var.mounts, []) : startswith(mount.target, "/")])
-    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+    error_message = "mounts has the target ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it must be an absolute path."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
-    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+    error_message = "mounts has the type ${join(", ", [for mount in coalesce(var.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it must be \"bind\", \"volume\" or \"tmpfs\"."
   }
 }
 
 variable "conf" {
-  description = "Spark properties that every application starts with, by name. They override those that the module sets; `submit` also has a `conf` of its own."
+  description = "Spark properties that every application starts with, by name. They override those that the module sets; `submit` also has its own `conf`."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -141,32 +141,32 @@ variable "master" {
 
   validation {
     condition     = var.master.port >= 1 && var.master.port <= 65535 && floor(var.master.port) == var.master.port
-    error_message = "master.port is ${var.master.port}: it has to be a whole number from 1 to 65535."
+    error_message = "master.port is ${var.master.port}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = var.master.web_port >= 1 && var.master.web_port <= 65535 && floor(var.master.web_port) == var.master.web_port
-    error_message = "master.web_port is ${var.master.web_port}: it has to be a whole number from 1 to 65535."
+    error_message = "master.web_port is ${var.master.web_port}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = var.master.web_port != var.master.port
-    error_message = "master.web_port is ${var.master.web_port}, the same as master.port: the web UI needs a port of its own."
+    error_message = "master.web_port is ${var.master.web_port}, the same as master.port: the web UI needs its own port."
   }
 
   validation {
     condition     = try(var.master.published_port, null) == null ? true : var.master.published_port >= 1 && var.master.published_port <= 65535 && floor(var.master.published_port) == var.master.published_port
-    error_message = "master.published_port is ${try(coalesce(var.master.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+    error_message = "master.published_port is ${try(coalesce(var.master.published_port, 0), 0)}: it must be a whole number from 1 to 65535. Omit it to publish no port."
   }
 
   validation {
     condition     = try(var.master.published_port, null) == null || var.cluster.engine == "swarm"
-    error_message = "master.published_port is ${try(coalesce(var.master.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere the web UI is at its own port on its host."
+    error_message = "master.published_port is ${try(coalesce(var.master.published_port, 0), 0)}, but only a Swarm publishes ports: omit it. On other engines, the web UI listens at master.web_port on its host."
   }
 
   validation {
     condition     = var.master.recovery_dir == null ? true : can(regex("^/[^\\s\"'\\\\]*$", var.master.recovery_dir))
-    error_message = "master.recovery_dir is \"${coalesce(var.master.recovery_dir, "-")}\": it has to be an absolute path without spaces or quotes, such as \"/srv/spark/recovery\"."
+    error_message = "master.recovery_dir is \"${coalesce(var.master.recovery_dir, "-")}\": it must be an absolute path without spaces or quotes, such as \"/srv/spark/recovery\"."
   }
 
   validation {
@@ -176,22 +176,22 @@ variable "master" {
 
   validation {
     condition     = var.master.daemon_memory_mib >= 64 && floor(var.master.daemon_memory_mib) == var.master.daemon_memory_mib
-    error_message = "master.daemon_memory_mib is ${var.master.daemon_memory_mib}: it has to be a whole number from 64."
+    error_message = "master.daemon_memory_mib is ${var.master.daemon_memory_mib}: it must be a whole number, 64 or more."
   }
 
   validation {
     condition     = alltrue([for name in keys(var.master.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
-    error_message = "master.env has ${join(", ", [for name in keys(var.master.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+    error_message = "master.env has ${join(", ", [for name in keys(var.master.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.master.mounts, []) : startswith(mount.target, "/")])
-    error_message = "master.mounts has the target ${join(", ", [for mount in coalesce(var.master.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+    error_message = "master.mounts has the target ${join(", ", [for mount in coalesce(var.master.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it must be an absolute path."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.master.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
-    error_message = "master.mounts has the type ${join(", ", [for mount in coalesce(var.master.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+    error_message = "master.mounts has the type ${join(", ", [for mount in coalesce(var.master.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it must be \"bind\", \"volume\" or \"tmpfs\"."
   }
 }
 
@@ -240,42 +240,42 @@ variable "worker" {
 
   validation {
     condition     = var.worker.replicas == null ? true : var.worker.replicas >= 0 && var.worker.replicas <= 10000 && floor(var.worker.replicas) == var.worker.replicas
-    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}: it has to be a whole number from 0 to 10000."
+    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}: it must be a whole number from 0 to 10000."
   }
 
   validation {
     condition     = var.worker.cores >= 1 && floor(var.worker.cores) == var.worker.cores
-    error_message = "worker.cores is ${var.worker.cores}: it has to be a whole number from 1."
+    error_message = "worker.cores is ${var.worker.cores}: it must be a whole number, 1 or more."
   }
 
   validation {
     condition     = var.worker.memory_mib >= 512 && floor(var.worker.memory_mib) == var.worker.memory_mib
-    error_message = "worker.memory_mib is ${var.worker.memory_mib}: it has to be a whole number from 512, as an executor needs that."
+    error_message = "worker.memory_mib is ${var.worker.memory_mib}: it must be a whole number, 512 or more, because an executor needs that much."
   }
 
   validation {
     condition     = var.worker.port == null ? true : var.worker.port >= 1 && var.worker.port <= 65535 && floor(var.worker.port) == var.worker.port
-    error_message = "worker.port is ${coalesce(var.worker.port, 0)}: it has to be a whole number from 1 to 65535, or be left out for any free one."
+    error_message = "worker.port is ${coalesce(var.worker.port, 0)}: it must be a whole number from 1 to 65535. Omit it for any free port."
   }
 
   validation {
     condition     = var.worker.web_port >= 0 && var.worker.web_port <= 65535 && floor(var.worker.web_port) == var.worker.web_port
-    error_message = "worker.web_port is ${var.worker.web_port}: it has to be a whole number from 1 to 65535, or 0 for any free one."
+    error_message = "worker.web_port is ${var.worker.web_port}: it must be a whole number from 1 to 65535, or 0 for any free port."
   }
 
   validation {
     condition     = var.worker.scratch_dir == null ? true : startswith(var.worker.scratch_dir, "/")
-    error_message = "worker.scratch_dir is \"${coalesce(var.worker.scratch_dir, "-")}\": it has to be an absolute path, such as \"/mnt/nvme\"."
+    error_message = "worker.scratch_dir is \"${coalesce(var.worker.scratch_dir, "-")}\": it must be an absolute path, such as \"/mnt/nvme\"."
   }
 
   validation {
     condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.worker.grace_period))
-    error_message = "worker.grace_period is \"${var.worker.grace_period}\": it has to be a duration with the units ms, s, m or h, such as \"1m\"."
+    error_message = "worker.grace_period is \"${var.worker.grace_period}\": it must be a duration with the units ms, s, m or h, such as \"1m\"."
   }
 
   validation {
     condition     = var.worker.image == null ? true : trimspace(var.worker.image) != ""
-    error_message = "worker.image is empty: it has to be the name of an image, or be left out."
+    error_message = "worker.image is empty: it must be the name of an image. Omit it to use image."
   }
 
   validation {
@@ -285,32 +285,32 @@ variable "worker" {
 
   validation {
     condition     = var.worker.daemon_memory_mib >= 64 && floor(var.worker.daemon_memory_mib) == var.worker.daemon_memory_mib
-    error_message = "worker.daemon_memory_mib is ${var.worker.daemon_memory_mib}: it has to be a whole number from 64."
+    error_message = "worker.daemon_memory_mib is ${var.worker.daemon_memory_mib}: it must be a whole number, 64 or more."
   }
 
   validation {
     condition     = alltrue([for name in keys(var.worker.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
-    error_message = "worker.env has ${join(", ", [for name in keys(var.worker.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+    error_message = "worker.env has ${join(", ", [for name in keys(var.worker.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
 
   validation {
     condition     = try(var.worker.gpus.count, null) == null ? true : var.worker.gpus.count >= 1 && floor(var.worker.gpus.count) == var.worker.gpus.count
-    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it has to be a whole number from 1; without GPUs, leave gpus out."
+    error_message = "worker.gpus.count is ${try(coalesce(var.worker.gpus.count, 0), 0)}: it must be a whole number, 1 or more. For no GPUs, omit gpus."
   }
 
   validation {
     condition     = var.worker.gpus == null ? true : var.worker.gpus.per_task > 0 && (var.worker.gpus.per_task <= 0.5 || floor(var.worker.gpus.per_task) == var.worker.gpus.per_task)
-    error_message = "worker.gpus.per_task is ${try(var.worker.gpus.per_task, 0)}: it has to be a whole number from 1, or a share of one GPU above 0 and 0.5 at most."
+    error_message = "worker.gpus.per_task is ${try(var.worker.gpus.per_task, 0)}: it must be a whole number, 1 or more, or a fraction of one GPU, above 0 and at most 0.5."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.worker.mounts, []) : startswith(mount.target, "/")])
-    error_message = "worker.mounts has the target ${join(", ", [for mount in coalesce(var.worker.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+    error_message = "worker.mounts has the target ${join(", ", [for mount in coalesce(var.worker.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it must be an absolute path."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.worker.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
-    error_message = "worker.mounts has the type ${join(", ", [for mount in coalesce(var.worker.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+    error_message = "worker.mounts has the type ${join(", ", [for mount in coalesce(var.worker.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it must be \"bind\", \"volume\" or \"tmpfs\"."
   }
 }
 
@@ -336,47 +336,47 @@ variable "autoscale" {
 
   validation {
     condition     = var.autoscale == null ? true : var.autoscale.min >= 0 && floor(var.autoscale.min) == var.autoscale.min
-    error_message = "autoscale.min is ${try(var.autoscale.min, 0)}: it has to be a whole number from 0."
+    error_message = "autoscale.min is ${try(var.autoscale.min, 0)}: it must be a whole number, 0 or more."
   }
 
   validation {
     condition     = var.autoscale == null ? true : var.autoscale.max >= max(var.autoscale.min, 1) && var.autoscale.max <= 10000 && floor(var.autoscale.max) == var.autoscale.max
-    error_message = "autoscale.max is ${try(var.autoscale.max, 0)}: it has to be a whole number from autoscale.min, ${try(var.autoscale.min, 0)}, and 1 at least, to 10000."
+    error_message = "autoscale.max is ${try(var.autoscale.max, 0)}: it must be a whole number from 1 to 10000, and at least autoscale.min (${try(var.autoscale.min, 0)})."
   }
 
   validation {
     condition     = var.autoscale == null ? true : alltrue([for count in concat([var.autoscale.workers_per_application], values(var.autoscale.applications)) : count >= 1 && count <= var.autoscale.max && floor(count) == count])
-    error_message = "autoscale.workers_per_application is ${try(var.autoscale.workers_per_application, 0)}, autoscale.applications ${jsonencode(try(var.autoscale.applications, {}))}: each has to be a whole number from 1 to autoscale.max, ${try(var.autoscale.max, 0)}, as an application with more would wait for ever."
+    error_message = "autoscale.workers_per_application is ${try(var.autoscale.workers_per_application, 0)}, and autoscale.applications is ${jsonencode(try(var.autoscale.applications, {}))}: each number must be whole, from 1 to autoscale.max (${try(var.autoscale.max, 0)}), because an application that needs more workers would wait forever."
   }
 
   validation {
     condition     = var.autoscale == null ? true : alltrue([for name in keys(var.autoscale.applications) : can(regex("^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$", name))])
-    error_message = "autoscale.applications has ${join(", ", [for name in keys(try(var.autoscale.applications, {})) : "\"${name}\"" if !can(regex("^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$", name))])}: names of applications have to be DNS labels of at most 50 characters, as those of submits are."
+    error_message = "autoscale.applications has ${join(", ", [for name in keys(try(var.autoscale.applications, {})) : "\"${name}\"" if !can(regex("^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$", name))])}: names of applications must be DNS labels of at most 50 characters, like the name of a submit."
   }
 
   validation {
     condition     = alltrue([for duration in compact([try(var.autoscale.idle, null), try(var.autoscale.interval, null), try(var.autoscale.heat.cooldown, null)]) : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", duration))])
-    error_message = "autoscale.idle is \"${try(var.autoscale.idle, "")}\", autoscale.interval \"${try(var.autoscale.interval, "")}\", autoscale.heat.cooldown \"${try(var.autoscale.heat.cooldown, "")}\": they have to be durations with the units ms, s, m or h, such as \"2m\"."
+    error_message = "autoscale.idle is \"${try(var.autoscale.idle, "")}\", autoscale.interval \"${try(var.autoscale.interval, "")}\", autoscale.heat.cooldown \"${try(var.autoscale.heat.cooldown, "")}\": each must be a duration with the units ms, s, m or h, such as \"2m\"."
   }
 
   validation {
     condition     = try(var.autoscale.heat, null) == null ? true : var.autoscale.heat.lower >= 0 && var.autoscale.heat.lower < var.autoscale.heat.upper && var.autoscale.heat.target > 0
-    error_message = "autoscale.heat has lower ${try(var.autoscale.heat.lower, 0)}, upper ${try(var.autoscale.heat.upper, 0)}, target ${try(var.autoscale.heat.target, 0)}: lower has to be from 0 to below upper, and target above 0, all in percent."
+    error_message = "autoscale.heat has lower ${try(var.autoscale.heat.lower, 0)}, upper ${try(var.autoscale.heat.upper, 0)}, target ${try(var.autoscale.heat.target, 0)}: lower must be at least 0 and below upper, and target above 0, all in percent."
   }
 
   validation {
     condition     = try(var.autoscale.heat, null) == null ? true : var.autoscale.heat.recurrence >= 1 && floor(var.autoscale.heat.recurrence) == var.autoscale.heat.recurrence
-    error_message = "autoscale.heat.recurrence is ${try(var.autoscale.heat.recurrence, 0)}: it has to be a whole number from 1."
+    error_message = "autoscale.heat.recurrence is ${try(var.autoscale.heat.recurrence, 0)}: it must be a whole number, 1 or more."
   }
 
   validation {
     condition     = var.autoscale == null || var.worker.replicas == null
-    error_message = "autoscale is set, and worker.replicas is ${coalesce(var.worker.replicas, 0)}: leave replicas out, as the policy chooses from autoscale.min to autoscale.max."
+    error_message = "worker.replicas is ${coalesce(var.worker.replicas, 0)}, but autoscale is set: omit worker.replicas, because the policy sets the number of workers, from autoscale.min to autoscale.max."
   }
 
   validation {
     condition     = try(var.autoscale.heat, null) == null || try(var.worker.resources.cpus, null) != null
-    error_message = "autoscale.heat is set and worker.resources.cpus is not: how busy workers are is told in percent of what they request."
+    error_message = "autoscale.heat is set, but worker.resources.cpus is not: CPU usage is measured in percent of the CPUs that workers request. Set worker.resources.cpus."
   }
 }
 
@@ -393,27 +393,27 @@ variable "rapids" {
 
   validation {
     condition     = var.rapids == null || var.worker.gpus != null
-    error_message = "rapids is set and worker.gpus is not: the plugin needs GPUs."
+    error_message = "rapids is set, but worker.gpus is not: the plugin needs GPUs. Set worker.gpus, or omit rapids."
   }
 
   validation {
     condition     = var.rapids == null ? true : can(regex("\\.jar$", var.rapids.jar))
-    error_message = "rapids.jar is \"${try(var.rapids.jar, "")}\": it has to be the path or URL of a .jar."
+    error_message = "rapids.jar is \"${try(var.rapids.jar, "")}\": it must be the path or URL of a .jar file."
   }
 
   validation {
     condition     = var.rapids == null ? true : var.rapids.alloc_fraction > 0 && var.rapids.alloc_fraction <= 1
-    error_message = "rapids.alloc_fraction is ${try(var.rapids.alloc_fraction, 0)}: it has to be above 0, and 1 at most."
+    error_message = "rapids.alloc_fraction is ${try(var.rapids.alloc_fraction, 0)}: it must be above 0 and at most 1."
   }
 
   validation {
     condition     = var.rapids == null ? true : contains(["ARENA", "ASYNC", "DEFAULT", "NONE"], var.rapids.pool) && contains(["NONE", "STDERR", "STDOUT"], var.rapids.debug)
-    error_message = "rapids.pool is \"${try(var.rapids.pool, "")}\", rapids.debug \"${try(var.rapids.debug, "")}\": pool has to be \"ARENA\", \"ASYNC\", \"DEFAULT\" or \"NONE\", and debug \"NONE\", \"STDERR\" or \"STDOUT\"."
+    error_message = "rapids.pool is \"${try(var.rapids.pool, "")}\", and rapids.debug is \"${try(var.rapids.debug, "")}\": pool must be \"ARENA\", \"ASYNC\", \"DEFAULT\" or \"NONE\", and debug \"NONE\", \"STDERR\" or \"STDOUT\"."
   }
 }
 
 variable "history" {
-  description = "History server, in a group of its own. It reads the event logs that drivers write to `dir`, on shared storage or on a single host. Further: `port`, `published_port` to publish it on its Swarm host, `daemon_memory_mib`, `resources`, `placement`."
+  description = "History server, in a separate group. It reads the event logs that drivers write to `dir`, on shared storage or on a single host. Also: `port`, `published_port` to publish it on its Swarm host, `daemon_memory_mib`, `resources`, `placement`."
   type = object({
     dir               = string
     port              = optional(number, 18080)
@@ -426,27 +426,27 @@ variable "history" {
 
   validation {
     condition     = var.history == null ? true : can(regex("^/[^\\s\"'\\\\]*$", var.history.dir))
-    error_message = "history.dir is \"${try(var.history.dir, "")}\": it has to be an absolute path without spaces or quotes, such as \"/srv/spark/events\"."
+    error_message = "history.dir is \"${try(var.history.dir, "")}\": it must be an absolute path without spaces or quotes, such as \"/srv/spark/events\"."
   }
 
   validation {
     condition     = var.history == null ? true : var.history.port >= 1 && var.history.port <= 65535 && floor(var.history.port) == var.history.port
-    error_message = "history.port is ${try(var.history.port, 0)}: it has to be a whole number from 1 to 65535."
+    error_message = "history.port is ${try(var.history.port, 0)}: it must be a whole number from 1 to 65535."
   }
 
   validation {
     condition     = var.history == null ? true : var.history.daemon_memory_mib >= 64 && floor(var.history.daemon_memory_mib) == var.history.daemon_memory_mib
-    error_message = "history.daemon_memory_mib is ${try(var.history.daemon_memory_mib, 0)}: it has to be a whole number from 64."
+    error_message = "history.daemon_memory_mib is ${try(var.history.daemon_memory_mib, 0)}: it must be a whole number, 64 or more."
   }
 
   validation {
     condition     = try(var.history.published_port, null) == null ? true : var.history.published_port >= 1 && var.history.published_port <= 65535 && floor(var.history.published_port) == var.history.published_port
-    error_message = "history.published_port is ${try(coalesce(var.history.published_port, 0), 0)}: it has to be a whole number from 1 to 65535, or be left out."
+    error_message = "history.published_port is ${try(coalesce(var.history.published_port, 0), 0)}: it must be a whole number from 1 to 65535. Omit it to publish no port."
   }
 
   validation {
     condition     = try(var.history.published_port, null) == null || var.cluster.engine == "swarm"
-    error_message = "history.published_port is ${try(coalesce(var.history.published_port, 0), 0)}, but only a Swarm publishes ports: elsewhere the web UI is at its own port on its host."
+    error_message = "history.published_port is ${try(coalesce(var.history.published_port, 0), 0)}, but only a Swarm publishes ports: omit it. On other engines, the web UI listens at history.port on its host."
   }
 }
 
@@ -457,7 +457,7 @@ variable "shuffle_dir" {
 
   validation {
     condition     = var.shuffle_dir == null ? true : can(regex("^/[^\\s\"'\\\\]+$", var.shuffle_dir))
-    error_message = "shuffle_dir is \"${coalesce(var.shuffle_dir, "-")}\": it has to be an absolute path without spaces or quotes, such as \"/mnt/nas/shuffle\"."
+    error_message = "shuffle_dir is \"${coalesce(var.shuffle_dir, "-")}\": it must be an absolute path without spaces or quotes, such as \"/mnt/nas/shuffle\"."
   }
 }
 
@@ -468,7 +468,7 @@ variable "priority" {
 
   validation {
     condition     = var.priority == null ? true : floor(var.priority) == var.priority
-    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+    error_message = "priority is ${coalesce(var.priority, 0)}: it must be a whole number."
   }
 }
 
@@ -489,6 +489,6 @@ variable "timeouts" {
 
   validation {
     condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
-    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each must be a duration with the units ms, s, m or h, such as \"2h\"."
   }
 }

@@ -9,7 +9,7 @@ variable "cluster" {
 
   validation {
     condition     = var.cluster.engine != "swarm"
-    error_message = "cluster.engine is \"swarm\": the program comes as files, which containers of a Swarm don't get. Use \"process\" or \"systemd\"."
+    error_message = "cluster.engine is \"swarm\": it must be \"process\" or \"systemd\", because the program comes as files, which containers on a Swarm don't get."
   }
 }
 
@@ -35,7 +35,7 @@ variable "epochs" {
 
   validation {
     condition     = var.epochs >= 1 && floor(var.epochs) == var.epochs
-    error_message = "epochs is ${var.epochs}: it has to be a whole number, 1 or more."
+    error_message = "epochs is ${var.epochs}: it must be a whole number, 1 or more."
   }
 }
 
@@ -47,7 +47,7 @@ variable "learning_rate" {
 
   validation {
     condition     = var.learning_rate > 0 && var.learning_rate <= 1
-    error_message = "learning_rate is ${var.learning_rate}: it has to be above 0, and 1 at most."
+    error_message = "learning_rate is ${var.learning_rate}: it must be above 0 and at most 1."
   }
 }
 
@@ -59,7 +59,7 @@ variable "hidden_units" {
 
   validation {
     condition     = var.hidden_units >= 1 && floor(var.hidden_units) == var.hidden_units
-    error_message = "hidden_units is ${var.hidden_units}: it has to be a whole number, 1 or more."
+    error_message = "hidden_units is ${var.hidden_units}: it must be a whole number, 1 or more."
   }
 }
 
@@ -70,7 +70,7 @@ variable "output_dir" {
 
   validation {
     condition     = var.output_dir == null || startswith(coalesce(var.output_dir, "-"), "/")
-    error_message = "output_dir is \"${coalesce(var.output_dir, "-")}\": it has to be an absolute path."
+    error_message = "output_dir is \"${coalesce(var.output_dir, "-")}\": it must be an absolute path."
   }
 }
 

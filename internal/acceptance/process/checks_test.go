@@ -30,7 +30,7 @@ resource "trainyard_group" "training" {
 }
 `)
 	}
-	idle := acceptance.Says("Warning: Check block assertion failed", "Members have GPUs that are idle: "+w.devices[0].UUID+" of host local")
+	idle := acceptance.Says("Warning: Check block assertion failed", "GPUs of members are idle: "+w.devices[0].UUID+" of host local")
 	warns := func(args ...string) bool {
 		t.Helper()
 		output := w.terraform.Must(append([]string{"plan", "-detailed-exitcode"}, args...)...) // a warning does not fail it

@@ -31,12 +31,12 @@ run "defaults" {
       }
       environment = { agent = "q_learning", episodes = 2000, seed = 7 }
     }
-    error_message = "A config has all parameters, with the values in the paper."
+    error_message = "A config must have all parameters, with the values in the paper."
   }
 
   assert {
     condition     = trainyard_sweep.this.command == tolist(["python3", "/srv/files/train.py"]) && trainyard_sweep.this.env.OPENBLAS_NUM_THREADS == "1" && !contains(keys(trainyard_sweep.this.env), "STARTED_BY")
-    error_message = "The module's own program has to run from its files."
+    error_message = "The module's own program must run from its files."
   }
 
   assert {
@@ -45,7 +45,7 @@ run "defaults" {
       && trainyard_sweep.this.mounts == null && trainyard_sweep.this.container == null && trainyard_sweep.this.on_finish == null && length(trainyard_group.tensorboard) == 0
       && output.tensorboard == null
     )
-    error_message = "No GPU is taken, nothing is mounted, and nobody is told unasked."
+    error_message = "By default, no GPUs are used, nothing is mounted, and no hook is called."
   }
 
   assert {
@@ -53,7 +53,7 @@ run "defaults" {
       trainyard_sweep.this.retry.max_attempts == 3 && trainyard_sweep.this.retry.out_of_memory == 5 && trainyard_sweep.this.wait_for == "accepted"
       && trainyard_sweep.this.results.path == "results" && trainyard_sweep.this.results.on_destroy == "keep" && trainyard_sweep.this.results.collect_to == null && trainyard_sweep.this.objective.pattern == "\"final_reward\": ?([-0-9.]+)"
     )
-    error_message = "A run that failed is tried again, an apply returns at once, and results are kept."
+    error_message = "A failed run must be retried, an apply return at once, and results be kept."
   }
 }
 
@@ -64,7 +64,7 @@ run "rate_of_a_network" {
 
   assert {
     condition     = jsondecode(output.configs.dqn).learning.learning_rate == 0.000001 && jsondecode(output.configs.q).learning.learning_rate == 0.1 && jsondecode(output.configs.q).learning.gamma == 0.5
-    error_message = "A network learns at the paper's rate, and a table at a higher one."
+    error_message = "A network must learn at the paper's rate, and a table at a higher one."
   }
 }
 
@@ -77,7 +77,7 @@ run "grid" {
 
   assert {
     condition     = join(" ", keys(output.configs)) == "few-seed-3 few-seed-4 many-seed-3 many-seed-4" && join(" ", values(output.members)) == "experiments-few-seed-3-0 experiments-few-seed-4-0 experiments-many-seed-3-0 experiments-many-seed-4-0"
-    error_message = "Each run is run with each seed."
+    error_message = "There must be a run for each seed."
   }
 
   assert {
@@ -85,6 +85,6 @@ run "grid" {
       jsondecode(output.configs[key]).market.customers, jsondecode(output.configs[key]).learning.gamma,
       jsondecode(output.configs[key]).learning.batch_size, jsondecode(output.configs[key]).environment.seed,
     ] } == { "few-seed-4" = [5, 0.9, 64, 4], "many-seed-3" = [50, 0.8, 64, 3] }
-    error_message = "What a run says goes before what config says, and numbers are numbers."
+    error_message = "A run's config must override config, and numbers must be numbers."
   }
 }

@@ -26,14 +26,14 @@ run "swarm" {
 
   assert {
     condition     = length(trainyard_files.this) == 0 && output.path == null && trainyard_sweep.this.working_dir == null && trainyard_sweep.this.command == tolist(["python3", "/srv/experiments/train.py"])
-    error_message = "Containers of a Swarm get no files."
+    error_message = "Containers on a Swarm don't get files."
   }
 
   assert {
     condition = { for name, config in trainyard_sweep.this.container.configs : config.target => config.content } == {
       for file in ["agents.py", "events.py", "market.py", "train.py"] : "/srv/experiments/${file}" => file("train/${file}")
     }
-    error_message = "The module's own program comes as configs."
+    error_message = "The module's own program must come as configs."
   }
 
   assert {
@@ -43,12 +43,12 @@ run "swarm" {
       && trainyard_sweep.this.admission.reserve_percent == 3 && trainyard_sweep.this.admission.settle == "5s"
       && trainyard_sweep.this.progress.pattern == "\"episode\": ?(?P<step>[0-9]+)"
     )
-    error_message = "A run with a GPU starts where its memory is measured to be free, and as many run as finish most."
+    error_message = "A run with a GPU must wait for free GPU memory, and the number of runs must follow the throughput."
   }
 
   assert {
     condition     = trainyard_sweep.this.results.path == "/srv/results" && trainyard_sweep.this.mounts[0].source == "results" && trainyard_sweep.this.mounts[0].driver.options.type == "nfs" && trainyard_sweep.this.on_finish.url == "https://hooks.example.com" && trainyard_sweep.this.env.STARTED_BY == "ada"
-    error_message = "Results, hook and who started it have to be as asked for."
+    error_message = "Results, hook and started_by must be as configured."
   }
 
   assert {
@@ -60,7 +60,7 @@ run "swarm" {
       && trainyard_group.tensorboard[0].roles.web.placement.hosts == tolist(["gpu1"])
       && trainyard_group.tensorboard[0].completion.when == "never"
     )
-    error_message = "TensorBoard has to see the folder of all results, and to be published where it was asked for."
+    error_message = "TensorBoard must see the folder of all results, and be published at the configured port."
   }
 }
 
@@ -79,7 +79,7 @@ run "volumes_of_a_swarm" {
       && trainyard_sweep.this.command == tolist(["/trainer"]) && trainyard_sweep.this.args == tolist(["--seed={{ .Role }}"])
       && output.configs["seed-1"] == "{\"anything\":[1,\"two\"],\"environment\":{\"seed\":1}}"
     )
-    error_message = "A program of an image gets its config as it is said, with its seed, and a volume for its results."
+    error_message = "A program in an image must get its config unchanged, with its seed, and a volume for its results."
   }
 }
 
@@ -95,7 +95,7 @@ run "files_of_processes" {
 
   assert {
     condition     = trainyard_files.this[0].source == "./train" && trainyard_sweep.this.working_dir == "/srv/files" && trainyard_sweep.this.env.OPENBLAS_NUM_THREADS == "2"
-    error_message = "The command has to run in the folder of the files, and what env says goes before the module's settings."
+    error_message = "The command must run in the folder of the files, and env must override the module's settings."
   }
 
   assert {
@@ -113,6 +113,6 @@ run "containers_on_bare_hosts" {
 
   assert {
     condition     = trainyard_sweep.this.mounts[1].source == "/srv/files" && trainyard_sweep.this.mounts[1].target == "/srv/files" && trainyard_sweep.this.mounts[1].read_only
-    error_message = "Containers have to see the program."
+    error_message = "Containers must see the program."
   }
 }

@@ -29,6 +29,6 @@ run "outputs" {
 
   assert {
     condition     = output.id == "lab/experiments" && output.name == "experiments" && output.path == "/srv/files" && output.tensorboard == "http://127.0.0.1:6006"
-    error_message = "The outputs have to tell what runs, and where TensorBoard is."
+    error_message = "The outputs must say what runs, and where TensorBoard is."
   }
 }

@@ -37,7 +37,7 @@ run "runs" {
 
   assert {
     condition     = output.id == "experiments-test/pricing" && output.members == { low = "pricing-low-0", high = "pricing-high-0" } && output.path != null
-    error_message = "There have to be two runs, and the folder of their program."
+    error_message = "There must be two runs, and a folder with their program."
   }
 }
 
@@ -53,6 +53,6 @@ run "ended" {
 
   assert {
     condition     = output.values == { low = 1, high = 2 } && output.states == { low = "succeeded", high = "succeeded" }
-    error_message = "Both runs have to succeed, each with its own value."
+    error_message = "Both runs must succeed, each with its own value."
   }
 }

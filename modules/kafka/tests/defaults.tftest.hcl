@@ -13,7 +13,7 @@ run "defaults" {
       && trainyard_group.controllers.roles.controller.replicas == 1 && trainyard_group.controllers.roles.controller.port == 9192
       && trainyard_group.this.roles.broker.replicas == 3 && trainyard_group.this.roles.broker.port == 9092
     )
-    error_message = "There are a controller and three brokers, in groups of their own."
+    error_message = "There must be one controller and three brokers, in separate groups."
   }
 
   assert {
@@ -23,7 +23,7 @@ run "defaults" {
       && strcontains(trainyard_group.controllers.roles.controller.command[2], "controller.quorum.voters=1000@{{ address \"controller\" 0 }}\n")
       && strcontains(trainyard_group.controllers.roles.controller.command[2], "-Xmx512m")
     )
-    error_message = "The controller has to be one, and to vote."
+    error_message = "The controller must have that role, and be a voter."
   }
 
   assert {
@@ -34,7 +34,7 @@ run "defaults" {
       && strcontains(trainyard_group.this.roles.broker.command[2], "folder=\"$PWD\"\n")
       && strcontains(trainyard_group.this.roles.broker.command[2], "-Xmx1024m")
     )
-    error_message = "A broker is what its index says, and has its data in its working directory."
+    error_message = "A broker's node ID must be its index, and its data in its working directory."
   }
 
   assert {
@@ -44,27 +44,27 @@ run "defaults" {
         "transaction.state.log.min.isr=2", "share.coordinator.state.topic.replication.factor=3", "share.coordinator.state.topic.min.isr=2",
       ] : strcontains(trainyard_group.this.roles.broker.command[2], "\n${property}\n") && strcontains(trainyard_group.controllers.roles.controller.command[2], "\n${property}\n")
     ])
-    error_message = "Topics have three copies, of which two have to be in sync."
+    error_message = "Topics must have three replicas, two of them in sync."
   }
 
   assert {
     condition     = trainyard_group.this.roles.broker.on_scale == "none" && trainyard_group.this.roles.broker.restart.condition == "always" && trainyard_group.this.roles.broker.update.parallelism == 1 && trainyard_group.this.completion.when == "never"
-    error_message = "Brokers are a service, change one after another, and no other restarts for one that comes."
+    error_message = "Brokers must be a service and be updated one by one, and adding one must restart no other."
   }
 
   assert {
     condition     = trainyard_group.this.roles.broker.mounts == null && trainyard_group.controllers.roles.controller.mounts == null && trainyard_group.this.image == null
-    error_message = "Nothing is mounted unasked."
+    error_message = "By default, nothing is mounted."
   }
 
   assert {
     condition     = length(trainyard_group.rebalancer) == 0 && length(trainyard_autoscaling_policy.this) == 0 && output.policy == null && output.rebalancer == null && output.names.rebalancer == null
-    error_message = "There is neither a rebalancer nor a policy unasked."
+    error_message = "By default, there is neither a rebalancer nor a policy."
   }
 
   assert {
     condition     = can(regex("^k[A-Za-z0-9_-]{20}A$", output.cluster_id)) && strcontains(trainyard_group.this.roles.broker.command[2], "--cluster-id ${output.cluster_id} ")
-    error_message = "The cluster has an ID of Kafka's form, which all are formatted with."
+    error_message = "The cluster ID must have Kafka's format, and all members must be formatted with it."
   }
 }
 
@@ -75,7 +75,7 @@ run "another_name_is_another_cluster" {
 
   assert {
     condition     = output.cluster_id != run.defaults.cluster_id && output.names == { brokers = "events", controllers = "events-controllers", rebalancer = null }
-    error_message = "Another group has another ID."
+    error_message = "A different group must have a different ID."
   }
 }
 
@@ -92,7 +92,7 @@ run "single_broker" {
       strcontains(trainyard_group.this.roles.broker.command[2], "\ndefault.replication.factor=1\n") && strcontains(trainyard_group.this.roles.broker.command[2], "\nmin.insync.replicas=1\n")
       && strcontains(trainyard_group.this.roles.broker.command[2], "\nlog.retention.hours=24\n") && strcontains(trainyard_group.controllers.roles.controller.command[2], "\nlog.retention.hours=24\n")
     )
-    error_message = "One broker has one copy of all, and all have the properties."
+    error_message = "With one broker, there must be one replica, and all members must have the properties."
   }
 
   assert {
@@ -101,6 +101,6 @@ run "single_broker" {
       && strcontains(trainyard_group.this.roles.broker.command[2], "exec /usr/lib/jvm/java-17/bin/java -Xms1024m")
       && strcontains(trainyard_group.this.roles.broker.command[2], "-cp '/srv/kafka/libs/*' kafka.Kafka server.properties")
     )
-    error_message = "Data, Java and Kafka are where the user says."
+    error_message = "Data, Java and Kafka must be where the user put them."
   }
 }

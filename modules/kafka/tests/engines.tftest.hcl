@@ -18,12 +18,12 @@ run "swarm" {
 
   assert {
     condition     = output.controllers == "kafka-controllers-controller-0:9192,kafka-controllers-controller-1:9192,kafka-controllers-controller-2:9192" && output.bootstrap_servers == "kafka-broker-0:9092,kafka-broker-1:9092,kafka-broker-2:9092,kafka-broker-3:9092" && output.rebalancer == "http://kafka-rebalancer-server-0:9292"
-    error_message = "On a Swarm members are reached by their names."
+    error_message = "On a Swarm, members are reached by name."
   }
 
   assert {
     condition     = strcontains(trainyard_group.this.roles.broker.command[2], "controller.quorum.voters=1000@kafka-controllers-controller-0:9192,1001@kafka-controllers-controller-1:9192,1002@kafka-controllers-controller-2:9192\n")
-    error_message = "Brokers have to know the controllers."
+    error_message = "Brokers must know the controllers."
   }
 
   assert {
@@ -32,7 +32,7 @@ run "swarm" {
       && trainyard_group.this.roles.broker.mounts[*].source == tolist(["/etc/keys", "nas"]) && trainyard_group.this.roles.broker.mounts[1].driver.options.type == "nfs"
       && trainyard_group.controllers.roles.controller.mounts[*].source == tolist(["/etc/keys", "kafka"]) && trainyard_group.controllers.roles.controller.mounts[1].type == "volume"
     )
-    error_message = "Data is in a volume of the group's name, or in the user's own."
+    error_message = "Data must be in a volume named after the group, or in the user's own."
   }
 
   assert {
@@ -55,11 +55,11 @@ run "containers_on_bare_hosts" {
       && strcontains(trainyard_group.this.roles.broker.command[2], "folder=/var/lib/kafka/$TRAINYARD_MEMBER\n")
       && trainyard_group.controllers.roles.controller.mounts[0].type == "volume" && trainyard_group.controllers.roles.controller.mounts[0].source == "kafka"
     )
-    error_message = "Containers see the folder of their host, or a volume."
+    error_message = "Containers must see their host's folder, or a volume."
   }
 
   assert {
     condition     = trainyard_group.rebalancer[0].image == "debian:12" && trainyard_group.rebalancer[0].roles.server.mounts[*].target == tolist(["/srv/files"]) && trainyard_group.rebalancer[0].roles.server.mounts[0].read_only
-    error_message = "The container of the rebalancer has to see the program."
+    error_message = "The rebalancer's container must see the program."
   }
 }

@@ -37,21 +37,21 @@ run "bare_hosts" {
 
   assert {
     condition     = strcontains(trainyard_group.this.roles.broker.command[2], "controller.quorum.voters=1000@192.0.2.1:9192,1001@192.0.2.2:9192,1002@192.0.2.1:9193\n")
-    error_message = "Brokers have to know where the controllers are."
+    error_message = "Brokers must know the controllers' addresses."
   }
 
   assert {
     condition     = output.bootstrap_servers == "192.0.2.1:9092,192.0.2.2:9092" && output.rebalancer == "http://192.0.2.2:9292" && trainyard_group.rebalancer[0].roles.server.command[2] == "192.0.2.1:9092,192.0.2.2:9092"
-    error_message = "On bare hosts members are at the addresses of their hosts."
+    error_message = "On bare hosts, members must be at their hosts' addresses."
   }
 
   assert {
     condition     = trainyard_group.rebalancer[0].roles.server.command[0] == "/srv/files/rebalancer" && trainyard_group.rebalancer[0].roles.server.mounts == null && trainyard_group.this.roles.broker.mounts == null
-    error_message = "The rebalancer is brought to the hosts, and data is in working directories."
+    error_message = "The rebalancer must be copied to the hosts, and data must be in working directories."
   }
 
   assert {
     condition     = output.placements == tomap({ "kafka-controllers-controller-0" = "kafka1", "kafka-broker-1" = "kafka2" }) && length(output.members) == 5
-    error_message = "The outputs have to tell who is where."
+    error_message = "The outputs must say which members run where."
   }
 }

@@ -29,12 +29,12 @@ run "policy" {
 
   assert {
     condition     = trainyard_group.this.roles.broker.replicas == null && trainyard_autoscaling_policy.this[0].role == "broker" && trainyard_autoscaling_policy.this[0].min == 3 && trainyard_autoscaling_policy.this[0].max == 6
-    error_message = "The count is the policy's."
+    error_message = "The count must be left to the policy."
   }
 
   assert {
     condition     = output.bootstrap_servers == "127.0.0.1:9092"
-    error_message = "Clients are told of those that stay, whatever the policy does."
+    error_message = "Clients must get the brokers that exist whatever the policy does."
   }
 
   assert {
@@ -42,7 +42,7 @@ run "policy" {
       trainyard_autoscaling_policy.this[0].metrics.cpu.source.agent.measure == "cpu_percent" && trainyard_autoscaling_policy.this[0].metrics.cpu.source.queue == null
       && trainyard_autoscaling_policy.this[0].metrics.cpu.algorithm.target == { value = 60, per = "mean" } && trainyard_autoscaling_policy.this[0].metrics.cpu.ready_after == "1m"
     )
-    error_message = "Brokers are kept 60 % busy."
+    error_message = "The target must be a CPU usage of 60 %."
   }
 
   assert {
@@ -51,19 +51,19 @@ run "policy" {
       && trainyard_autoscaling_policy.this[0].hooks.before_removal.timeout == "1h" && trainyard_autoscaling_policy.this[0].hooks.after_addition.timeout == "1h"
       && trainyard_autoscaling_policy.this[0].guards.at_least.http == { url = "http://127.0.0.1:9292/status", path = "replication_factor" }
     )
-    error_message = "The rebalancer is told before brokers go and after they came, and how many there have to be it tells."
+    error_message = "The rebalancer must be called before brokers are removed and after some are added, and report the minimum."
   }
 
   assert {
     condition     = trainyard_autoscaling_policy.this[0].scale_in.max_step == 1 && trainyard_autoscaling_policy.this[0].scale_out.max_step == 1 && trainyard_autoscaling_policy.this[0].scale_in.stabilisation_window == "30m" && trainyard_autoscaling_policy.this[0].scale_out.cooldown == "10m"
-    error_message = "One broker comes or goes at a time."
+    error_message = "Brokers must be added and removed one at a time."
   }
 
   assert {
     condition = trainyard_group.rebalancer[0].roles.server.command == tolist([
       "rebalancer", "-bootstrap", "127.0.0.1:9092", "-listen", "{{ .Address }}", "-role", "broker", "-throttle-mib", "20",
     ])
-    error_message = "The rebalancer has to know the brokers and its bound."
+    error_message = "The rebalancer must get the brokers' addresses and its throttle."
   }
 }
 
@@ -83,12 +83,12 @@ run "load" {
       trainyard_autoscaling_policy.this[0].metrics.load.source.queue.http == { url = "http://127.0.0.1:9393/status", path = "load" } && trainyard_autoscaling_policy.this[0].metrics.load.source.agent == null
       && trainyard_autoscaling_policy.this[0].metrics.load.algorithm.risk == { percent = 1, capacity = 5000, per = "total" } && trainyard_autoscaling_policy.this[0].metrics.load.algorithm.target == null
     )
-    error_message = "Brokers follow what all of them are asked for."
+    error_message = "The number of brokers must follow the load of all brokers."
   }
 
   assert {
     condition     = strcontains(trainyard_group.this.roles.broker.command[2], "\ndefault.replication.factor=1\n")
-    error_message = "There are no more copies than brokers that stay."
+    error_message = "There must be no more replicas than the minimum number of brokers."
   }
 }
 
@@ -101,7 +101,7 @@ run "heat" {
 
   assert {
     condition     = trainyard_autoscaling_policy.this[0].metrics.cpu.algorithm.heat == { lower = 20, upper = 60, target = 50, recurrence = 3 } && trainyard_autoscaling_policy.this[0].metrics.cpu.algorithm.target == null
-    error_message = "The rule is the one that was asked for, alone."
+    error_message = "The algorithm must be heat alone, as configured."
   }
 }
 
@@ -139,7 +139,7 @@ run "learned" {
       && trainyard_autoscaling_policy.this[0].metrics.load.algorithm.learned.latency_bound == 500
       && trainyard_autoscaling_policy.this[0].metrics.load.algorithm.learned.observes == tomap({ cpu = "cpu", p99 = "p99", lag_growth = "lag_growth", skew = "skew" })
     )
-    error_message = "The model has to be asked about the load of all brokers."
+    error_message = "The model must get the load of all brokers."
   }
 
   assert {
@@ -150,7 +150,7 @@ run "learned" {
       && trainyard_autoscaling_policy.this[0].metrics.skew.source.queue.http == { url = "http://127.0.0.1:9292/status", path = "skew" }
       && alltrue([for name, metric in trainyard_autoscaling_policy.this[0].metrics : metric.algorithm == null || name == "load"])
     )
-    error_message = "What the model observes has to be measured where it is known, and asks for nothing itself."
+    error_message = "What the model observes must be read from its source, without an algorithm of its own."
   }
 }
 
@@ -177,6 +177,6 @@ run "learned_of_busy_brokers" {
 
   assert {
     condition     = trainyard_autoscaling_policy.this[0].metrics.cpu.algorithm.learned.observes == tomap({ cpu = "processors" }) && trainyard_autoscaling_policy.this[0].metrics.processors.source.agent.measure == "cpu_percent"
-    error_message = "A model that takes processors as a feature, too, has to have a metric of them that asks for nothing."
+    error_message = "A model that also takes CPU usage as a feature needs a metric of it without an algorithm."
   }
 }

@@ -22,17 +22,17 @@ run "runs" {
 
   assert {
     condition     = output.bootstrap_servers == "127.0.0.1:17092,127.0.0.1:17093,127.0.0.1:17094,127.0.0.1:17095"
-    error_message = "Clients have to be told of all brokers."
+    error_message = "Clients must get the addresses of all brokers."
   }
 
   assert {
     condition     = output.controllers == "127.0.0.1:17192,127.0.0.1:17193,127.0.0.1:17194" && output.rebalancer == "http://127.0.0.1:17292"
-    error_message = "Controllers and rebalancer have to be where they were asked for."
+    error_message = "Controllers and rebalancer must listen at the configured ports."
   }
 
   assert {
     condition     = output.members["kafka-broker-3"] == "127.0.0.1:17095" && output.placements["kafka-controllers-controller-2"] == "local" && length(output.members) == 7
-    error_message = "Three controllers and four brokers have to be there."
+    error_message = "There must be three controllers and four brokers."
   }
 }
 
@@ -51,6 +51,6 @@ run "starts_anew" {
 
   assert {
     condition     = length(output.members) == 7
-    error_message = "All have to be back."
+    error_message = "All members must run again."
   }
 }

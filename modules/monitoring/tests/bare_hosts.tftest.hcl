@@ -26,7 +26,7 @@ run "bare_hosts" {
       { job_name = "trainyard", static_configs = [{ targets = ["gpu1.example.com:9500", "10.0.0.2:9500", "[2001:db8::3]:9500", "[fd00::4]:9500"] }] },
       { job_name = "trainyard-controller", static_configs = [{ targets = ["gpu1.example.com:9501"] }] },
     ]
-    error_message = "Prometheus has to scrape the agent of each host, and the controller on the manager."
+    error_message = "Prometheus must scrape the agent of each host, and the controller on the manager."
   }
 
   assert {
@@ -39,7 +39,7 @@ run "bare_hosts" {
 
   assert {
     condition     = output.agents == "gpu1.example.com:9500,10.0.0.2:9500,[2001:db8::3]:9500,[fd00::4]:9500" && output.controller == "gpu1.example.com:9501"
-    error_message = "The outputs have to name all agents and the controller."
+    error_message = "The outputs must name all agents and the controller."
   }
 }
 

@@ -11,7 +11,7 @@ run "defaults" {
 
   assert {
     condition     = trainyard_group.this.name == "monitoring" && join(" ", keys(trainyard_group.this.roles)) == "prometheus"
-    error_message = "The group has to be Prometheus alone."
+    error_message = "The group must consist of Prometheus only."
   }
 
   assert {
@@ -21,7 +21,7 @@ run "defaults" {
 
   assert {
     condition     = trainyard_group.this.roles.prometheus.container.ports == null
-    error_message = "No port of a host may be opened unasked."
+    error_message = "No port may be published by default."
   }
 
   assert {
@@ -33,7 +33,7 @@ run "defaults" {
       ]
       rule_files = ["/etc/prometheus/rules/*.yml"]
     }
-    error_message = "Prometheus has to find the agents of the cluster and its controller by their names."
+    error_message = "Prometheus must find the cluster's agents and controller by name."
   }
 
   assert {
@@ -41,7 +41,7 @@ run "defaults" {
       trainyard_group.this.roles.prometheus.container.configs["trainyard.rules"].target == "/etc/prometheus/rules/trainyard.yml"
       && trainyard_group.this.roles.prometheus.container.configs["trainyard.rules"].content == file("alerts/trainyard.yml")
     )
-    error_message = "Prometheus has to find the alert rules."
+    error_message = "Prometheus must find the alert rules."
   }
 
   assert {
@@ -51,7 +51,7 @@ run "defaults" {
 
   assert {
     condition     = output.agents == "trainyard-lab-agent:9465" && output.controller == "trainyard-lab-controller:9466" && output.grafana_endpoint == null
-    error_message = "The outputs have to name the agents and the controller, and no Grafana."
+    error_message = "The outputs must name the agents and the controller, and no Grafana."
   }
 }
 
@@ -75,7 +75,7 @@ run "settings" {
       "--config.file=/etc/prometheus/prometheus.yml", "--storage.tsdb.path=/prometheus", "--storage.tsdb.retention.time=1d12h",
       "--web.listen-address=:9091", "--storage.tsdb.retention.size=50GB",
     ])
-    error_message = "The arguments have to be those that were asked for."
+    error_message = "The arguments must be as configured."
   }
 
   assert {
@@ -87,7 +87,7 @@ run "settings" {
       && trainyard_group.this.roles.prometheus.resources.memory_mib == 2048
       && trainyard_group.this.roles.prometheus.mounts[0].source == "lab-watch-prometheus"
     )
-    error_message = "The role has to be as it was asked for."
+    error_message = "The role must be as configured."
   }
 
   assert {
@@ -95,7 +95,7 @@ run "settings" {
       yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).global.scrape_timeout == "5s"
       && yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).scrape_configs[*].job_name == ["trainyard", "trainyard-controller", "dcgm", "cadvisor"]
     )
-    error_message = "Prometheus refuses a timeout that is longer than the interval, and scrapes what else was asked for."
+    error_message = "The timeout must not exceed the interval, and additional jobs must be scraped."
   }
 }
 
@@ -110,14 +110,14 @@ run "alerting" {
 
   assert {
     condition     = join(" ", keys(trainyard_group.this.roles.prometheus.container.configs)) == "mine.rules prometheus.yml"
-    error_message = "The rules have to be the given ones alone."
+    error_message = "The rules must be only those given."
   }
 
   assert {
     condition = yamldecode(trainyard_group.this.roles.prometheus.container.configs["prometheus.yml"].content).alerting == {
       alertmanagers = [{ static_configs = [{ targets = ["alerts.example.com:9093", "[2001:db8::9]:9093"] }] }]
     }
-    error_message = "Alerts have to be sent to the Alertmanagers."
+    error_message = "Alerts must be sent to the Alertmanagers."
   }
 }
 
@@ -139,7 +139,7 @@ run "outputs" {
 
   assert {
     condition     = output.id == "lab/monitoring" && output.endpoint == "http://monitoring-prometheus-0:9090" && output.host == "gpu1"
-    error_message = "The outputs have to tell where Prometheus is."
+    error_message = "The outputs must say where Prometheus runs."
   }
 
   assert {

@@ -13,12 +13,12 @@ run "defaults" {
 
   assert {
     condition     = join(" ", keys(trainyard_group.this.roles)) == "grafana prometheus"
-    error_message = "The group has to be Prometheus and Grafana."
+    error_message = "The group must consist of Prometheus and Grafana."
   }
 
   assert {
     condition     = trainyard_group.this.roles.grafana.container.ports == null
-    error_message = "No port of a host may be opened unasked."
+    error_message = "No port may be published by default."
   }
 
   assert {
@@ -26,7 +26,7 @@ run "defaults" {
       yamldecode(trainyard_group.this.roles.grafana.container.configs["datasource.yaml"].content).datasources[0].url == "http://$PROMETHEUS_ADDRESS"
       && trainyard_group.this.roles.grafana.env.PROMETHEUS_ADDRESS == "{{ address \"prometheus\" 0 }}"
     )
-    error_message = "Grafana has to find Prometheus."
+    error_message = "Grafana must find Prometheus."
   }
 
   assert {
@@ -34,7 +34,7 @@ run "defaults" {
       for name in ["autoscaling", "cluster", "gpus", "groups"] :
       trainyard_group.this.roles.grafana.container.configs["${name}.json"].target == "/etc/grafana/dashboards/${name}.json"
     ])
-    error_message = "Grafana has to find its dashboards."
+    error_message = "Grafana must find its dashboards."
   }
 
   # Dashboards find the data source by its uid.
@@ -45,7 +45,7 @@ run "defaults" {
         panel.type == "row" ? true : panel.datasource.uid == yamldecode(trainyard_group.this.roles.grafana.container.configs["datasource.yaml"].content).datasources[0].uid
       ]
     ]))
-    error_message = "Each panel has to ask the Prometheus of the module."
+    error_message = "Each panel must query the module's Prometheus."
   }
 }
 
@@ -64,7 +64,7 @@ run "published" {
       && trainyard_group.this.roles.grafana.container.ports.web.target == 3000
       && trainyard_group.this.roles.grafana.placement.labels.disk == "large"
     )
-    error_message = "Grafana has to be as it was asked for."
+    error_message = "Grafana must be as configured."
   }
 }
 

@@ -1,4 +1,4 @@
-# The defaults: the published values, and the module's own program.
+# The defaults: the values in the paper, and the module's own program.
 
 mock_provider "trainyard" {
   mock_resource "trainyard_files" {
@@ -13,44 +13,44 @@ variables {
 run "defaults" {
   assert {
     condition     = trainyard_group.this.name == "multiworker" && trainyard_group.this.framework == "tensorflow" && join(" ", keys(trainyard_group.this.roles)) == "worker"
-    error_message = "The group has to be workers alone, who read TF_CONFIG."
+    error_message = "The group must consist of workers only, which read TF_CONFIG."
   }
 
   assert {
     condition     = trainyard_group.this.roles.worker.replicas == 2 && trainyard_group.this.roles.worker.port == 5001
-    error_message = "There are two workers from port 5001 on."
+    error_message = "There must be two workers, from port 5001 on."
   }
 
   assert {
     condition = {
       for name in ["BATCH_SIZE", "EPOCHS", "STEPS_PER_EPOCH", "LEARNING_RATE", "SEED", "JOIN_TIMEOUT"] : name => trainyard_group.this.env[name]
     } == { BATCH_SIZE = "64", EPOCHS = "12", STEPS_PER_EPOCH = "70", LEARNING_RATE = "0.001", SEED = "1", JOIN_TIMEOUT = "5m" }
-    error_message = "The program has to be told the published settings."
+    error_message = "The program must get the settings in the paper."
   }
 
   assert {
     condition     = length(setintersection(keys(trainyard_group.this.env), ["INITIAL_MODEL", "LOG_DIR", "MODEL_DIR"])) == 0 && output.model == null
-    error_message = "Nothing is read or saved unasked."
+    error_message = "By default, no model is read or saved."
   }
 
   assert {
     condition     = trainyard_group.this.restart_scope == "group" && trainyard_group.this.completion.when == "chief" && trainyard_group.this.completion.deadline == null && trainyard_group.this.wait_for == "running"
-    error_message = "All start anew together, and the end of worker 0 is that of training."
+    error_message = "All workers must restart together, and training must end with worker 0."
   }
 
   assert {
     condition     = trainyard_group.this.command == tolist(["python3", "/srv/files/train.py"]) && trainyard_group.this.working_dir == "/srv/files"
-    error_message = "The module's own program has to run from its files."
+    error_message = "The module's own program must run from its files."
   }
 
   assert {
     condition     = trainyard_group.this.image == null && trainyard_group.this.container == null && trainyard_group.this.roles.worker.mounts == null && trainyard_group.this.roles.worker.gpus == null
-    error_message = "Nothing is mounted, and no GPU taken, unasked."
+    error_message = "By default, nothing is mounted, and no GPUs are used."
   }
 
   assert {
     condition     = length(trainyard_cluster.own) == 0 && length(trainyard_group.tensorboard) == 0 && output.tensorboard == null && output.cluster.name == "lab"
-    error_message = "There is neither a network of its own nor TensorBoard unasked."
+    error_message = "By default, there is neither a separate network nor TensorBoard."
   }
 
   assert {
@@ -83,7 +83,7 @@ run "settings" {
       BATCH_SIZE    = "32", EPOCHS = "3", STEPS_PER_EPOCH = "5", LEARNING_RATE = "0.01", JOIN_TIMEOUT = "5m"
       INITIAL_MODEL = "/srv/models/model.keras", LOG_DIR = "/srv/logs", MODEL_DIR = "/srv/models"
     }
-    error_message = "The program has to be told what was asked for, env before the module's settings, and no seed."
+    error_message = "The program must get the configured settings, overridden by env, and no seed."
   }
 
   assert {
@@ -92,7 +92,7 @@ run "settings" {
       && trainyard_group.this.roles.worker.restart.max_attempts == 2 && trainyard_group.this.roles.worker.restart.condition == "on_failure"
       && contains(trainyard_group.this.roles.worker.exit_codes.final, "2")
     )
-    error_message = "The workers are as they were asked for."
+    error_message = "The workers must be as configured."
   }
 
   assert {

@@ -22,7 +22,7 @@ run "swarm" {
 
   assert {
     condition     = length(trainyard_files.this) == 0 && output.path == null && trainyard_group.this.working_dir == null
-    error_message = "Containers of a Swarm get no files."
+    error_message = "Containers on a Swarm don't get files."
   }
 
   assert {
@@ -33,7 +33,7 @@ run "swarm" {
         for name in fileset("train", "*.py") : "/srv/multiworker/${name}" => file("train/${name}")
       }
     )
-    error_message = "The module's own program comes as configs, with all of its files."
+    error_message = "The module's own program must come as configs, with all of its files."
   }
 
   assert {
@@ -41,7 +41,7 @@ run "swarm" {
       trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs", "/scratch", "/data"]) && trainyard_group.this.roles.worker.mounts[2].driver.options.type == "nfs" && trainyard_group.this.roles.worker.gpus.pool == "v100"
       && trainyard_group.this.roles.worker.env.NCCL_DEBUG == "INFO"
     )
-    error_message = "Workers have the module's mounts and their own, and GPUs."
+    error_message = "Workers must have the module's mounts, their own, and GPUs."
   }
 
   assert {
@@ -52,7 +52,7 @@ run "swarm" {
       && trainyard_group.tensorboard[0].roles.web.placement.hosts == tolist(["gpu1"])
       && trainyard_group.tensorboard[0].completion.when == "never"
     )
-    error_message = "TensorBoard has to see the folder, and to be published where it was asked for."
+    error_message = "TensorBoard must see the folder, and be published at the configured port."
   }
 }
 
@@ -68,12 +68,12 @@ run "network" {
       trainyard_cluster.own[0].name == "lab-second" && trainyard_cluster.own[0].engine == "swarm" && trainyard_cluster.own[0].endpoint == "ssh://ops@gpu1"
       && trainyard_cluster.own[0].network.subnet == "10.10.0.0/24"
     )
-    error_message = "The network is that of a cluster of its own in the same Swarm."
+    error_message = "The network must belong to a separate cluster in the same Swarm."
   }
 
   assert {
     condition     = trainyard_group.this.cluster.name == "lab-second" && trainyard_group.tensorboard[0].cluster.name == "lab-second" && output.cluster.name == "lab-second"
-    error_message = "All members are in it."
+    error_message = "All members must be in it."
   }
 }
 
@@ -85,12 +85,12 @@ run "bare_hosts" {
 
   assert {
     condition     = trainyard_group.this.image == null && trainyard_group.tensorboard[0].roles.web.image == null && trainyard_group.this.container == null
-    error_message = "Without an image, members on bare hosts are programs."
+    error_message = "Without an image, members on bare hosts must be plain processes."
   }
 
   assert {
     condition     = trainyard_group.this.command == tolist(["python3", "/srv/files/train.py"]) && trainyard_group.this.working_dir == "/srv/files" && trainyard_group.this.roles.worker.mounts[*].target == tolist(["/logs"])
-    error_message = "The module's own program has to run from its files."
+    error_message = "The module's own program must run from its files."
   }
 }
 
@@ -101,12 +101,12 @@ run "containers_on_bare_hosts" {
 
   assert {
     condition     = trainyard_group.this.image == "tensorflow/tensorflow:2.21.0" && trainyard_group.tensorboard[0].roles.web.image == "tensorflow/tensorflow:2.21.0"
-    error_message = "With an image, members on bare hosts are containers."
+    error_message = "With an image, members on bare hosts must be containers."
   }
 
   assert {
     condition     = trainyard_group.this.roles.worker.mounts[1].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].target == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].read_only
-    error_message = "Containers have to see the files."
+    error_message = "Containers must see the files."
   }
 }
 
@@ -120,7 +120,7 @@ run "files_of_processes" {
 
   assert {
     condition     = trainyard_files.this[0].source == "./train" && trainyard_group.this.working_dir == "/srv/files" && trainyard_group.this.command[1] == "train.py" && length(trainyard_group.this.args) == 1
-    error_message = "The command has to run in the folder of the files."
+    error_message = "The command must run in the folder of the files."
   }
 }
 
@@ -133,6 +133,6 @@ run "program_of_an_image" {
 
   assert {
     condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.container == null
-    error_message = "The image's program has to run as it was asked for."
+    error_message = "The image's program must run as configured."
   }
 }

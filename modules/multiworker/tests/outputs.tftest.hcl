@@ -33,11 +33,11 @@ run "outputs" {
 
   assert {
     condition     = output.id == "lab/multiworker" && output.members["multiworker-worker-0"] == "127.0.0.1:5001" && output.placements["multiworker-worker-0"] == "local" && output.path == "/srv/files"
-    error_message = "The outputs have to tell who runs where."
+    error_message = "The outputs must say which members run where."
   }
 
   assert {
     condition     = output.tensorboard == "http://127.0.0.1:6006" && output.model == "/srv/models/model.keras" && output.cluster.name == "lab" && output.chief == "multiworker-worker-0"
-    error_message = "The outputs have to tell where TensorBoard and the model are, and who writes them."
+    error_message = "The outputs must say where TensorBoard and the model are, and which member writes them."
   }
 }

@@ -33,7 +33,7 @@ run "trains" {
 
   assert {
     condition     = output.members["multiworker-worker-0"] == "127.0.0.1:5611" && output.members["multiworker-worker-1"] == "127.0.0.1:5612" && length(output.members) == 2
-    error_message = "Two workers have to be there."
+    error_message = "There must be two workers."
   }
 }
 
@@ -47,6 +47,6 @@ run "again" {
 
   assert {
     condition     = trainyard_group.this.roles.worker.replicas == 3
-    error_message = "Another number of workers is planned for what ran."
+    error_message = "A different number of workers must be planned after training has ended."
   }
 }

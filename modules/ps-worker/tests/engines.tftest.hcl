@@ -19,7 +19,7 @@ run "swarm" {
 
   assert {
     condition     = length(trainyard_files.this) == 0 && output.path == null && trainyard_group.this.working_dir == null
-    error_message = "Containers of a Swarm get no files."
+    error_message = "Containers on a Swarm don't get files."
   }
 
   assert {
@@ -30,7 +30,7 @@ run "swarm" {
         "/srv/ps-worker/data.py"     = file("train/data.py")
       }
     )
-    error_message = "The module's own program comes as configs."
+    error_message = "The module's own program must come as configs."
   }
 
   assert {
@@ -39,7 +39,7 @@ run "swarm" {
       && trainyard_group.this.roles.worker.gpus.pool == "v100" && trainyard_group.this.roles.ps.gpus == null
       && trainyard_group.this.roles.worker.env.NCCL_DEBUG == "INFO" && trainyard_group.this.env.LOG_DIR == "/logs"
     )
-    error_message = "All have the module's mounts, and workers alone have GPUs."
+    error_message = "All members must have the module's mounts, and only workers GPUs."
   }
 
   assert {
@@ -51,7 +51,7 @@ run "swarm" {
       && trainyard_group.tensorboard[0].roles.web.placement.hosts == tolist(["gpu1"])
       && trainyard_group.tensorboard[0].completion.when == "never"
     )
-    error_message = "TensorBoard has to see the folder, and to be published where it was asked for."
+    error_message = "TensorBoard must see the folder, and be published at the configured port."
   }
 }
 
@@ -66,12 +66,12 @@ run "program_of_an_image" {
 
   assert {
     condition     = trainyard_group.this.command == tolist(["/trainer"]) && trainyard_group.this.args[0] == "--ps_hosts={{ addresses \"ps\" }}" && trainyard_group.this.container == null
-    error_message = "The image's program has to run as it was asked for."
+    error_message = "The image's program must run as configured."
   }
 
   assert {
     condition     = trainyard_group.this.env.BATCH_SIZE == "64" && trainyard_group.this.env.HIDDEN_UNITS == "100"
-    error_message = "What env says goes before the module's settings."
+    error_message = "env must override the module's settings."
   }
 }
 
@@ -84,12 +84,12 @@ run "files_of_processes" {
 
   assert {
     condition     = trainyard_files.this[0].source == "./train" && trainyard_group.this.working_dir == "/srv/files" && trainyard_group.this.command[1] == "train_v1.py"
-    error_message = "The command has to run in the folder of the files."
+    error_message = "The command must run in the folder of the files."
   }
 
   assert {
     condition     = trainyard_group.this.roles.worker.mounts == null
-    error_message = "Processes see the files of their host."
+    error_message = "Processes need no mounts to see their host's files."
   }
 }
 
@@ -104,7 +104,7 @@ run "containers_on_bare_hosts" {
 
   assert {
     condition     = trainyard_group.this.roles.worker.mounts[1].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].target == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].read_only
-    error_message = "Containers have to see the files."
+    error_message = "Containers must see the files."
   }
 }
 
@@ -117,7 +117,7 @@ run "policy" {
 
   assert {
     condition     = trainyard_group.this.roles.ps.replicas == 2
-    error_message = "The policy is about workers alone."
+    error_message = "The policy must be for workers only."
   }
 
   assert {
@@ -129,7 +129,7 @@ run "policy" {
       && trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.role == "worker"
       && trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.combine == "mean"
     )
-    error_message = "The policy has to follow the steps that all workers tell of."
+    error_message = "The policy must follow the steps that all workers report."
   }
 
   assert {
@@ -137,7 +137,7 @@ run "policy" {
       trainyard_autoscaling_policy.this[0].metrics.steps.window == "60s" && trainyard_autoscaling_policy.this[0].interval == "5s"
       && trainyard_autoscaling_policy.this[0].scale_in.stabilisation_window == "0s"
     )
-    error_message = "Progress is told over half of the time to settle, and a count that is no good is left at once."
+    error_message = "Progress is measured over half of the settling time, and a count that doesn't pay off is given up at once."
   }
 }
 
@@ -150,7 +150,7 @@ run "policy_that_settles_soon" {
 
   assert {
     condition     = trainyard_autoscaling_policy.this[0].metrics.steps.window == "4s" && trainyard_autoscaling_policy.this[0].interval == "1s"
-    error_message = "8.5s to settle are 4s of progress, told every second."
+    error_message = "With 8.5s to settle, progress is measured over 4s, every second."
   }
 }
 
@@ -163,6 +163,6 @@ run "policy_of_a_coordinator" {
 
   assert {
     condition     = trainyard_autoscaling_policy.this[0].metrics.steps.source.progress.role == "chief" && trainyard_autoscaling_policy.this[0].dry_run
-    error_message = "The coordinator tells of the steps."
+    error_message = "The coordinator reports the steps."
   }
 }

@@ -38,11 +38,11 @@ run "outputs" {
 
   assert {
     condition     = output.id == "lab/ps-worker" && output.members["ps-worker-ps-0"] == "127.0.0.1:8000" && output.placements["ps-worker-ps-0"] == "local" && output.path == "/srv/files"
-    error_message = "The outputs have to tell who runs where."
+    error_message = "The outputs must say which members run where."
   }
 
   assert {
     condition     = output.tensorboard == "http://127.0.0.1:6006" && output.policy == "lab/ps-worker/worker"
-    error_message = "The outputs have to tell where TensorBoard is, and which the policy."
+    error_message = "The outputs must say where TensorBoard is, and name the policy."
   }
 }

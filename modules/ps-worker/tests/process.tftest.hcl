@@ -33,7 +33,7 @@ run "trains" {
 
   assert {
     condition     = output.members["ps-worker-ps-1"] == "127.0.0.1:18001" && output.members["ps-worker-worker-0"] == "127.0.0.1:19000" && length(output.members) == 4
-    error_message = "Two parameter servers and two workers have to be there."
+    error_message = "There must be two parameter servers and two workers."
   }
 }
 
@@ -51,6 +51,6 @@ run "again" {
 
   assert {
     condition     = join(" ", keys(trainyard_group.this.roles)) == "chief ps worker"
-    error_message = "Another framework is planned for what runs."
+    error_message = "A different framework must be planned for the running group."
   }
 }

@@ -33,12 +33,12 @@ variable "spark" {
 
   validation {
     condition     = can(regex("^spark://[^/:,]+:[0-9]+(,[^/:,]+:[0-9]+)*$", var.spark.master))
-    error_message = "spark.master is \"${var.spark.master}\": it has to be the URL of a master, such as \"spark://spark-master-0:7077\"."
+    error_message = "spark.master is \"${var.spark.master}\": it must be the URL of a master, such as \"spark://spark-master-0:7077\"."
   }
 
   validation {
     condition     = var.spark.cluster.engine != "swarm" || var.spark.runtime.image != null
-    error_message = "spark.runtime.image is left out: members on a Swarm are containers, which need one, such as \"registry.example.com/spark:4.3.0\"."
+    error_message = "spark.runtime.image is not set: on a Swarm, the driver is a container, so set it, for example to \"registry.example.com/spark:4.3.0\"."
   }
 }
 
@@ -50,7 +50,7 @@ variable "name" {
 
   validation {
     condition     = can(regex("^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$", var.name))
-    error_message = "name is \"${var.name}\": it has to be a DNS label of at most 50 characters (lower-case letters, digits and hyphens, a letter first), so that the member's name, <name>-driver-0, fits into 63."
+    error_message = "name is \"${var.name}\": it must be a DNS label of at most 50 characters (lower-case letters, digits and hyphens, starting with a letter), so that the member's name, <name>-driver-0, fits into 63 characters."
   }
 }
 
@@ -61,7 +61,7 @@ variable "files" {
 
   validation {
     condition     = var.files == null || var.spark.cluster.engine != "swarm"
-    error_message = "files is \"${coalesce(var.files, "-")}\", but containers of a Swarm get no files: put the program into the image, and leave files out."
+    error_message = "files is \"${coalesce(var.files, "-")}\", but containers on a Swarm don't get files: put the program in the image, and omit files."
   }
 }
 
@@ -73,12 +73,12 @@ variable "program" {
 
   validation {
     condition     = can(regex("\\.(py|jar)$", var.program)) && !can(regex("\\s", var.program))
-    error_message = "program is \"${var.program}\": it has to be a .py or a .jar, without spaces."
+    error_message = "program is \"${var.program}\": it must be a .py or .jar file, without spaces."
   }
 
   validation {
     condition     = var.files != null || startswith(var.program, "/") || contains(["classification.py", "regression.py"], var.program)
-    error_message = "program is \"${var.program}\", and files is left out: it has to be an absolute path, \"classification.py\" or \"regression.py\", or files the folder with it."
+    error_message = "program is \"${var.program}\", but files is not set: set files to the folder that contains the program, or program to an absolute path, \"classification.py\" or \"regression.py\"."
   }
 }
 
@@ -89,7 +89,7 @@ variable "class" {
 
   validation {
     condition     = var.class == null ? true : endswith(var.program, ".jar")
-    error_message = "class is \"${coalesce(var.class, "-")}\", and program \"${var.program}\": only a .jar has a class."
+    error_message = "class is \"${coalesce(var.class, "-")}\", but program is \"${var.program}\": only a .jar has a class. Omit class."
   }
 }
 
@@ -101,7 +101,7 @@ variable "args" {
 
   validation {
     condition     = alltrue([for arg in var.args : arg != null])
-    error_message = "args is ${jsonencode(var.args)}: none of them can be null."
+    error_message = "args is ${jsonencode(var.args)}: no argument can be null."
   }
 }
 
@@ -113,7 +113,7 @@ variable "env" {
 
   validation {
     condition     = alltrue([for name in keys(var.env) : can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) && !startswith(name, "TRAINYARD_")])
-    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names are letters, digits and underscores, no digit first, and those that start with TRAINYARD_ are reserved."
+    error_message = "env has ${join(", ", [for name in keys(var.env) : "\"${name}\"" if !can(regex("^[A-Za-z_][A-Za-z0-9_]*$", name)) || startswith(name, "TRAINYARD_")])}: names consist of letters, digits and underscores, and don't start with a digit; the prefix TRAINYARD_ is reserved."
   }
 }
 
@@ -130,13 +130,13 @@ variable "conf" {
 }
 
 variable "workers" {
-  description = "Number of executors, one per worker, that the program starts with and finds in `WORKERS`: XGBoost's `num_workers`. Defaults to what the cluster says: its replicas, or the number that its policy provides for an application."
+  description = "Number of executors, one per worker, that the program starts with and reads from `WORKERS`: XGBoost's `num_workers`. Defaults to what the cluster says: its replicas, or the number that its policy provides for an application."
   type        = number
   default     = null
 
   validation {
     condition     = var.workers == null ? true : var.workers >= 1 && var.workers <= 10000 && floor(var.workers) == var.workers
-    error_message = "workers is ${coalesce(var.workers, 0)}: it has to be a whole number from 1 to 10000."
+    error_message = "workers is ${coalesce(var.workers, 0)}: it must be a whole number from 1 to 10000."
   }
 }
 
@@ -151,12 +151,12 @@ variable "executor" {
 
   validation {
     condition     = var.executor.cores == null ? true : var.executor.cores >= 1 && floor(var.executor.cores) == var.executor.cores
-    error_message = "executor.cores is ${coalesce(var.executor.cores, 0)}: it has to be a whole number from 1."
+    error_message = "executor.cores is ${coalesce(var.executor.cores, 0)}: it must be a whole number, 1 or more."
   }
 
   validation {
     condition     = var.executor.memory_mib == null ? true : var.executor.memory_mib >= 471 && floor(var.executor.memory_mib) == var.executor.memory_mib
-    error_message = "executor.memory_mib is ${coalesce(var.executor.memory_mib, 0)}: it has to be a whole number from 471, the least that Spark takes."
+    error_message = "executor.memory_mib is ${coalesce(var.executor.memory_mib, 0)}: it must be a whole number, 471 or more, the minimum that Spark accepts."
   }
 }
 
@@ -190,34 +190,34 @@ variable "driver" {
 
   validation {
     condition     = var.driver.memory_mib >= 471 && floor(var.driver.memory_mib) == var.driver.memory_mib
-    error_message = "driver.memory_mib is ${var.driver.memory_mib}: it has to be a whole number from 471, the least that Spark takes."
+    error_message = "driver.memory_mib is ${var.driver.memory_mib}: it must be a whole number, 471 or more, the minimum that Spark accepts."
   }
 
   validation {
     condition     = var.driver.port == null ? true : var.driver.port >= 1 && var.driver.port <= 65535 && floor(var.driver.port) == var.driver.port
-    error_message = "driver.port is ${coalesce(var.driver.port, 0)}: it has to be a whole number from 1 to 65535, or be left out for any free one."
+    error_message = "driver.port is ${coalesce(var.driver.port, 0)}: it must be a whole number from 1 to 65535. Omit it for any free port."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.driver.mounts, []) : startswith(mount.target, "/")])
-    error_message = "driver.mounts has the target ${join(", ", [for mount in coalesce(var.driver.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it has to be an absolute path."
+    error_message = "driver.mounts has the target ${join(", ", [for mount in coalesce(var.driver.mounts, []) : "\"${mount.target}\"" if !startswith(mount.target, "/")])}: it must be an absolute path."
   }
 
   validation {
     condition     = alltrue([for mount in coalesce(var.driver.mounts, []) : contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])
-    error_message = "driver.mounts has the type ${join(", ", [for mount in coalesce(var.driver.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it has to be \"bind\", \"volume\" or \"tmpfs\"."
+    error_message = "driver.mounts has the type ${join(", ", [for mount in coalesce(var.driver.mounts, []) : "\"${coalesce(mount.type, "bind")}\"" if !contains(["bind", "volume", "tmpfs"], coalesce(mount.type, "bind"))])}: it must be \"bind\", \"volume\" or \"tmpfs\"."
   }
 }
 
 variable "gang_timeout" {
-  description = "Maximum duration of the first task's wait for all executors: allow for the time that a policy takes to add workers, or another application to end. After that, Spark starts with the executors that it has, and XGBoost, which needs all of them, fails."
+  description = "Maximum time that the first task waits for all executors. Allow for the time that a policy takes to add workers, or that another application takes to end. After that, Spark starts with the executors that it has, and XGBoost, which needs all of them, fails."
   type        = string
   default     = "30m"
   nullable    = false
 
   validation {
     condition     = can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.gang_timeout))
-    error_message = "gang_timeout is \"${var.gang_timeout}\": it has to be a duration with the units ms, s, m or h, such as \"30m\"."
+    error_message = "gang_timeout is \"${var.gang_timeout}\": it must be a duration with the units ms, s, m or h, such as \"30m\"."
   }
 }
 
@@ -229,7 +229,7 @@ variable "wait_for" {
 
   validation {
     condition     = contains(["running", "completed"], var.wait_for)
-    error_message = "wait_for is \"${var.wait_for}\": it has to be \"running\" or \"completed\"."
+    error_message = "wait_for is \"${var.wait_for}\": it must be \"running\" or \"completed\"."
   }
 }
 
@@ -240,7 +240,7 @@ variable "deadline" {
 
   validation {
     condition     = var.deadline == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", var.deadline))
-    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it has to be a duration with the units ms, s, m or h, such as \"12h\"."
+    error_message = "deadline is \"${coalesce(var.deadline, "-")}\": it must be a duration with the units ms, s, m or h, such as \"12h\"."
   }
 }
 
@@ -252,7 +252,7 @@ variable "retries" {
 
   validation {
     condition     = var.retries >= 0 && floor(var.retries) == var.retries
-    error_message = "retries is ${var.retries}: it has to be a whole number from 0."
+    error_message = "retries is ${var.retries}: it must be a whole number, 0 or more."
   }
 }
 
@@ -263,7 +263,7 @@ variable "priority" {
 
   validation {
     condition     = var.priority == null ? true : floor(var.priority) == var.priority
-    error_message = "priority is ${coalesce(var.priority, 0)}: it has to be a whole number."
+    error_message = "priority is ${coalesce(var.priority, 0)}: it must be a whole number."
   }
 }
 
@@ -284,6 +284,6 @@ variable "timeouts" {
 
   validation {
     condition     = alltrue([for timeout in values(var.timeouts == null ? { create = null, update = null, delete = null } : var.timeouts) : timeout == null ? true : can(regex("^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$", timeout))])
-    error_message = "timeouts is ${jsonencode(var.timeouts)}: each has to be a duration with the units ms, s, m or h, such as \"2h\"."
+    error_message = "timeouts is ${jsonencode(var.timeouts)}: each must be a duration with the units ms, s, m or h, such as \"2h\"."
   }
 }

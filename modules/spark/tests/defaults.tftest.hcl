@@ -13,7 +13,7 @@ variables {
 run "defaults" {
   assert {
     condition     = trainyard_group.this.name == "spark" && trainyard_group.this.framework == "spark" && join(" ", keys(trainyard_group.this.roles)) == "master worker"
-    error_message = "The group has to be a Spark of a master and workers."
+    error_message = "The group must consist of a Spark master and workers."
   }
 
   assert {
@@ -21,17 +21,17 @@ run "defaults" {
       trainyard_group.this.roles.master.replicas == 1 && trainyard_group.this.roles.master.port == 7077
       && trainyard_group.this.roles.worker.replicas == 2 && trainyard_group.this.roles.worker.port == null
     )
-    error_message = "There is a master at port 7077, and two workers."
+    error_message = "There must be a master at port 7077, and two workers."
   }
 
   assert {
     condition     = strcontains(trainyard_group.this.roles.master.command[2], "exec spark-class org.apache.spark.deploy.master.Master") && endswith(trainyard_group.this.roles.master.command[2], "--webui-port 8080")
-    error_message = "The master has to be Spark's, with its web UI at port 8080."
+    error_message = "The master must be Spark's, with its web UI at port 8080."
   }
 
   assert {
     condition     = strcontains(trainyard_group.this.roles.worker.command[2], "--cores 1 --memory 1024m") && !strcontains(trainyard_group.this.roles.worker.command[2], "sleep")
-    error_message = "A worker has a core and a gibibyte, and ends at once when it is asked to."
+    error_message = "A worker must have one core and 1 GiB, and end at once when stopped."
   }
 
   assert {
@@ -43,7 +43,7 @@ run "defaults" {
       ])
       && trainyard_group.this.env.PYSPARK_PYTHON == "python3"
     )
-    error_message = "Metrics are served, folders cleared up, and nothing else is set."
+    error_message = "Only metrics and the cleanup of folders may be configured."
   }
 
   assert {
@@ -53,22 +53,22 @@ run "defaults" {
 
   assert {
     condition     = trainyard_group.this.roles.worker.gpus == null && trainyard_group.this.roles.worker.mounts == null && trainyard_group.this.roles.worker.container == null && length(trainyard_files.gpus) == 0
-    error_message = "Nothing is mounted, and no GPU taken, unasked."
+    error_message = "By default, nothing is mounted, and no GPUs are used."
   }
 
   assert {
     condition     = length(trainyard_autoscaling_policy.this) == 0 && length(trainyard_group.history) == 0 && output.policy == null && output.history == null
-    error_message = "There is neither a policy nor a history unasked."
+    error_message = "By default, there is neither a policy nor a history server."
   }
 
   assert {
     condition     = output.master == "spark://127.0.0.1:7077" && output.web == "http://127.0.0.1:8080" && length(output.conf) == 0
-    error_message = "The outputs have to tell where the master is."
+    error_message = "The outputs must say where the master is."
   }
 
   assert {
     condition     = output.executor == { workers = 2, applications = {}, cores = 1, memory_mib = 1024 }
-    error_message = "An application has both workers."
+    error_message = "An application must get both workers."
   }
 }
 
@@ -79,7 +79,7 @@ run "policy" {
 
   assert {
     condition     = trainyard_group.this.roles.worker.replicas == null && trainyard_autoscaling_policy.this[0].role == "worker" && trainyard_autoscaling_policy.this[0].min == 0 && trainyard_autoscaling_policy.this[0].max == 8
-    error_message = "The count is the policy's."
+    error_message = "The count must be left to the policy."
   }
 
   assert {
@@ -90,22 +90,22 @@ run "policy" {
       && trainyard_autoscaling_policy.this[0].metrics.application-fares.algorithm.queue.per_member == 0.5
       && length(trainyard_autoscaling_policy.this[0].metrics) == 2
     )
-    error_message = "The policy has to count the applications that the master reports."
+    error_message = "The policy must count the applications that the master reports."
   }
 
   assert {
     condition     = trainyard_autoscaling_policy.this[0].guards.busy.http == { url = "http://127.0.0.1:8080/json/", path = "activeapps.#" }
-    error_message = "No worker may go while an application runs."
+    error_message = "No worker may be removed while an application runs."
   }
 
   assert {
     condition     = trainyard_autoscaling_policy.this[0].scale_in.stabilisation_window == "2m" && trainyard_autoscaling_policy.this[0].scale_out.rates[0].count == 8 && trainyard_autoscaling_policy.this[0].scale_out.cooldown == null
-    error_message = "Workers come at once, and go after a while."
+    error_message = "Workers are added at once, and removed after a while."
   }
 
   assert {
     condition     = output.executor.workers == 4 && output.executor.applications.fares == 2
-    error_message = "An application has as many workers as the policy gets for it."
+    error_message = "An application gets as many workers as the policy provides for it."
   }
 }
 
@@ -122,7 +122,7 @@ run "heat" {
       && trainyard_autoscaling_policy.this[0].scale_out.cooldown == "3m" && trainyard_autoscaling_policy.this[0].scale_in.cooldown == "3m"
       && trainyard_autoscaling_policy.this[0].interval == "5s"
     )
-    error_message = "The rule has to have the settings in the paper."
+    error_message = "The heat rule must have the settings in the paper."
   }
 }
 
@@ -134,7 +134,7 @@ run "shuffle" {
 
   assert {
     condition     = trainyard_autoscaling_policy.this[0].guards == null
-    error_message = "With shared storage, workers may go while applications run."
+    error_message = "With shared storage, workers may be removed while applications run."
   }
 
   assert {
@@ -143,7 +143,7 @@ run "shuffle" {
       && strcontains(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, "-Dspark.worker.decommission.signal=TERM")
       && strcontains(trainyard_group.this.roles.worker.command[2], "sleep 0.2")
     )
-    error_message = "A worker that is asked to end has to bring away its data first."
+    error_message = "A worker that is being removed must move its data away first."
   }
 }
 
@@ -156,21 +156,21 @@ run "history" {
 
   assert {
     condition     = trainyard_group.history[0].name == "spark-history" && trainyard_group.history[0].roles.web.port == 18080 && strcontains(trainyard_group.history[0].roles.web.env.SPARK_HISTORY_OPTS, "logDirectory=file:///srv/events ")
-    error_message = "The history server has to read the folder."
+    error_message = "The history server must read the folder."
   }
 
   assert {
     condition     = output.conf == tomap({ "spark.eventLog.enabled" = "true", "spark.eventLog.dir" = "file:///srv/events" })
-    error_message = "Applications have to write to it."
+    error_message = "Applications must write to it."
   }
 
   assert {
     condition     = startswith(trainyard_group.this.roles.master.env.SPARK_MASTER_OPTS, "-Dspark.deploy.recoveryDirectory=/srv/recovery -Dspark.deploy.recoveryMode=FILESYSTEM ")
-    error_message = "The master has to remember."
+    error_message = "The master must keep its state."
   }
 
   assert {
     condition     = trainyard_group.this.roles.worker.env.SPARK_LOCAL_DIRS == "/mnt/nvme" && endswith(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, " -Dspark.worker.cleanup.enabled=false")
-    error_message = "What the user says goes before."
+    error_message = "The user's scratch_dir and conf must take precedence."
   }
 }

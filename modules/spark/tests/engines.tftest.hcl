@@ -20,7 +20,7 @@ run "swarm" {
 
   assert {
     condition     = length(trainyard_files.gpus) == 0 && trainyard_group.this.roles.worker.container.configs.discover.target == "/srv/spark/discover.sh" && trainyard_group.this.roles.worker.container.configs.discover.mode == "0555"
-    error_message = "The script comes as a config, and can be run."
+    error_message = "The script must be an executable config."
   }
 
   assert {
@@ -28,7 +28,7 @@ run "swarm" {
       strcontains(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, "-Dspark.worker.resource.gpu.amount=2 -Dspark.worker.resource.gpu.discoveryScript=/srv/spark/discover.sh")
       && trainyard_group.this.roles.worker.gpus.pool == "v100" && trainyard_group.this.roles.worker.gpus.count == 2
     )
-    error_message = "Workers have to find their GPUs."
+    error_message = "Workers must find their GPUs."
   }
 
   assert {
@@ -44,12 +44,12 @@ run "swarm" {
       "spark.eventLog.enabled"                   = "true"
       "spark.eventLog.dir"                       = "file:///srv/spark-data/events"
     })
-    error_message = "Applications have to get GPUs, and RAPIDS with the settings in the paper."
+    error_message = "Applications must get GPUs, and RAPIDS with the settings in the paper."
   }
 
   assert {
     condition     = output.master == "spark://spark-master-0:7077" && output.web == "http://spark-master-0:8080" && strcontains(trainyard_group.this.roles.worker.command[2], "/opt/spark/bin/spark-class")
-    error_message = "On a Swarm members are reached by their names, and Spark is where the image has it."
+    error_message = "On a Swarm, members must be reached by name, and Spark must be where the image has it."
   }
 
   assert {
@@ -60,7 +60,7 @@ run "swarm" {
       && trainyard_group.this.roles.master.container.ports.web.published == 18080
       && trainyard_group.this.roles.master.placement.hosts == tolist(["cpu1"])
     )
-    error_message = "All see the storage, and web UIs are published where requested."
+    error_message = "All must see the storage, and web UIs must be published at the configured ports."
   }
 }
 
@@ -72,6 +72,6 @@ run "processes_with_gpus" {
 
   assert {
     condition     = length(trainyard_files.gpus) == 1 && strcontains(trainyard_group.this.roles.worker.env.SPARK_WORKER_OPTS, "gpu.amount=1 -Dspark.worker.resource.gpu.discoveryScript=/srv/files/discover.sh") && trainyard_group.this.roles.worker.mounts == null
-    error_message = "Processes find the script among the files of their host."
+    error_message = "Processes must find the script among their host's files."
   }
 }

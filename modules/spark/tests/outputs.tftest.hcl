@@ -26,16 +26,16 @@ run "containers_on_bare_hosts" {
 
   assert {
     condition     = trainyard_group.this.roles.worker.mounts[1].source == "/srv/files" && trainyard_group.this.roles.worker.mounts[1].read_only && trainyard_group.this.roles.master.mounts == null
-    error_message = "Containers of workers have to see the script."
+    error_message = "Workers' containers must see the script."
   }
 
   assert {
     condition     = output.master == "spark://192.0.2.1:7077" && output.web == "http://192.0.2.1:8080"
-    error_message = "On bare hosts the master is at the address of its host."
+    error_message = "On bare hosts, the master must be at its host's address."
   }
 
   assert {
     condition     = output.id == "lab/spark" && output.placements["spark-master-0"] == "gpu1" && output.history == "http://192.0.2.1:18080" && output.runtime.image == "spark:4"
-    error_message = "The outputs have to tell who runs where."
+    error_message = "The outputs must say which members run where."
   }
 }

@@ -19,7 +19,7 @@ run "runs" {
 
   assert {
     condition     = output.members["spark-master-0"] == "127.0.0.1:17177" && output.members["spark-worker-2"] == "127.0.0.1:17182" && length(output.members) == 4
-    error_message = "A master and three workers have to be there."
+    error_message = "There must be a master and three workers."
   }
 }
 
@@ -40,6 +40,6 @@ run "submits" {
 
   assert {
     condition     = output.workers == 3 && output.driver == "train-driver-0"
-    error_message = "The application has all workers."
+    error_message = "The application must have all workers."
   }
 }

@@ -11,7 +11,7 @@ variables {
 run "defaults" {
   assert {
     condition     = trainyard_group.training.command == tolist(["python3", "/srv/files/train.py"]) && trainyard_group.training.env.EPOCHS == "20"
-    error_message = "The program has to run from its files, with the defaults."
+    error_message = "The program must run from its files, with the defaults."
   }
 }
 

@@ -13,7 +13,7 @@ variables {
 run "defaults" {
   assert {
     condition     = trainyard_group.this.name == "train" && trainyard_group.this.wait_for == "completed" && trainyard_group.this.completion.when == "all" && trainyard_group.this.roles.driver.restart.condition == "never"
-    error_message = "A driver runs once, and the apply waits for its end."
+    error_message = "A driver runs once, and the apply waits until it has ended."
   }
 
   assert {
@@ -21,7 +21,7 @@ run "defaults" {
       slice(trainyard_group.this.command, 0, 7) == tolist(["spark-submit", "--name", "train", "--master", "spark://127.0.0.1:7077", "--deploy-mode", "client"])
       && reverse(trainyard_group.this.command)[0] == "/srv/files/classification.py" && trainyard_group.this.working_dir == "/srv/files"
     )
-    error_message = "The module's own program has to be submitted to the master."
+    error_message = "The module's own program must be submitted to the master."
   }
 
   assert {
@@ -29,12 +29,12 @@ run "defaults" {
       "spark.cores.max=2", "spark.executor.cores=1", "spark.executor.memory=1024m", "spark.driver.memory=1024m", "spark.scheduler.minRegisteredResourcesRatio=1.0",
       "spark.scheduler.maxRegisteredResourcesWaitingTime=1800000ms", "spark.driver.host={{ hostname .Address }}", "spark.driver.port={{ .Port }}",
     ] : contains(trainyard_group.this.command, setting)])
-    error_message = "It begins when two executors are there."
+    error_message = "The application must wait for two executors."
   }
 
   assert {
     condition     = trainyard_group.this.env.WORKERS == "2" && trainyard_group.this.env.PYSPARK_PYTHON == "python3" && trainyard_group.this.container == null && trainyard_group.this.roles.driver.mounts == null
-    error_message = "The program has to be told how many workers there are."
+    error_message = "The program must get the number of workers."
   }
 }
 
@@ -57,17 +57,17 @@ run "what_the_cluster_says" {
 
   assert {
     condition     = output.workers == 3 && contains(trainyard_group.this.command, "spark.cores.max=6") && trainyard_group.this.env.JAVA_HOME == "/opt/java" && trainyard_group.this.command[0] == "/opt/spark/bin/spark-submit"
-    error_message = "The cluster's own values count."
+    error_message = "The cluster's own values must be used."
   }
 
   assert {
     condition     = contains(trainyard_group.this.command, "spark.plugins=com.nvidia.spark.SQLPlugin") && contains(trainyard_group.this.command, "spark.executor.cores=1") && contains(trainyard_group.this.command, "spark.scheduler.maxRegisteredResourcesWaitingTime=5400500ms")
-    error_message = "The application's properties go before the cluster's."
+    error_message = "The application's properties must override the cluster's."
   }
 
   assert {
     condition     = trainyard_group.this.roles.driver.restart.condition == "on_failure" && trainyard_group.this.roles.driver.restart.max_attempts == 2 && trainyard_group.this.completion.deadline == "2h" && trainyard_group.this.triggers.commit == "abc"
-    error_message = "It is submitted again as it was asked for."
+    error_message = "Retries, deadline and triggers must be as configured."
   }
 }
 
@@ -90,12 +90,12 @@ run "swarm" {
         "/srv/submit/data.py"       = file("train/data.py")
       }
     )
-    error_message = "The module's own program comes as configs."
+    error_message = "The module's own program must come as configs."
   }
 
   assert {
     condition     = trainyard_group.this.roles.driver.mounts[*].target == tolist(["/srv/nas", "/scratch", "/data"]) && trainyard_group.this.roles.driver.mounts[2].driver.options.type == "nfs" && trainyard_group.this.image == "spark:4"
-    error_message = "The driver sees what the members do."
+    error_message = "The driver must have the members' mounts."
   }
 }
 
@@ -113,7 +113,7 @@ run "jar_of_an_image" {
 
   assert {
     condition     = strcontains(join(" ", trainyard_group.this.command), "--class org.example.Train") && reverse(trainyard_group.this.command)[0] == "/srv/train.jar" && trainyard_group.this.args == tolist(["--rows", "10"]) && trainyard_group.this.container == null
-    error_message = "The image's program has to run as it was asked for."
+    error_message = "The image's program must run as configured."
   }
 }
 
@@ -131,6 +131,6 @@ run "containers_on_bare_hosts" {
 
   assert {
     condition     = trainyard_files.this[0].source == "./train" && trainyard_group.this.roles.driver.mounts[1].source == "/srv/files" && trainyard_group.this.roles.driver.mounts[1].read_only
-    error_message = "The container of the driver has to see the files."
+    error_message = "The driver's container must see the files."
   }
 }
