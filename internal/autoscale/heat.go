@@ -6,7 +6,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// defaultRecurrence is the heat at which a role is scaled, as in the publication.
+// defaultRecurrence is the heat at which a role is scaled, as in the paper.
 const defaultRecurrence = 3
 
 // heat scales a role by the heat of a metric, after P. Stolin, "Automated Deployment of Machine Learning Applications
@@ -19,7 +19,7 @@ const defaultRecurrence = 3
 //
 //	count = ⌈active × value / target⌉
 //
-// where active are the ready members, or those of them whose values are known. As in the publication, the count is used
+// where active are the ready members, or those of them whose values are known. As in the paper, the count is used
 // as it is. It may be smaller than the present count although the metric is hot, which happens while ordered members
 // are not ready yet. Cooldowns prevent that there, and here, too, they belong to the policy: see
 // [domain.ScalingBehaviour]. Unlike there, where nothing is evaluated during a cooldown, the heat keeps counting.

@@ -58,7 +58,7 @@ func idler(t *testing.T, changes ...func(p *domain.AutoscalingPolicy)) *Autoscal
 // completely; it never goes below its minimum.
 func TestYields(t *testing.T) {
 	urgent := func(count int) *Yield { return &Yield{Count: count, For: `group "urgent", with priority 10`} }
-	page := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: "n"}}
+	source := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: "n"}}
 	for name, test := range map[string]struct {
 		change func(p *domain.AutoscalingPolicy)
 		seen   func(s *Seen)
@@ -73,13 +73,13 @@ func TestYields(t *testing.T) {
 		"as many are wanted": {nil, func(s *Seen) { s.Yield = urgent(6) }, 6, ""},
 		"a hook is at work":  {nil, func(s *Seen) { s.Yield, s.Busy = urgent(2), "a hook is at work" }, 6, "2 wanted, but a hook is at work"},
 		"paused":             {func(p *domain.AutoscalingPolicy) { p.Paused = domain.PauseIn }, func(s *Seen) { s.Yield = urgent(2) }, 6, "scaling in is paused"},
-		"some are needed: none": {func(p *domain.AutoscalingPolicy) { p.Guards.AtLeast = &page }, func(s *Seen) {
+		"some are needed: none": {func(p *domain.AutoscalingPolicy) { p.Guards.AtLeast = &source }, func(s *Seen) {
 			s.Yield, s.Guards = urgent(2), map[string]Measurement{domain.GuardAtLeast: {Value: 4, At: noon}}
 		}, 6, "guards.at_least requires 4"},
-		"those that are needed": {func(p *domain.AutoscalingPolicy) { p.Guards.AtLeast = &page }, func(s *Seen) {
+		"those that are needed": {func(p *domain.AutoscalingPolicy) { p.Guards.AtLeast = &source }, func(s *Seen) {
 			s.Yield, s.Guards = urgent(4), map[string]Measurement{domain.GuardAtLeast: {Value: 4, At: noon}}
 		}, 4, "gives way"},
-		"a page can't be read": {func(p *domain.AutoscalingPolicy) { p.Guards.Busy = &domain.BusyGuard{GuardSource: page} }, func(s *Seen) { s.Yield = urgent(2) }, 6, "it is unknown whether the role is busy"},
+		"a source can't be read": {func(p *domain.AutoscalingPolicy) { p.Guards.Busy = &domain.BusyGuard{GuardSource: source} }, func(s *Seen) { s.Yield = urgent(2) }, 6, "it is unknown whether the role is busy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			changes := []func(p *domain.AutoscalingPolicy){}
@@ -100,8 +100,8 @@ func TestYields(t *testing.T) {
 
 // TestSpare checks that the lowest possible count is known without asking the role to yield, from its guards.
 func TestSpare(t *testing.T) {
-	page := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: "n"}}
-	a := idler(t, func(p *domain.AutoscalingPolicy) { p.Guards.AtLeast = &page })
+	source := domain.GuardSource{HTTP: &domain.HTTPQueue{URL: "http://data", Path: "n"}}
+	a := idler(t, func(p *domain.AutoscalingPolicy) { p.Guards.AtLeast = &source })
 	for name, test := range map[string]struct {
 		guards map[string]Measurement
 		held   string

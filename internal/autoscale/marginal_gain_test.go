@@ -15,7 +15,7 @@ import (
 // job returns the progress of a number of members.
 type job func(members int) float64
 
-// Published training times in seconds by number of Spark workers, from Stolin's publication.
+// Published training times in seconds by number of Spark workers, from Stolin's paper.
 var (
 	classificationCPU = times(1, 1740, 2, 828, 5, 535, 10, 295, 15, 263, 20, 281, 25, 257, 30, 247, 35, 258)
 	regressionCPU     = times(1, 328, 2, 139, 5, 129, 10, 102, 15, 109, 20, 120, 25, 129, 30, 102, 35, 109)

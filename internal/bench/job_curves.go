@@ -148,6 +148,6 @@ func jobChart() autoscale.Chart {
 // jobCurveNotes explain the jobs' curves.
 var jobCurveNotes = []fmt.Stringer{
 	note("A training has no time with too few members, but takes longer with them: its curves are of how long it takes. Constant counts are published, all"),
-	note("else is the model's, with counts from 2 to those published. Heat has the publication's band and target, times so much. Marginal gain is shown in"),
+	note("else is the model's, with counts from 2 to those published. Heat has the paper's band and target, times so much. Marginal gain is shown in"),
 	note(fmt.Sprintf("its first run, by the count that it begins with, and in run %d, when it has settled, from %d members on.", ourRuns, ourInitial)),
 }

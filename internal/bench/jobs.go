@@ -20,7 +20,7 @@ type publishedJob struct {
 	// smallest one, if several are equal.
 	seconds map[int]int
 	best    int
-	// heat and most are the settings of the publication's autoscaler, with a minimum of two workers, and autoscaled its
+	// heat and most are the settings of the paper's autoscaler, with a minimum of two workers, and autoscaled its
 	// mean time in seconds.
 	heat       domain.HeatAlgorithm
 	most       int
@@ -44,7 +44,7 @@ var publishedJobs = []publishedJob{
 	},
 }
 
-// What the publication does not say is fitted to its autoscaler's times for the two jobs, with the same numbers for
+// What the paper does not say is fitted to its autoscaler's times for the two jobs, with the same numbers for
 // both.
 //
 // What matters is that startup and pause together exceed the cooldown: the first decision after it then sees idle
@@ -82,7 +82,7 @@ func (p publishedJob) model() autoscale.Job {
 	return job
 }
 
-// reference returns the publication's policy.
+// reference returns the paper's policy.
 func (p publishedJob) reference() domain.AutoscalingPolicy {
 	policy := spec(2, p.most, 2, "cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{Heat: &p.heat}})
 	policy.Interval = lasting(5 * time.Second)
@@ -91,8 +91,8 @@ func (p publishedJob) reference() domain.AutoscalingPolicy {
 	return policy
 }
 
-// growing returns the publication's policy without scaling in. The publication's autoscaler scales in only while no
-// application runs.
+// growing returns the paper's policy without scaling in. The paper's autoscaler scales in only while no application
+// runs.
 func (p publishedJob) growing() domain.AutoscalingPolicy {
 	policy := p.reference()
 	policy.ScaleIn.Select = domain.SelectDisabled
@@ -228,7 +228,7 @@ var jobNotes = []fmt.Stringer{
 	note(fmt.Sprintf("and a single worker that is busy to %d %%; anything from 25 %% on makes the same times. Three numbers for two times are a",
 		fittedBusy)),
 	note("calibration, and no proof."),
-	note("In the model, heat loses because it takes a pause for idleness: it scales in, and out again, every minute or so. The publication says that it"),
+	note("In the model, heat loses because it takes a pause for idleness: it scales in, and out again, every minute or so. The paper says that it"),
 	note("scales in only while no application runs. Without scaling in, the same numbers explain neither of its times, and classification not by far."),
 	note("Between two published counts, the speed 1/T is taken to be linear in the count: the times of 3, 4, 6 to 9 and 11 to 14 workers are made up so."),
 	note("Left out: that a change may cost more where it is larger, work that is lost and done again, the 30 s over which the reference's metrics look"),

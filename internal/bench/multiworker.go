@@ -34,7 +34,7 @@ const (
 	multiworkerBar = 1.10
 )
 
-// multiworkerPublished is how much longer a Swarm took according to the publication, by number of workloads.
+// multiworkerPublished is how much longer a Swarm took according to the paper, by number of workloads.
 var multiworkerPublished = map[int]string{1: "+23 %", 2: "+27 %"}
 
 // multiworkerModule is the module's path, from the root of the repository.

@@ -20,7 +20,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// off returns by which fraction the publication's autoscaler takes longer in a model than was published.
+// off returns by which fraction the paper's autoscaler takes longer in a model than was published.
 func (p publishedJob) off(t *testing.T, policy domain.AutoscalingPolicy, model autoscale.Job) float64 {
 	t.Helper()
 	run, err := autoscale.RunJob(policy, model)
@@ -30,7 +30,7 @@ func (p publishedJob) off(t *testing.T, policy domain.AutoscalingPolicy, model a
 	return run.Took.Seconds()/float64(p.autoscaled) - 1
 }
 
-// In the model, the reference's settings lose as they did in the publication, to within 6 %, and for as long as the
+// In the model, the reference's settings lose as they did in the paper, to within 6 %, and for as long as the
 // note says.
 func TestReproduction(t *testing.T) {
 	for _, job := range publishedJobs {

@@ -25,7 +25,7 @@ const (
 	// The processors of a worker and of a parameter server: two parameter servers and four workers use two.
 	workerCPUs, psCPUs = 0.4, 0.2
 	// psBatch is the number of examples per step, large enough that most of the work is the workers'. With the
-	// publication's 20, two parameter servers of today would be as busy as the first worker.
+	// paper's 20, two parameter servers of today would be as busy as the first worker.
 	psBatch = 800
 	// The processors of a host: three hosts use two.
 	hostCPUs = 0.66
@@ -39,7 +39,7 @@ type formation struct {
 	hosts       int // 0 for this machine, with the engine process
 }
 
-// psWorker trains with the module ps-worker and a real TensorFlow: the curves of B. Krasuski's publication, and the
+// psWorker trains with the module ps-worker and a real TensorFlow: the curves of B. Krasuski's paper, and the
 // policy that should find their knee.
 func (b *bench) psWorker(ctx context.Context) (_ []fmt.Stringer, err error) {
 	p := &psWorkerBench{bench: b, rates: map[formation][]float64{}}

@@ -15,7 +15,7 @@ const (
 	mostPSHosts   = 3
 )
 
-// B. Krasuski's publication on the same measurements: it has figures, but no tables for them.
+// What B. Krasuski's paper says about the same measurements: it has figures, but no tables for them.
 var (
 	publishedWorkers = []string{"", "falls", "falls", "falls", "falls to 4–5 (local)", "to 6 (cloud), then flat or worse"}
 	publishedPS      = []string{"", "a little less, never more", "a little less, never more"}
@@ -29,7 +29,7 @@ type psCurve struct {
 	published   []string
 }
 
-// psCurves are the publication's curves.
+// psCurves are the paper's curves.
 func psCurves() []psCurve {
 	workers := psCurve{title: "Workers, with 2 parameter servers", what: "workers", published: publishedWorkers}
 	for n := range mostPSWorkers {

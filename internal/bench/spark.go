@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// sparkJob is a training of the module spark, with the publication's mean seconds by number of static workers; 0 is its
+// sparkJob is a training of the module spark, with the paper's mean seconds by number of static workers; 0 is its
 // autoscaler.
 type sparkJob struct {
 	name      string
@@ -32,18 +32,18 @@ var sparkJobs = []sparkJob{
 // into two.
 var sparkCounts = []int{1, 2, 4}
 
-// twoWorkers is the count with which the publication compares its autoscaler; sparkSlack is the factor by which ours
+// twoWorkers is the count with which the paper compares its autoscaler; sparkSlack is the factor by which ours
 // may be slower than the best count.
 const (
 	twoWorkers = 2
 	sparkSlack = 1.1
 )
 
-// The master's page of the measured Spark, and the size of a training.
+// The JSON endpoint of the measured Spark's master, and the size of a training.
 const (
-	sparkPage   = "http://127.0.0.1:19080/json/"
-	sparkRows   = 1_000_000
-	sparkRounds = 100
+	sparkEndpoint = "http://127.0.0.1:19080/json/"
+	sparkRows     = 1_000_000
+	sparkRounds   = 100
 )
 
 // sparkTimes is how long a job took in a run: by number of static workers, and with the policy, which had best workers
@@ -202,7 +202,7 @@ const sparkPatience = 5 * time.Minute
 
 // awaitSpark waits until this many workers are registered.
 func awaitSpark(ctx context.Context, workers int) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, sparkPatience, fmt.Errorf("there are no %d workers on %s", workers, sparkPage))
+	ctx, cancel := context.WithTimeoutCause(ctx, sparkPatience, fmt.Errorf("there are no %d workers on %s", workers, sparkEndpoint))
 	defer cancel()
 	for {
 		if registered(ctx) >= workers {
@@ -216,9 +216,9 @@ func awaitSpark(ctx context.Context, workers int) error {
 	}
 }
 
-// registered returns the number of workers on the master's page; 0 while it does not answer.
+// registered returns the number of workers that the master reports; 0 while it does not answer.
 func registered(ctx context.Context) int {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, sparkPage, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, sparkEndpoint, nil)
 	if err != nil {
 		return 0
 	}
@@ -227,11 +227,11 @@ func registered(ctx context.Context) int {
 		return 0
 	}
 	defer response.Body.Close()
-	var page struct {
+	var status struct {
 		Alive int `json:"aliveworkers"`
 	}
-	if json.NewDecoder(response.Body).Decode(&page) != nil {
+	if json.NewDecoder(response.Body).Decode(&status) != nil {
 		return 0
 	}
-	return page.Alive
+	return status.Alive
 }

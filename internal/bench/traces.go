@@ -134,8 +134,8 @@ func foreseeing(policy domain.AutoscalingPolicy, season *domain.Duration) domain
 	return policy
 }
 
-// heatAround has the publication's recurrence factor and cooldown, and around a target the band that the publication
-// has around 50 %, to scale.
+// heatAround has the paper's recurrence factor and cooldown, and around a target the band that the paper has around
+// 50 %, to scale.
 func heatAround(percent float64) domain.AutoscalingPolicy {
 	heat := of("cpu", domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{
 		Heat: &domain.HeatAlgorithm{Lower: 0.4 * percent, Upper: 1.2 * percent, Target: percent, Recurrence: 3},
@@ -158,7 +158,7 @@ func thresholdAt(upper float64) domain.AutoscalingPolicy {
 }
 
 // rivals are the policies, for members of this capacity. All decide every 5 s, which is the default and was the
-// publication's interval as well. Targets are for the utilisation, or for the load itself at the same utilisation of a
+// paper's interval as well. Targets are for the utilisation, or for the load itself at the same utilisation of a
 // member.
 func rivals(capacity float64) []rival {
 	const percent, upper = 50, 60

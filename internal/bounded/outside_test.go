@@ -81,7 +81,7 @@ func TestOutside(t *testing.T) {
 	if !acctest.Alone(t) {
 		return
 	}
-	page := func(url string) domain.ScalingSource {
+	endpoint := func(url string) domain.ScalingSource {
 		return queue(domain.QueueSource{HTTP: &domain.HTTPQueue{URL: url}})
 	}
 	value := func(url string) domain.ScalingSource {
@@ -100,8 +100,8 @@ func TestOutside(t *testing.T) {
 		read func(*testing.T) error
 		most int64
 	}{
-		"HTTP":       {serving(measured(page), plain), bounded.Answer},
-		"HTTP, gzip": {serving(measured(page), squeezed), bounded.Answer},
+		"HTTP":       {serving(measured(endpoint), plain), bounded.Answer},
+		"HTTP, gzip": {serving(measured(endpoint), squeezed), bounded.Answer},
 		"a command": {serving(measured(func(string) domain.ScalingSource {
 			return queue(domain.QueueSource{Command: []string{"cat", "/dev/zero"}})
 		}), nil), bounded.Answer},

@@ -10,7 +10,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// board holds what the metrics page shows of each policy since the controller started. It is safe for concurrent use.
+// board holds what the metrics endpoint shows of each policy since the controller started. It is safe for concurrent
+// use.
 type board struct {
 	mu       sync.Mutex
 	policies map[string]metrics.PolicyStatus

@@ -37,16 +37,16 @@ func TestObservedMetric(t *testing.T) {
 	}
 }
 
-// TestGuardSources: guards that read a page keep members, or have some added. While the page can't be read, none is
+// TestGuardSources: guards that read a JSON endpoint keep members, or have some added. While it can't be read, none is
 // removed, and the history says why.
 func TestGuardSources(t *testing.T) {
-	page := ""
+	body := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if page == "" {
+		if body == "" {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = w.Write([]byte(page))
+		_, _ = w.Write([]byte(body))
 	}))
 	defer server.Close()
 	busy := domain.ScalingGuards{Busy: &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: "activeapps.#"}}}}
@@ -54,7 +54,7 @@ func TestGuardSources(t *testing.T) {
 	atLeast := domain.ScalingGuards{AtLeast: &domain.GuardSource{HTTP: &domain.HTTPQueue{URL: server.URL, Path: "replicas"}}}
 	for name, test := range map[string]struct {
 		guards domain.ScalingGuards
-		page   string
+		body   string
 		load   float64
 		count  int
 		says   string
@@ -63,7 +63,7 @@ func TestGuardSources(t *testing.T) {
 		"an application runs, under load": {busy, `{"activeapps": [{"id": "app-1"}]}`, 1.4, 3, "cpu: "},
 		"no application runs":             {busy, `{"activeapps": []}`, 0.1, 1, "cpu: "},
 		"the master is down":              {busy, "", 0.1, 2, "it is unknown whether the role is busy: " + server.URL + ": HTTP 503"},
-		"another page":                    {busy, `{}`, 0.1, 2, `no value at "activeapps.#"`},
+		"another answer":                  {busy, `{}`, 0.1, 2, `no value at "activeapps.#"`},
 		"partitions move":                 {moving, `{"moving": true}`, 1.4, 2, "3 wanted, but the role is busy"},
 		"partitions are where they are":   {moving, `{"moving": false}`, 1.4, 3, "cpu: "},
 		"as many are needed":              {atLeast, `{"replicas": 2}`, 0.1, 2, "1 wanted, but guards.at_least requires 2"},
@@ -71,7 +71,7 @@ func TestGuardSources(t *testing.T) {
 		"who knows how many are needed":   {atLeast, "", 0.1, 2, "it is unknown how many are needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			page = test.page
+			body = test.body
 			l := newLab(t, func(p *domain.AutoscalingPolicy) {
 				p.Guards = test.guards
 				p.ScaleIn.Stabilisation = new(domain.Duration(0))
@@ -102,13 +102,13 @@ func TestGuardSources(t *testing.T) {
 // TestSilentGuards: a guard that has not had a value for a while is stored for plans and top, no matter how many
 // controllers asked it. It is forgotten once it has a value, asks something else, or its policy is gone.
 func TestSilentGuards(t *testing.T) {
-	page := ""
+	body := ""
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if page == "" {
+		if body == "" {
 			w.WriteHeader(http.StatusNotFound)
 			return
 		}
-		_, _ = w.Write([]byte(page))
+		_, _ = w.Write([]byte(body))
 	}))
 	defer server.Close()
 	atLeast := func(path string) func(p *domain.AutoscalingPolicy) {
@@ -141,13 +141,13 @@ func TestSilentGuards(t *testing.T) {
 	if now := l.revisions(t, domain.SilentGuardsKind)["job/worker"]; now != revision {
 		t.Errorf("the same is stored again: revision %d, and then %d", revision, now)
 	}
-	page = "{}"
+	body = "{}"
 	l.pass(s, 2*keepEvery)
 	if found := silent(); len(found) != 1 || !strings.Contains(found[0].Why, `no value at "replicas"`) {
-		t.Errorf("where it is another page it warns of %+v", found)
+		t.Errorf("where the answer is another one it warns of %+v", found)
 	}
 	s = l.controller()
-	page = `{"replicas": 1}`
+	body = `{"replicas": 1}`
 	l.pass(s, domain.DefaultScalingInterval)
 	if found := silent(); len(found) > 0 {
 		t.Errorf("with a value it warns of %+v", found)

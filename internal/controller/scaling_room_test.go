@@ -162,16 +162,16 @@ func TestScalerGivesNoRoom(t *testing.T) {
 func TestScalerGuardsRoom(t *testing.T) {
 	var busy atomic.Bool
 	busy.Store(true)
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if busy.Load() {
 			_, _ = w.Write([]byte("1")) // the client has gone
 			return
 		}
 		_, _ = w.Write([]byte("0"))
 	}))
-	t.Cleanup(page.Close)
+	t.Cleanup(endpoint.Close)
 	l := newFullLab(t, func(p *domain.AutoscalingPolicy) {
-		p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: page.URL}}}
+		p.Guards.Busy = &domain.BusyGuard{GuardSource: domain.GuardSource{HTTP: &domain.HTTPQueue{URL: endpoint.URL}}}
 		p.Interval = new(domain.Duration(time.Hour)) // the request makes it ask earlier
 	})
 	s := l.controller()

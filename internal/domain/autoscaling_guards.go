@@ -64,7 +64,7 @@ func (g ScalingGuards) Questions() []GuardQuestion {
 	return asked
 }
 
-func (s GuardSource) questions(query, page string) []GuardQuestion {
+func (s GuardSource) questions(query, endpoint string) []GuardQuestion {
 	var asked []GuardQuestion
 	if s.Prometheus != nil {
 		asked = append(asked, GuardQuestion{query, ScalingSource{Prometheus: s.Prometheus}, s.Prometheus.Query})
@@ -74,7 +74,7 @@ func (s GuardSource) questions(query, page string) []GuardQuestion {
 		if what == "" {
 			what = "the answer"
 		}
-		asked = append(asked, GuardQuestion{page, ScalingSource{Queue: &QueueSource{HTTP: s.HTTP}}, what + " of " + s.HTTP.URL})
+		asked = append(asked, GuardQuestion{endpoint, ScalingSource{Queue: &QueueSource{HTTP: s.HTTP}}, what + " of " + s.HTTP.URL})
 	}
 	return asked
 }

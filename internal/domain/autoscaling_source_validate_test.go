@@ -95,7 +95,7 @@ func TestValidateSources(t *testing.T) {
 		},
 		"a file":                     {http("file:///etc/passwd"), "source.queue.http.url", "is not a valid URL"},
 		"a port out of range":        {http("http://a:65536/"), "source.queue.http.url", "is not a valid URL"},
-		"a place in a page":          {http("http://a/#b"), "source.queue.http.url", "is not a valid URL"},
+		"a fragment":                 {http("http://a/#b"), "source.queue.http.url", "is not a valid URL"},
 		"a password":                 {http("http://ops:verysecret@a/"), "source.queue.http.url", "the URL must not contain a user or password"},
 		"a password without address": {http("ops:verysecret@a"), "source.queue.http.url", "not shown, as it may contain a password"},
 		"a broken password":          {http("http://ops:very%secret@a"), "source.queue.http.url", "not shown, as it may contain a password"},

@@ -244,7 +244,7 @@ func TestAutoscalingPolicyValidate(t *testing.T) {
 		"busy for nobody": {
 			guards(ScalingGuards{Busy: &BusyGuard{GuardSource: GuardSource{Prometheus: &PrometheusSource{URL: "http://prometheus:9090", Query: " "}}}}), "guards.busy.prometheus.query", `must be a PromQL query that returns one value, such as "sum(rate(requests_total[1m]))", got " "`,
 		},
-		"busy by no page":  {guards(ScalingGuards{Busy: &BusyGuard{GuardSource: GuardSource{HTTP: &HTTPQueue{URL: "spark"}}}}), "guards.busy.http.url", `"spark" is not a valid URL`},
+		"busy by no URL":   {guards(ScalingGuards{Busy: &BusyGuard{GuardSource: GuardSource{HTTP: &HTTPQueue{URL: "spark"}}}}), "guards.busy.http.url", `"spark" is not a valid URL`},
 		"busy for out":     {guards(ScalingGuards{Busy: &BusyGuard{CPUPercent: new(1.0), Pauses: PauseOut}}), "guards.busy.pauses", `unknown value "out"; use one of ["in" "all"]`},
 		"busy for all":     {guards(ScalingGuards{Busy: &BusyGuard{CPUPercent: new(1.0), Pauses: PauseAll}}), "guards.busy.pauses", "needs a signal for all members, prometheus or http"},
 		"at least nothing": {guards(ScalingGuards{AtLeast: &GuardSource{}}), "guards.at_least", "exactly one of prometheus and http is required"},

@@ -26,12 +26,12 @@ func newClient(atOnce int) *http.Client {
 	}
 }
 
-// pageKey identifies a page.
-type pageKey struct{ url string }
+// endpointKey identifies a JSON endpoint.
+type endpointKey struct{ url string }
 
-// askPage requests a page.
-func (r *reading) askPage(address string) *sharedRequest[[]byte] {
-	return share(r, pageKey{address}, nil, func(ctx context.Context) ([]byte, error) {
+// askEndpoint requests what a JSON endpoint serves.
+func (r *reading) askEndpoint(address string) *sharedRequest[[]byte] {
+	return share(r, endpointKey{address}, nil, func(ctx context.Context) ([]byte, error) {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 		if err != nil {
 			return nil, errors.New("the address is not valid")

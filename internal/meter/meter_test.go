@@ -209,20 +209,20 @@ func TestWhatHangsIsMissing(t *testing.T) {
 		usage: func(context.Context, time.Duration) (engine.Usage, error) { <-over; return engine.Usage{}, nil },
 		logs:  func(context.Context, string, engine.LogOptions) ([]string, error) { <-over; return nil, nil },
 	}
-	page := func(address string) domain.ScalingSource {
+	endpoint := func(address string) domain.ScalingSource {
 		return domain.ScalingSource{Queue: &domain.QueueSource{HTTP: &domain.HTTPQueue{URL: address}}}
 	}
 	sources := []domain.ScalingSource{
-		page(fine.URL),
+		endpoint(fine.URL),
 		{Agent: &domain.AgentSource{Measure: domain.AgentCPUs}},
 		{Progress: &domain.ProgressSource{Pattern: "done"}},
 		{Prometheus: &domain.PrometheusSource{URL: hang.URL, Query: "up"}},
-		page(hang.URL),
+		endpoint(hang.URL),
 		{Queue: &domain.QueueSource{Command: []string{"sleep", "1000"}}},
 		{Queue: &domain.QueueSource{Redis: &domain.RedisQueue{Address: silent.Addr().String(), Key: "jobs"}}},
 	}
 	for i := range 3 * queriesAtOnce {
-		sources = append(sources, domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: hang.URL, Query: fmt.Sprint(i)}}, page(fmt.Sprint(hang.URL, "/", i)))
+		sources = append(sources, domain.ScalingSource{Prometheus: &domain.PrometheusSource{URL: hang.URL, Query: fmt.Sprint(i)}}, endpoint(fmt.Sprint(hang.URL, "/", i)))
 	}
 	var questions []Question
 	for _, s := range sources {

@@ -15,9 +15,9 @@ import (
 func (r *reading) askQueue(s domain.QueueSource, truth bool) func() (value, error) {
 	switch {
 	case s.HTTP != nil:
-		page := r.askPage(s.HTTP.URL)
+		answer := r.askEndpoint(s.HTTP.URL)
 		return func() (value, error) {
-			body, err := page.wait()
+			body, err := answer.wait()
 			if err != nil {
 				return value{}, fmt.Errorf("%s: %w", plainAddress(s.HTTP.URL), err)
 			}

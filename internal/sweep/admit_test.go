@@ -451,7 +451,7 @@ func TestAdmitKeepsOthers(t *testing.T) {
 	})
 }
 
-// TestAdmitSlots checks that a GPU fully divided into slots takes as many runs as in the publication: 37 on an A40,
+// TestAdmitSlots checks that a GPU fully divided into slots takes as many runs as in the paper: 37 on an A40,
 // where the 38th died.
 func TestAdmitSlots(t *testing.T) {
 	cluster := Cluster{Hosts: hostsOf(8, "gpu1"), Pools: slots(1199, map[string][]domain.Device{"gpu1": a40("GPU-a")})}

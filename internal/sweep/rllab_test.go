@@ -8,8 +8,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// rlLab are the seconds that an experiment took on one A40, by how many there were, from 1 to 37: median times of the
-// publication that reference system rl-lab is from. The 38th died of CUDA out of memory.
+// rlLab are the seconds that an experiment took on one A40, by how many there were, from 1 to 37: the median times in
+// the paper that reference system rl-lab is from. The 38th died of CUDA out of memory.
 var rlLab = []float64{
 	508.5, 576, 671, 778, 899, 1021, 1147, 1277, 1450, 1645, 1803, 1973, 2136, 2308, 2484, 2638, 2814, 2983, 3146, 3318, 3472.5, 3624, 3785, 3933, 4152, 4301, 4462,
 	4645, 4813, 4980, 5166, 5280, 5435, 5601, 5849, 5950, 6094,
@@ -119,7 +119,7 @@ func TestRLLab(t *testing.T) {
 			}
 			for what, pair := range map[string][2]float64{"makespan": {got.makespan.Seconds(), test.makespan}, "mean time to a result": {got.mean.Seconds(), test.mean}} {
 				if pair[1] > 0 && math.Abs(pair[0]-pair[1]) > 1 {
-					t.Errorf("the %s is %.0f s, and by the publication %.0f s", what, pair[0], pair[1])
+					t.Errorf("the %s is %.0f s, and in the paper %.0f s", what, pair[0], pair[1])
 				}
 			}
 		})

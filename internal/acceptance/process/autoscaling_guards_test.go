@@ -18,7 +18,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 )
 
-// Spark's own page keeps members while an application runs, and while the page can't be read; another guard says how
+// Spark's own JSON endpoint keeps members while an application runs, and while it can't be read; another guard says how
 // many members are needed; a metric without an algorithm is only observed. Guards that have never had a value cause
 // warnings. Killing the controller while a guard holds members changes nothing.
 func TestAccScalingGuards(t *testing.T) {

@@ -156,7 +156,7 @@ func TestAccSweepInvalid(t *testing.T) {
 }
 
 // cardMiB is the memory of an A40 without the 3 % that its driver reserves, and runMiB what a run needs in the
-// publication behind the reference system rl-lab.
+// paper behind the reference system rl-lab.
 const (
 	cardMiB = 44_685
 	runMiB  = 1_199

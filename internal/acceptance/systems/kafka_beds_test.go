@@ -106,18 +106,18 @@ module "kafka" {
     window               = "1s"
     cooldown             = "1s"
     stabilisation_window = "1s"
-    load                 = { url = "http://${trainyard_group.demand.members["demand-page-0"]}/load" }
+    load                 = { url = "http://${trainyard_group.demand.members["demand-endpoint-0"]}/load" }
     algorithm            = { target = { value = 100 } }
   }
 }
 
-# The page that says how many brokers are wanted.
+# The JSON endpoint that says how many brokers are wanted.
 resource "trainyard_group" "demand" {
   cluster = trainyard_cluster.lab
   name    = "demand"
   image   = local.image
   roles = {
-    page = {
+    endpoint = {
       replicas = 1
       port     = 9494
       mounts   = local.mounts
@@ -206,7 +206,7 @@ func javaOf(t *testing.T) (java string, folders []string) {
 func (l *kafkaBed) demand(brokers int) {
 	l.t.Helper()
 	command := fmt.Sprintf(`echo '{"load": %d}' >/tmp/demand/new && mv /tmp/demand/new /tmp/demand/load`, brokers*100)
-	if _, err := l.site.shell("demand-page-0", command); err != nil {
+	if _, err := l.site.shell("demand-endpoint-0", command); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -223,7 +223,7 @@ type rebalancing struct {
 func (l *kafkaBed) status() (now rebalancing) {
 	l.t.Helper()
 	const ask = `python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' %s/status`
-	said, err := l.site.shell("demand-page-0", fmt.Sprintf(ask, strings.TrimSpace(l.Must("output", "-raw", "rebalancer"))))
+	said, err := l.site.shell("demand-endpoint-0", fmt.Sprintf(ask, strings.TrimSpace(l.Must("output", "-raw", "rebalancer"))))
 	if err != nil || json.Unmarshal([]byte(said), &now) != nil {
 		return rebalancing{}
 	}

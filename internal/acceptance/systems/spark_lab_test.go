@@ -23,8 +23,8 @@ import (
 type sparkLab struct {
 	*acctest.Workspace
 	t *testing.T
-	// page is the address of the master's page.
-	page string
+	// endpoint is the URL of the master's JSON endpoint.
+	endpoint string
 }
 
 // sparkPorts are attributes of a Spark that runs beside others: ports, and JVMs that don't optimise code that runs only
@@ -47,7 +47,7 @@ func newSpark(t *testing.T, program func() string) *sparkLab {
 	return &sparkLab{w, t, "http://127.0.0.1:17080/json/"}
 }
 
-// sparkApplication is an application on the master's page.
+// sparkApplication is an application as the master reports it.
 type sparkApplication struct {
 	Name     string `json:"name"`
 	State    string `json:"state"`
@@ -56,7 +56,7 @@ type sparkApplication struct {
 	Duration int64  `json:"duration"`
 }
 
-// sparkWorker is a worker on the master's page.
+// sparkWorker is a worker as the master reports it.
 type sparkWorker struct {
 	ID        string `json:"id"`
 	State     string `json:"state"`
@@ -66,29 +66,29 @@ type sparkWorker struct {
 	} `json:"resources"`
 }
 
-// sparkPage is the part of the master's page that tests use.
-type sparkPage struct {
+// sparkStatus is the part of the master's JSON endpoint that tests use.
+type sparkStatus struct {
 	Status    string             `json:"status"`
 	Workers   []sparkWorker      `json:"workers"`
 	Active    []sparkApplication `json:"activeapps"`
 	Completed []sparkApplication `json:"completedapps"`
 }
 
-// look returns the master's page, or an empty one while it does not answer. Workers that are gone are left out.
-func (l *sparkLab) look() sparkPage {
+// look returns what the master reports; empty while it does not answer. Workers that are gone are omitted.
+func (l *sparkLab) look() sparkStatus {
 	l.Helper()
-	var page sparkPage
-	if json.Unmarshal(l.get(l.page), &page) != nil {
-		return sparkPage{} // it is ending or starting
+	var status sparkStatus
+	if json.Unmarshal(l.get(l.endpoint), &status) != nil {
+		return sparkStatus{} // it is ending or starting
 	}
-	alive := page.Workers[:0]
-	for _, worker := range page.Workers {
+	alive := status.Workers[:0]
+	for _, worker := range status.Workers {
 		if worker.State == "ALIVE" {
 			alive = append(alive, worker)
 		}
 	}
-	page.Workers = alive
-	return page
+	status.Workers = alive
+	return status
 }
 
 // get returns the content of an address; nil while nobody answers.
@@ -108,20 +108,20 @@ func (l *sparkLab) get(address string) []byte {
 	return body
 }
 
-// await waits until the master's page satisfies a condition, and returns it.
-func (l *sparkLab) await(what string, holds func(sparkPage) bool) sparkPage {
+// await waits until what the master reports satisfies a condition, and returns it.
+func (l *sparkLab) await(what string, holds func(sparkStatus) bool) sparkStatus {
 	l.Helper()
-	var page sparkPage
+	var status sparkStatus
 	acctest.Eventually(l, what, func() bool {
-		page = l.look()
-		return holds(page)
+		status = l.look()
+		return holds(status)
 	})
-	return page
+	return status
 }
 
 // withWorkers returns a condition that this many workers are registered with the master.
-func withWorkers(n int) func(sparkPage) bool {
-	return func(page sparkPage) bool { return len(page.Workers) == n }
+func withWorkers(n int) func(sparkStatus) bool {
+	return func(status sparkStatus) bool { return len(status.Workers) == n }
 }
 
 // engine returns the engine of the cluster.
@@ -172,9 +172,9 @@ func (l *sparkLab) said(application, event string, into any) bool {
 }
 
 // expectCompleted fails unless an application has finished on this many cores.
-func (l *sparkLab) expectCompleted(page sparkPage, application string, cores int) sparkApplication {
+func (l *sparkLab) expectCompleted(status sparkStatus, application string, cores int) sparkApplication {
 	l.Helper()
-	for _, a := range page.Completed {
+	for _, a := range status.Completed {
 		if a.Name == application {
 			if a.State != "FINISHED" || a.Cores != cores {
 				l.Errorf("%s is %s, on %d cores, want FINISHED on %d", application, a.State, a.Cores, cores)
@@ -182,7 +182,7 @@ func (l *sparkLab) expectCompleted(page sparkPage, application string, cores int
 			return a
 		}
 	}
-	l.Fatalf("the master knows no %s that has completed: %+v", application, page)
+	l.Fatalf("the master knows no %s that has completed: %+v", application, status)
 	return sparkApplication{}
 }
 

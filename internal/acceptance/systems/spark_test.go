@@ -50,8 +50,8 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	if got := strings.Join(strings.Fields(l.Must("output", "-json", "train")), ""); got != `["completed",0]` {
 		t.Errorf("phase and exit code of the driver are %s, want completed and 0", got)
 	}
-	page := l.await("two workers", withWorkers(2))
-	l.expectCompleted(page, "train", 2)
+	status := l.await("two workers", withWorkers(2))
+	l.expectCompleted(status, "train", 2)
 	var trained sparkTrained
 	if !l.said("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 || trained.AUC < 0.92 {
 		t.Errorf("the driver says %+v, want an accuracy above 0.88 and an AUC above 0.92, of two workers", trained)
@@ -62,10 +62,10 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	}
 	l.ExpectNoChange("after the training")
 
-	victim := page.Workers[0]
+	victim := status.Workers[0]
 	l.kill("org.apache.spark.deploy.worker.Worker", fmt.Sprint(victim.Port))
-	l.await("another worker in the place of the one that was killed", func(page sparkPage) bool {
-		return len(page.Workers) == 2 && !slices.ContainsFunc(page.Workers, func(w sparkWorker) bool { return w.ID == victim.ID })
+	l.await("another worker in the place of the one that was killed", func(status sparkStatus) bool {
+		return len(status.Workers) == 2 && !slices.ContainsFunc(status.Workers, func(w sparkWorker) bool { return w.ID == victim.ID })
 	})
 	l.ExpectNoChange("after a worker was killed")
 
@@ -76,10 +76,10 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 		t.Errorf("the plan does not show that a worker is missing, and nothing else: %v\n%s", err, plan)
 	}
 	l.Must("apply", "-auto-approve")
-	page = l.await("two workers, after the apply", withWorkers(2))
+	status = l.await("two workers, after the apply", withWorkers(2))
 	l.ExpectNoChange("after the drift was mended")
-	if len(page.Completed)+len(page.Active) != 1 {
-		t.Errorf("the application was submitted again: %+v", page)
+	if len(status.Completed)+len(status.Active) != 1 {
+		t.Errorf("the application was submitted again: %+v", status)
 	}
 
 	l.Must("destroy", "-auto-approve")
@@ -148,8 +148,8 @@ module "fares" {
 	l.Write("main.tf", config(2))
 	l.Must("get")
 	l.Must("apply", "-auto-approve")
-	l.await("an application on two workers", func(page sparkPage) bool {
-		return len(page.Active) == 1 && page.Active[0].Cores == 2
+	l.await("an application on two workers", func(status sparkStatus) bool {
+		return len(status.Active) == 1 && status.Active[0].Cores == 2
 	})
 	// It is stopped until the guard has kept its workers.
 	const driver = "org.apache.spark.deploy.SparkSubmit"
@@ -163,10 +163,10 @@ module "fares" {
 	})
 	l.signal(syscall.SIGCONT, driver)
 
-	page := l.await("the end of the application, and one worker then", func(page sparkPage) bool {
-		return len(page.Completed) == 1 && len(page.Workers) == 1
+	status := l.await("the end of the application, and one worker then", func(status sparkStatus) bool {
+		return len(status.Completed) == 1 && len(status.Workers) == 1
 	})
-	fares := l.expectCompleted(page, "fares", 2)
+	fares := l.expectCompleted(status, "fares", 2)
 	var trained sparkTrained
 	if !l.said("fares", "evaluated", &trained) || trained.Workers != 2 || trained.RMSE > trained.Deviation/4 {
 		t.Errorf("the driver says %+v, want an error below a quarter of the deviation, of two workers", trained)
@@ -257,8 +257,8 @@ module "devices" {
 	}
 
 	l.kill("org.apache.spark.deploy.master.Master")
-	l.await("a master that knows its workers and the application again", func(page sparkPage) bool {
-		return page.Status == "ALIVE" && len(page.Workers) == 2 && len(page.Active) == 1 && page.Active[0].State == "RUNNING"
+	l.await("a master that knows its workers and the application again", func(status sparkStatus) bool {
+		return status.Status == "ALIVE" && len(status.Workers) == 2 && len(status.Active) == 1 && status.Active[0].State == "RUNNING"
 	})
 
 	l.Write("main.tf", config(1))
@@ -270,7 +270,7 @@ module "devices" {
 		t.Errorf("the sum is %d, want %d", event.Sum, want)
 	}
 	t.Logf("of 20000 numbers, %d were made anew, as both workers have one host", event.Made-20000)
-	l.await("the end of the application", func(page sparkPage) bool { return len(page.Active) == 0 })
+	l.await("the end of the application", func(status sparkStatus) bool { return len(status.Active) == 0 })
 	l.ExpectNoChange("after the application")
 	expectHistory(l, "http://127.0.0.1:17081/api/v1/applications")
 	l.Must("destroy", "-auto-approve")

@@ -91,7 +91,7 @@ func sourceAttributes() map[string]schema.Attribute {
 		}),
 		"prometheus": optionalObject("Result of a Prometheus query.", prometheusSourceAttributes("PromQL query that returns one value, such as `sum(rate(http_requests_total[1m]))`.")),
 		"queue": optionalObject("Length of a queue. Set exactly one attribute.", map[string]schema.Attribute{
-			"http": optionalObject("A number in the JSON response of an address.", pageAttributes("queue.length")),
+			"http": optionalObject("A number in the JSON response of an address.", endpointAttributes("queue.length")),
 			"redis": optionalObject("Length of a Redis list.", map[string]schema.Attribute{
 				"address":  neededText("`<host>:<port>`."),
 				"key":      neededText("Key of the list. A key that does not exist counts as an empty list."),
@@ -123,8 +123,8 @@ func lastingHookAttributes() map[string]schema.Attribute {
 	return attributes
 }
 
-// pageAttributes are the attributes of a number on a page.
-func pageAttributes(example string) map[string]schema.Attribute {
+// endpointAttributes are the attributes of a number from a JSON endpoint.
+func endpointAttributes(example string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"url":  neededText("An `http://` or `https://` address, read by GET."),
 		"path": scalingText("Path to the number, in [GJSON syntax](https://github.com/tidwall/gjson/blob/master/SYNTAX.md), such as `" + example + "`. Defaults to the whole response."),
@@ -136,8 +136,8 @@ func guardAttributes() map[string]schema.Attribute {
 		"busy": optionalObject("Keeps members from being removed while they work. Any one sign is enough, and a sign that can't be read counts as one. "+
 			"Interchangeable members that the engine distributes by itself, as `swarm` does, all stay while one of them works: the engine chooses which go.", map[string]schema.Attribute{
 			"prometheus": optionalObject("A query that covers all members at once.", prometheusSourceAttributes("PromQL query whose value is not 0 while something works, such as `metrics_master_apps_Value` of Spark.")),
-			"http": optionalObject("A JSON page that covers all members at once: a number other than 0, or `true`, while something works. Spark's master has one: `url = \"http://spark-master-0:8080/json/\"`, `path = \"activeapps.#\"`, the number of running applications.",
-				pageAttributes("activeapps.#")),
+			"http": optionalObject("A JSON endpoint that covers all members at once: a number other than 0, or `true`, while something works. Spark's master has one: `url = \"http://spark-master-0:8080/json/\"`, `path = \"activeapps.#\"`, the number of running applications.",
+				endpointAttributes("activeapps.#")),
 			"pauses":      scalingText("What `prometheus` and `http` pause while something works, or while that is unknown: the removal of members (`in`), or any change of the count, even if it is out of bounds (`all`), for example while partitions move. Defaults to `in`."),
 			"cpu_percent": scalingNumber("Minimum processor use, in percent of what the role requests, at which a member due for removal counts as working. Defaults to none: it is no sign."),
 			"gpu_percent": scalingNumber("The same for its GPUs. Defaults to none: it is no sign."),
@@ -145,7 +145,7 @@ func guardAttributes() map[string]schema.Attribute {
 		"at_least": optionalObject("A minimum count read from a source, such as the number of replicas of the data. Set exactly one attribute. No member is removed below this count, whatever else asks for that, including `max` and `member_hours_per_day`, "+
 			"and none while the count is unknown. If there are fewer members, some are added, up to `max`, as if a metric had asked for them. Fractions are rounded up.", map[string]schema.Attribute{
 			"prometheus": optionalObject("Result of a Prometheus query.", prometheusSourceAttributes("PromQL query that returns the count, such as `max(kafka_topic_replication_factor)`.")),
-			"http":       optionalObject("A number in the JSON response of an address.", pageAttributes("replicas")),
+			"http":       optionalObject("A number in the JSON response of an address.", endpointAttributes("replicas")),
 		}),
 		"remove": scalingText(fmt.Sprintf("Which members are removed first: `%s`, those that use the least of the processors (`%s`), or those whose hosts use the most (`%s`). The last two are for interchangeable members (workers of `spark` and `ray`), unless the engine distributes them by itself, as `swarm` does those without GPUs. Defaults to `%[1]s`.",
 			domain.RemoveHighestIndex, domain.RemoveLeastBusy, domain.RemoveMostLoadedHost)),
