@@ -55,7 +55,7 @@ type agentResidentModel struct {
 
 func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "A cluster, with its hosts and the names of its groups and sweeps. Pass it on like the resource: `cluster = data.trainyard_cluster.lab`.",
+		MarkdownDescription: "A cluster, with its hosts and the names of its groups and sweeps. Refer to it like the resource: `cluster = data.trainyard_cluster.lab`.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "The cluster's name.",
@@ -78,11 +78,11 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"hosts": schema.MapNestedAttribute{
-				MarkdownDescription: "Hosts by name, as found.",
+				MarkdownDescription: "Hosts by name, in their actual state.",
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"address": schema.StringAttribute{
-						MarkdownDescription: "For `process`, the address at which other members reach those on this host, without a port. For `swarm`, the address of its Docker Engine; null if not declared. For `systemd`, the address of its SSH server.",
+						MarkdownDescription: "For `process`, the address at which other members reach the members on this host, without a port. For `swarm`, the address of its Docker Engine; null if not declared. For `systemd`, the address of its SSH server.",
 						Computed:            true,
 					},
 					"role": schema.StringAttribute{
@@ -127,7 +127,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				Computed:            true,
 				Attributes: map[string]schema.Attribute{
 					"subnet": schema.StringAttribute{
-						MarkdownDescription: "Its address range in CIDR notation.",
+						MarkdownDescription: "Address range of the network in CIDR notation.",
 						Computed:            true,
 					},
 					"encrypted": schema.BoolAttribute{
@@ -135,13 +135,13 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						Computed:            true,
 					},
 					"attachable": schema.BoolAttribute{
-						MarkdownDescription: "Whether plain containers may join the network.",
+						MarkdownDescription: "Whether standalone containers may join the network.",
 						Computed:            true,
 					},
 				},
 			},
 			"controller": schema.SingleNestedAttribute{
-				MarkdownDescription: "The cluster's controller, which restarts members, detects completion and applies autoscaling policies.",
+				MarkdownDescription: "The cluster's controller, which restarts members, detects completion, starts the runs of sweeps and applies autoscaling policies.",
 				Computed:            true,
 				Attributes: map[string]schema.Attribute{
 					"state": schema.StringAttribute{
@@ -149,7 +149,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 						Computed:            true,
 					},
 					"host": schema.StringAttribute{
-						MarkdownDescription: "Host it runs on, or last failed on; null if unknown, and on `process`.",
+						MarkdownDescription: "Host on which it runs, or last failed; null if unknown, and on `process`.",
 						Computed:            true,
 					},
 					"error": schema.StringAttribute{
@@ -163,7 +163,7 @@ func (d *clusterDataSource) Schema(_ context.Context, _ datasource.SchemaRequest
 				},
 			},
 			"agents": schema.MapNestedAttribute{
-				MarkdownDescription: "Agents by host, which measure utilisation and GPUs; null if `agent.enabled` is false.",
+				MarkdownDescription: "Agents, which measure utilisation and GPUs, by host; null if `agent.enabled` is false.",
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"state": schema.StringAttribute{

@@ -22,9 +22,9 @@ import (
 func Schema(ctx context.Context, engines []string) schema.Schema {
 	return schema.Schema{
 		MarkdownDescription: "A named set of hosts on which one engine runs groups.\n\n" +
-			"Its specification is stored with the cluster itself. A small controller runs there and acts between applies: " +
-			"it starts the runs of sweeps, ends completed groups, restarts groups as a whole, and on a Swarm restarts members and reschedules those whose hosts are lost. A cluster can be destroyed only when no group or sweep is left in it. " +
-			"Hosts that joined a Swarm through this resource then leave it, and bare hosts are cleaned of everything that Trainyard has put there.",
+			"Its specification is stored with the cluster itself. " +
+			"A small controller runs there and acts between applies: it starts the runs of sweeps, applies autoscaling policies, stops the remaining members of completed groups, restarts groups as a whole, and on a Swarm restarts members and reschedules those whose hosts are lost. A cluster can be destroyed only when it has no groups or sweeps left. " +
+			"On destroy, hosts that joined a Swarm through this resource leave it, and everything that Trainyard installed on bare hosts is removed.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "The cluster's name.",
@@ -38,7 +38,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"engine": schema.StringAttribute{
-				MarkdownDescription: "What runs the members: `process` (processes of this machine), `swarm` (services of a Docker Swarm) or `systemd` (systemd units, or containers for members with an image, on hosts reached over SSH). Defaults to `process`. " +
+				MarkdownDescription: "What runs the members: `process` (processes on this machine), `swarm` (services of a Docker Swarm) or `systemd` (systemd units, or containers for members with an image, on hosts reached over SSH). Defaults to `process`. " +
 					"Forces replacement.",
 				Optional:      true,
 				Computed:      true,
@@ -47,20 +47,20 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"endpoint": schema.StringAttribute{
-				MarkdownDescription: "For `swarm`, the address of a manager: `unix:///var/run/docker.sock`, `tcp://host:2376` (TLS) or `ssh://user@host`; credentials are in the provider's `ssh` and `docker`. " +
-					"If it does not answer, the other managers are tried at their `address`. Defaults to the address of the first manager, by name, among the `hosts` that has one; otherwise it stays null, " +
-					"and the Docker Engine is the one that the `docker` command would use (`DOCKER_HOST`, the current context, the local socket). Changing the endpoint does not make it another cluster. " +
-					"For `systemd`, the address of a host of the cluster, `ssh://user@host[:port]`. Defaults to the manager's address. Not for `process`.",
+				MarkdownDescription: "For `swarm`, the address of a manager: `unix:///var/run/docker.sock`, `tcp://host:2376` (TLS) or `ssh://user@host`; credentials are set in the provider's `ssh` and `docker`. " +
+					"If it does not answer, the other managers are tried at their `address`. Defaults to the `address` of the first manager in `hosts`, by name, that has one; " +
+					"otherwise it stays null, and the Docker Engine is the one that the `docker` command uses (`DOCKER_HOST`, the current context, the local socket). For `systemd`, the address of one of the hosts, `ssh://user@host[:port]`; " +
+					"defaults to the manager's. Not for `process`. A change only affects how the cluster is reached.",
 				Optional:   true,
 				Computed:   true,
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"hosts": schema.MapNestedAttribute{
-				MarkdownDescription: "Hosts by name, each a host name in lower case. For `swarm`, the name is the host's own host name or, with an `address`, any other. Hosts that are not yet part of the Swarm join it via their `address`; " +
-					"if there is no Swarm at all, the hosts form one. Defaults to all nodes of the existing Swarm. " +
-					"For `systemd`, hosts are required, with arbitrary names. Each host needs an `address`, and one of them the role `manager`. A removed host is cleaned of everything that Trainyard has put there. For `process`, defaults to one host, `local`: this machine with all its capacity. " +
-					"More can be declared to try out placement: they share the machine, each with its own capacity. " +
-					"Members on a removed host move when their group is next applied, which is in the same apply for groups that refer to this resource.",
+				MarkdownDescription: "Hosts by name: lower-case host names. For `swarm`, the name is the node's host name or, with an `address`, any name. Hosts that are not yet part of the Swarm join it via their `address`; " +
+					"if there is no Swarm yet, the hosts form one. Defaults to all nodes of the existing Swarm. " +
+					"For `systemd`, hosts are required, with any names: each needs an `address`, and exactly one the role `manager`. When a host is removed, so is everything that Trainyard installed on it. For `process`, defaults to one host, `local`: this machine with all its capacity. " +
+					"Declare more to try out placement: they share the machine, each with its own capacity. " +
+					"Members on a removed host move when their group is next applied: in the same apply for groups that refer to this resource.",
 				Optional:   true,
 				Computed:   true,
 				Validators: []validator.Map{mapvalidator.SizeAtLeast(1), mapvalidator.NoNullValues()},
@@ -69,12 +69,12 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				},
 			},
 			"network": schema.SingleNestedAttribute{
-				MarkdownDescription: "Overlay network that the members share, for `swarm` only. Omitted attributes are chosen when the network is created, and not managed from then on.",
+				MarkdownDescription: "Overlay network that the members share, for `swarm` only. Omitted attributes are chosen when the network is created, and not managed from then on. A change recreates the network, which fails while groups or other services use it.",
 				Optional:            true,
 				Computed:            true,
 				Attributes: map[string]schema.Attribute{
 					"subnet": schema.StringAttribute{
-						MarkdownDescription: "Its address range in CIDR notation, such as `10.20.0.0/20`. Each member takes one address, the controller one, and each host two. Defaults to a free range with room for 4,000 addresses.",
+						MarkdownDescription: "IPv4 range of the network in CIDR notation, such as `10.20.0.0/20`. Each member takes one address, the controller one, and each host two. Defaults to a free range with room for 4,000 addresses.",
 						Optional:            true,
 						Computed:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
@@ -85,29 +85,29 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 						Computed:            true,
 					},
 					"attachable": schema.BoolAttribute{
-						MarkdownDescription: "Whether plain containers may join the network, as with `docker run --network`. Defaults to `false`.",
+						MarkdownDescription: "Whether standalone containers may join the network, as with `docker run --network`. Defaults to `false`.",
 						Optional:            true,
 						Computed:            true,
 					},
 				},
 			},
 			"agent": schema.SingleNestedAttribute{
-				MarkdownDescription: "Agent that measures each host: what the host and its members use, and its GPUs.",
+				MarkdownDescription: "The agent on each host, which measures the host, its members and its GPUs.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"enabled": schema.BoolAttribute{
-						MarkdownDescription: "Whether the agent runs. Without it, `trainyard_utilisation` and `trainyard_gpus` report next to nothing, and there are no GPU pools. Defaults to `true`.",
+						MarkdownDescription: "Whether the agent runs. Without it, `trainyard_utilisation` and `trainyard_gpus` have almost no data, and GPU pools are not available. Defaults to `true`.",
 						Optional:            true,
 					},
 					"metrics_port": schema.Int64Attribute{
 						MarkdownDescription: fmt.Sprintf("Port on which each host's agent serves Prometheus metrics, for `systemd` and `process`: %d to %d, such as `9465`. See the guide \"Monitoring\". The controller uses the next port on its host. "+
-							"They listen on the address by which the hosts reach each other (`advertise_address`, or else the one in `address`), and anyone who can reach it can read the metrics. Defaults to null: nothing listens. "+
-							"Not allowed for `swarm`, where they serve metrics on the cluster's network.", domain.LowestMetricsPort, domain.HighestMetricsPort),
+							"Both listen on the address at which the hosts reach each other (`advertise_address`, or else the one in `address`), and anyone who can reach it can read the metrics. Defaults to none: no metrics are served. "+
+							"Not allowed for `swarm`, where metrics are always served, on the cluster's network only.", domain.LowestMetricsPort, domain.HighestMetricsPort),
 						Optional:   true,
 						Validators: []validator.Int64{int64validator.AtLeast(1)},
 					},
 					"image": schema.StringAttribute{
-						MarkdownDescription: "Trainyard image that agents run from, for `swarm` only. All hosts pull it. A tag is pinned to its digest when an apply starts the agents. Defaults to the controller's image.",
+						MarkdownDescription: "Trainyard image for the agents, for `swarm` only. Each host pulls it. A tag is pinned to its digest when an apply starts the agents. Defaults to the controller's image.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
@@ -121,7 +121,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 func hostAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"address": schema.StringAttribute{
-			MarkdownDescription: "For `process`, the address at which other members reach those on this host: an address of this machine, without a port. Defaults to `127.0.0.1`. " +
+			MarkdownDescription: "For `process`, the address at which other members reach the members on this host: an address of this machine, without a port. Defaults to `127.0.0.1`. " +
 				"For `swarm`, the address of its Docker Engine, such as `ssh://ops@gpu1`: required for a host to join or leave the Swarm, optional for one that is already part of it. " +
 				"For `systemd`, the address of its SSH server: `ssh://[user@]host[:port]`, as root or as a user with passwordless sudo.",
 			Optional:   true,
@@ -129,7 +129,7 @@ func hostAttributes() map[string]schema.Attribute {
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 		},
 		"labels": schema.MapAttribute{
-			MarkdownDescription: "Labels of the host, by name. A role's `placement` can require them, or spread members by one. Defaults to none. For `swarm`, these are labels of the node; labels not named here are left alone.",
+			MarkdownDescription: "Labels of the host, by name. A role's `placement` can require them, or spread members by one. Defaults to none. For `swarm`, they are node labels; node labels not listed here are left alone.",
 			ElementType:         types.StringType,
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
@@ -153,7 +153,7 @@ func hostAttributes() map[string]schema.Attribute {
 		},
 		"socket": schema.StringAttribute{
 			MarkdownDescription: "Path of the Docker Engine's socket on the host, for the controller to mount; for `swarm` only. Defaults to the path in an `ssh://` address; " +
-				"otherwise, over SSH, to the one that the host's `docker` command uses; otherwise to `/var/run/docker.sock`. For rootless Docker behind `tcp://`: `/run/user/1000/docker.sock`.",
+				"otherwise, over SSH, to the one that the host's `docker` command uses; otherwise to `/var/run/docker.sock`. Set it for rootless Docker behind `tcp://`, such as `/run/user/1000/docker.sock`.",
 			Optional: true,
 		},
 		"capacity": schema.SingleNestedAttribute{
@@ -167,7 +167,7 @@ func hostAttributes() map[string]schema.Attribute {
 					Computed:            true,
 				},
 				"memory_mib": schema.Int64Attribute{
-					MarkdownDescription: "Memory in MiB, 1 or more. Defaults to the machine's; differences of up to 2 %, as between two kernel versions, are not a change.",
+					MarkdownDescription: "Memory in MiB, 1 or more. Defaults to the machine's; differences of up to 2 %, as between two kernel versions, are ignored.",
 					Optional:            true,
 					Computed:            true,
 				},

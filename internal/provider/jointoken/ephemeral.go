@@ -38,8 +38,8 @@ func (e *joinTokenEphemeral) Metadata(_ context.Context, req ephemeral.MetadataR
 
 func (e *joinTokenEphemeral) Schema(_ context.Context, _ ephemeral.SchemaRequest, resp *ephemeral.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "What a host needs to join a cluster's Swarm by itself, for example through cloud-init: `docker swarm join --token <token> <address>`. " +
-			"The token is stored in no plan and no state. For clusters of the engine `swarm`. Ephemeral resources require Terraform 1.10 or later.",
+		MarkdownDescription: "Join token and manager addresses that a host needs to join a cluster's Swarm by itself, for example through cloud-init: `docker swarm join --token <token> <address>`. " +
+			"The token is never stored in a plan or the state. Only for `swarm` clusters. Ephemeral resources require Terraform 1.10 or later.",
 		Attributes: map[string]schema.Attribute{
 			"cluster": schema.SingleNestedAttribute{
 				MarkdownDescription: resourcekit.ClusterReferenceDescription,

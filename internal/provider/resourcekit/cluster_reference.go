@@ -53,8 +53,8 @@ func IDOf(ref domain.ClusterRef) ClusterID { return ClusterID{ref.Engine, ref.Na
 const (
 	ClusterReferenceDescription = "The cluster: `cluster = trainyard_cluster.lab`. Or an object with `name`, `engine` and `endpoint`."
 	ClusterNameDescription      = "Name of the cluster."
-	ClusterEngineDescription    = "Engine of the cluster. Defaults to `" + DefaultEngine + "`."
-	ClusterEndpointDescription  = "Address of the cluster's engine. For `swarm`: `unix://`, `tcp://` or `ssh://`; defaults to the one that the `docker` command uses. For `systemd`: the `ssh://` address of one of the hosts; required."
+	ClusterEngineDescription    = "Engine of the cluster: `process`, `swarm` or `systemd`. Defaults to `" + DefaultEngine + "`."
+	ClusterEndpointDescription  = "Address of the cluster's engine. For `swarm`, a manager: `unix://`, `tcp://` or `ssh://`; defaults to the Docker Engine that the `docker` command uses. For `systemd`, one of the hosts: `ssh://`; required."
 )
 
 // ClusterReferenceAttribute is the attribute by which a resource refers to its cluster.
@@ -64,12 +64,12 @@ func ClusterReferenceAttribute(engines []string) schema.Attribute {
 		Required:            true,
 		Attributes: map[string]schema.Attribute{
 			"name": schema.StringAttribute{
-				MarkdownDescription: ClusterNameDescription,
+				MarkdownDescription: ClusterNameDescription + " Forces replacement.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"engine": schema.StringAttribute{
-				MarkdownDescription: ClusterEngineDescription,
+				MarkdownDescription: ClusterEngineDescription + " Forces replacement.",
 				Optional:            true,
 				Computed:            true,
 				Default:             stringdefault.StaticString(DefaultEngine),
@@ -77,7 +77,7 @@ func ClusterReferenceAttribute(engines []string) schema.Attribute {
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"endpoint": schema.StringAttribute{
-				MarkdownDescription: ClusterEndpointDescription + " Changing it changes nothing else.",
+				MarkdownDescription: ClusterEndpointDescription + " A change only affects how the cluster is reached.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},

@@ -22,7 +22,7 @@ func TimeoutsAttribute(ctx context.Context, fallback time.Duration, write, destr
 		Delete: true, DeleteDescription: description("destruction", destroy),
 	})
 	if object, ok := attribute.(schema.SingleNestedAttribute); ok {
-		object.MarkdownDescription = "How long operations may take. Whatever was started before a timeout continues. If creation times out, Terraform marks the resource as tainted and replaces it in the next apply; `terraform untaint` keeps it."
+		object.MarkdownDescription = "Time limits of operations. Work that has already started on the cluster continues after a timeout. If creation times out, Terraform marks the resource as tainted and replaces it in the next apply; run `terraform untaint` to keep it."
 		return object
 	}
 	return attribute
