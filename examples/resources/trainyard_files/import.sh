@@ -1,5 +1,5 @@
-# Import files by the name of their cluster and their own. The state gets the source and patterns that they were last
-# copied from, and what the hosts have; the source itself is read at the next plan.
+# Import files: <cluster>/<name>. The state gets the source and patterns that they were last copied from, and what the
+# hosts have; the source itself is read in the next plan.
 terraform import trainyard_files.code lab/code
 
 # If the cluster can't be found by its name alone, as on bare hosts, put the address of a host first.

@@ -19,13 +19,13 @@ const resourceDescription = "A folder or archive on the machine where Terraform 
 	"```\n\n" +
 	"`path` is content-addressed: different content has a different path. When the source changes, the plan shows the new path, and the group that uses it is updated in the same apply. " +
 	"The previous version stays as long as a group, a sweep or a member refers to it; the next apply of files, a group or a sweep after that removes it.\n\n" +
-	"| counts | does not count |\n" +
+	"| changes `path` | does not |\n" +
 	"|---|---|\n" +
 	"| paths, contents, the executable bit, symbolic links | times, owners, other modes, empty folders |\n\n" +
-	"On the hosts, the files belong to the user that runs members, are accessible to this user only, and are read-only: write results elsewhere. " +
-	"A file that is altered or missing on a host is drift: it is shown in `hosts`, and an apply repairs it in place. What members add to the folder (root can), such as `__pycache__`, is left alone, and removed with the version.\n\n" +
-	"A source may have up to 100,000 files and 4 GiB. It is read at every plan: leave out data and checkpoints. With `source = path.module`, exclude `.terraform` and `terraform.tfstate*`, which may hold secrets.\n\n" +
-	"For clusters of the engines `process` and `systemd`. On `swarm`, put files into an image with `trainyard_image`."
+	"On the hosts, the files are owned by the user that runs the members, accessible to that user only, and read-only: write results elsewhere. " +
+	"A file that is altered or missing on a host is drift: it is shown in `hosts`, and an apply repairs it in place. Files that members add (root can), such as `__pycache__`, are left alone, and removed together with the version.\n\n" +
+	"A source may have up to 100,000 files and 4 GiB. It is read in every plan: exclude data and checkpoints. With `source = path.module`, exclude `.terraform` and `terraform.tfstate*`, which may hold secrets.\n\n" +
+	"Only for `process` and `systemd` clusters. On `swarm`, build the files into an image with `trainyard_image`."
 
 // Schema is the schema of trainyard_files.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -39,17 +39,17 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Name of the files within their cluster, a DNS label: lower-case letters, digits and hyphens, starting with a letter. Forces replacement, which fails as long as a group or sweep refers to `path`; `create_before_destroy` avoids that.",
+				MarkdownDescription: "Name of the files within their cluster, a DNS label: lower-case letters, digits and hyphens, starting with a letter, at most 63 characters. Forces replacement, which fails as long as a group or sweep refers to `path`; `create_before_destroy` avoids that.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"source": schema.StringAttribute{
-				MarkdownDescription: "Folder, or tar, tar.gz or zip archive, such as `\"${path.module}/train\"`. For a folder, `.git` is left out, and so is whatever its `.gitignore` files list, including those in its subfolders; " +
-					"those in its parent folders don't count. Symbolic links have to stay within the source.",
+				MarkdownDescription: "Folder, or tar, tar.gz or zip archive, such as `\"${path.module}/train\"`. From a folder, `.git` and whatever its `.gitignore` files list are left out. " +
+					"`.gitignore` files in subfolders count, those in parent folders don't. Symbolic links must not lead out of the source.",
 				Required: true,
 			},
 			"excludes": schema.ListAttribute{
-				MarkdownDescription: "What else to leave out of a folder or an archive: patterns as in `.gitignore`, such as `*.ckpt` or `/data/`. They take precedence over `.gitignore` files; `!` re-includes something.",
+				MarkdownDescription: "What else to leave out of a folder or an archive: patterns as in `.gitignore`, such as `*.ckpt` or `/data/`. They take precedence over `.gitignore` files; `!` re-includes files. Defaults to none.",
 				Optional:            true,
 				ElementType:         types.StringType,
 				Validators:          []validator.List{listvalidator.NoNullValues()},
@@ -63,7 +63,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				Computed:            true,
 			},
 			"size_bytes": schema.Int64Attribute{
-				MarkdownDescription: "Total size of all files.",
+				MarkdownDescription: "Total size of all files, in bytes.",
 				Computed:            true,
 			},
 			"hosts": schema.MapAttribute{
