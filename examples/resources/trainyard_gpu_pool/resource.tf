@@ -16,7 +16,7 @@ resource "trainyard_cluster" "lab" {
   }
 }
 
-# Two cards of a host, by UUID: no other is touched.
+# Two GPUs of one host, by UUID: no others are used.
 resource "trainyard_gpu_pool" "left" {
   cluster = trainyard_cluster.lab
   name    = "left"
@@ -26,7 +26,7 @@ resource "trainyard_gpu_pool" "left" {
   }
 }
 
-# All A40 cards of the other host, each shared by as many members as its memory has room for.
+# All A40s of the other host, each shared by as many members as fit into its memory.
 resource "trainyard_gpu_pool" "shared" {
   cluster = trainyard_cluster.lab
   name    = "shared"

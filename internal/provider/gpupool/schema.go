@@ -23,9 +23,9 @@ const resourceDescription = "GPUs of a cluster that its groups and sweeps may us
 	"|---|---|---|\n" +
 	"| `exclusive` | one member | `count` devices |\n" +
 	"| `slots` | one member per slot of `memory_mib_per_slot` in its memory, less `reserve_percent` | the slots that hold `memory_mib`, one by default, on each of `count` devices |\n\n" +
-	"An A40 with 46,068 MiB has 37 slots of 1,199 MiB. No hardware keeps a member within its slots: the program has to do that, see the guide \"GPU pools\".\n\n" +
-	"The cluster's controller checks the devices every few seconds. A device that is missing or has a problem stays in the pool, and is shown as `unhealthy`: " +
-	"it is allocated to no member, and an apply moves members that have it to other devices of the pool. Once it works again, it is allocated as before.\n\n" +
+	"An A40 with 46,068 MiB has 37 slots of 1,199 MiB. The hardware does not enforce slots: the program must keep within them, see the guide \"GPU pools\".\n\n" +
+	"The cluster's controller checks the devices every few seconds. A device that is missing or has a problem stays in the pool, and is listed in `unhealthy`: it is no longer allocated, and an apply moves its members to other devices of the pool. " +
+	"Once it works again, it is allocated as before.\n\n" +
 	"GPUs are detected by `trainyard-agent`, which is released with the provider. If a host's GPUs are not known, a pool that needs them fails with an error that says why."
 
 // Schema is the schema of trainyard_gpu_pool.
@@ -48,35 +48,35 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			},
 			"cluster": resourcekit.ClusterReferenceAttribute(engines),
 			"name": schema.StringAttribute{
-				MarkdownDescription: "Name of the pool within its cluster, a DNS label: lower-case letters, digits and hyphens, starting with a letter. Forces replacement, which fails as long as a group or sweep uses the pool.",
+				MarkdownDescription: "Name of the pool within its cluster, a DNS label: lower-case letters, digits and hyphens, starting with a letter, at most 63 characters. Forces replacement, which fails as long as a group or sweep uses the pool.",
 				Required:            true,
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"devices": schema.MapAttribute{
-				MarkdownDescription: "UUIDs of the devices by host name, as listed by `nvidia-smi -L` and the data source `trainyard_gpus`. Members get them in this order. With `select`, the devices that it chose.",
+				MarkdownDescription: "UUIDs of the devices by host name, as listed by `nvidia-smi -L` and the data source `trainyard_gpus`. They are allocated in this order. Set this or `select`; with `select`, these are the devices that it chose.",
 				ElementType:         types.ListType{ElemType: types.StringType},
 				Optional:            true,
 				Computed:            true,
 				Validators:          []validator.Map{mapvalidator.NoNullValues(), mapvalidator.ValueListsAre(listvalidator.NoNullValues())},
 			},
 			"select": schema.SingleNestedAttribute{
-				MarkdownDescription: "Choose devices by their properties, instead of `devices`: all that match. Devices that are divided by MIG or have a problem are left out.",
+				MarkdownDescription: "Selects devices by their properties, instead of `devices`: all that match. Devices in MIG mode or with a problem are left out.",
 				Optional:            true,
 				Attributes:          selectorAttributes(),
 			},
 			"sharing": choice("Whether a device serves one member (`exclusive`) or several (`slots`), see above.", string(domain.Exclusive)),
 			"memory_mib_per_slot": schema.Int64Attribute{
-				MarkdownDescription: "Size of a slot in MiB: what a member uses at its peak. Required for `slots`.",
+				MarkdownDescription: "Size of a slot in MiB, 1 or more: the peak usage of a member. Required for `slots`, not allowed for `exclusive`.",
 				Optional:            true,
 			},
 			"reserve_percent": schema.Float64Attribute{
-				MarkdownDescription: "Share of each device's memory that is not divided into slots, in percent, for `slots`: what the driver and CUDA itself need. Defaults to 3.",
+				MarkdownDescription: "Share of each device's memory that is not divided into slots, in percent, from 0 to below 100, for `slots` only: what the driver and CUDA itself need. Defaults to 3.",
 				Optional:            true,
 			},
 			"strategy":           choice("How members are distributed over a host's devices: `spread` (evenly over all) or `pack` (onto as few as possible).", string(domain.Spread)),
-			"on_foreign_process": choice("What happens to a device used by a process that belongs to no member: `avoid` (not allocated as long as this is so), `warn` (allocated, with a warning, if no other device is left) or `ignore`.", string(domain.ForeignAvoid)),
+			"on_foreign_process": choice("What happens to a device used by a process that belongs to no member: `avoid` (it is not allocated meanwhile), `warn` (it is allocated, with a warning, if no other device is left) or `ignore` (it is allocated like any other).", string(domain.ForeignAvoid)),
 			"slots": schema.Int64Attribute{
-				MarkdownDescription: "Total number of slots of all devices; exclusive devices have one each.",
+				MarkdownDescription: "Total number of slots of all devices; an exclusive device counts as one.",
 				Computed:            true,
 			},
 			"device_slots": schema.MapAttribute{
@@ -85,8 +85,8 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				Computed:            true,
 			},
 			"unhealthy": schema.MapAttribute{
-				MarkdownDescription: "What is wrong with devices of the pool, by UUID, with their hosts; empty if all can be used. " +
-					"While it is not empty, each plan shows a change to it, because the pool is not as declared. An apply checks again.",
+				MarkdownDescription: "What is wrong with devices of the pool, and on which host, by UUID; empty if all can be used. " +
+					"While it is not empty, each plan shows it as a change, because the pool is not as declared. An apply checks the devices again.",
 				ElementType: types.StringType,
 				Computed:    true,
 			},
@@ -98,11 +98,11 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 func selectorAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"model": schema.StringAttribute{
-			MarkdownDescription: "Pattern that has to match the whole model name, such as `Tesla V100*`: `*` matches any characters, and `?` exactly one.",
+			MarkdownDescription: "Pattern that must match the whole model name, such as `Tesla V100*`: `*` matches any characters, `?` exactly one, and `[a-c]` one of a set. Defaults to none: any model.",
 			Optional:            true,
 		},
 		"memory_mib": schema.Int64Attribute{
-			MarkdownDescription: "Minimum memory of each device, in MiB.",
+			MarkdownDescription: "Minimum memory of each device, in MiB. Defaults to none.",
 			Optional:            true,
 		},
 		"hosts": schema.ListAttribute{
@@ -118,7 +118,7 @@ func selectorAttributes() map[string]schema.Attribute {
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"max_per_host": schema.Int64Attribute{
-			MarkdownDescription: "Maximum number of devices chosen on each host, in the order of their indexes. 0 is the same as omitting it: all.",
+			MarkdownDescription: "Maximum number of devices chosen on each host, in index order. 0, the default, means all.",
 			Optional:            true,
 		},
 	}
