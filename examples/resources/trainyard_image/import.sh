@@ -1,2 +1,2 @@
-# Import an image by the name of its cluster and its own. Its source stays unknown until the next apply compares it.
+# Import an image: <cluster>/<name>. Its source stays unknown until the next apply compares it.
 terraform import trainyard_image.trainer lab/trainer:1.2

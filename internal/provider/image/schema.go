@@ -21,18 +21,18 @@ import (
 const resourceDescription = "An image that all hosts of a cluster have before a group starts, without a registry: loaded from an archive, or built from a folder on one host and copied to the others. " +
 	"If neither is given, each host pulls it.\n\n" +
 	"A group with `image = trainyard_image.trainer.image_id` waits for the image, runs exactly this image on every host, and contacts no registry. " +
-	"Its members restart when the image has changed.\n\n" +
-	"If a host has another image under the same name, that is an error and nothing is overwritten. Images that a plan has shown in `hosts` are replaced when that plan is applied. " +
-	"All hosts have to be reachable: each needs an `address` in the cluster.\n\n" +
+	"Its members restart when the image changes.\n\n" +
+	"If a host has a different image under the same name, that is an error, and nothing is overwritten. Images that a plan has shown in `hosts` are replaced when that plan is applied. " +
+	"All hosts must be reachable: each needs an `address` in the cluster.\n\n" +
 	"| source | `image_id` | when it changes |\n" +
 	"|---|---|---|\n" +
-	"| `archive` | known at plan, read from the archive | the archive's content |\n" +
-	"| `build` | known after the apply; a host that lacks it gets a copy, without another build | the folder (except what `.dockerignore` leaves out, and the files' times), `dockerfile`, `target`, `args` |\n" +
+	"| `archive` | known at plan, as read from the archive | the archive's content |\n" +
+	"| `build` | known after the apply; a host that lacks it gets a copy, without another build | the folder (except what `.dockerignore` excludes, and file times), `dockerfile`, `target`, `args` |\n" +
 	"| neither | known after the apply; hosts that have it pull nothing | never: use a new tag for a new version |\n\n" +
-	"An archive or a build is for one platform. If hosts of several platforms pull, each has its own image, and `image_id` is the name with the digest that they all came from.\n\n" +
+	"An archive or a build is for one platform. If hosts of several platforms pull a multi-platform image, each gets the one for its platform, and `image_id` is the name with the digest of the multi-platform image.\n\n" +
 	"A replaced image stays while members run from it; the next apply of a `trainyard_image` after that removes it. " +
-	"A destroy removes the name, and the image along with its last name. It keeps an image that containers use, with a warning.\n\n" +
-	"For clusters of the engine `swarm`. On `systemd`, hosts pull their images from a registry, or have them loaded (`docker load`); `process` runs no images."
+	"A destroy removes the tag, and the image along with its last tag. An image that containers use is kept, with a warning.\n\n" +
+	"Only for `swarm` clusters. On `systemd`, hosts pull images from a registry, or you load them there (`docker load`); `process` runs no images."
 
 // Schema is the schema of trainyard_image.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -51,31 +51,31 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"archive": schema.StringAttribute{
-				MarkdownDescription: "File to load the image from: an uncompressed docker-archive, as written by `docker save`. If it has several images, the one called `name` is loaded.",
+				MarkdownDescription: "File to load the image from: an uncompressed docker-archive, as written by `docker save`. If it has several images, the one called `name` is loaded. Conflicts with `build`.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1), stringvalidator.ConflictsWith(resourcekit.Beside("build"))},
 			},
 			"build": schema.SingleNestedAttribute{
-				MarkdownDescription: "How to build the image. It is built on the first of the hosts, by the classic builder, without BuildKit instructions such as `RUN --mount`. The images that it starts `FROM` or copies from are pulled there, with the provider's credentials: the host gets only those of the registries that the Dockerfile names, including by `ARG` variables (`${NAME:-default}`).",
+				MarkdownDescription: "How to build the image. It is built on the first of the hosts, by Docker's legacy builder, without BuildKit instructions such as `RUN --mount`. The images in `FROM` and `COPY --from` are pulled there, with the provider's credentials: the host gets only those for registries that the Dockerfile names, including through `ARG` variables (`${NAME:-default}`). Conflicts with `archive`.",
 				Optional:            true,
 				Attributes: map[string]schema.Attribute{
 					"context": schema.StringAttribute{
-						MarkdownDescription: "Build context: the folder that the Dockerfile copies from. Its `.dockerignore` is respected.",
+						MarkdownDescription: "Build context: the folder that the Dockerfile copies from. Its `.dockerignore` applies.",
 						Required:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"dockerfile": schema.StringAttribute{
-						MarkdownDescription: "Path of the Dockerfile in that folder. Defaults to `" + defaultDockerfile + "`.",
+						MarkdownDescription: "Path of the Dockerfile in the build context. Defaults to `" + defaultDockerfile + "`.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"target": schema.StringAttribute{
-						MarkdownDescription: "Stage to build. Defaults to the last.",
+						MarkdownDescription: "Stage to build. Defaults to the last one.",
 						Optional:            true,
 						Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 					},
 					"args": schema.MapAttribute{
-						MarkdownDescription: "Values of `ARG` instructions. Don't use them for secrets: they can be read in the image's history.",
+						MarkdownDescription: "Build arguments by name, for `ARG` instructions. Don't pass secrets: they can be read in the image's history. Defaults to none.",
 						Optional:            true,
 						ElementType:         types.StringType,
 						Validators:          []validator.Map{mapvalidator.NoNullValues()},
@@ -83,8 +83,8 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				},
 			},
 			"image_id": schema.StringAttribute{
-				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`, for a group's `image`. It is the same in both image stores, unlike the ID in `docker image ls`. " +
-					"If hosts of several platforms pulled the image, its name with a digest.",
+				MarkdownDescription: "Digest of the image's layers and configuration, `sha256:…`, for a group's `image`. It is the same in Docker's own image store and in containerd's, unlike the ID in `docker image ls`. " +
+					"If hosts of several platforms pulled the image, its name with the digest of the multi-platform image.",
 				Computed: true,
 			},
 			"source_hash": schema.StringAttribute{
