@@ -1,4 +1,4 @@
-# Import an autoscaling policy by the names of its cluster, group and role.
+# Import an autoscaling policy: <cluster>/<group>/<role>.
 terraform import trainyard_autoscaling_policy.spark lab/spark/worker
 
 # If the cluster can't be found by its name alone, as on bare hosts, put the address of a host first.

@@ -1,4 +1,4 @@
-# Import a group by the name of its cluster and its own.
+# Import a group: <cluster>/<group>.
 terraform import trainyard_group.training lab/training
 
 # If the cluster can't be found by its name alone, as on bare hosts, put the address of a host first.

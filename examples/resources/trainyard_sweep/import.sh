@@ -1,4 +1,4 @@
-# Import a sweep by the name of its cluster and its own.
+# Import a sweep: <cluster>/<sweep>.
 terraform import trainyard_sweep.trials lab/trials
 
 # If the cluster can't be found by its name alone, as on bare hosts, put the address of a host first.

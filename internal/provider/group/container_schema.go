@@ -21,7 +21,7 @@ const maxSecretBytes = 500_000
 // which of two settings counts.
 func containerAttribute(precedence string) schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: strings.TrimSpace("Settings of the members' containers, on `swarm`, and on `systemd` for members with an `image`. Members without one on `systemd` get only `user`, `stop_signal`, `ulimits`, `configs` and `secrets`. Omitted attributes take the engine's defaults. " + precedence),
+		MarkdownDescription: strings.TrimSpace("Settings of the members' containers, on `swarm`, and on `systemd` for members with an `image`. For members without an image on `systemd`, only `user`, `stop_signal`, `ulimits`, `configs` and `secrets` apply. Omitted attributes take the engine's defaults. " + precedence),
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"pull_policy": schema.StringAttribute{
@@ -29,23 +29,23 @@ func containerAttribute(precedence string) schema.Attribute {
 				Optional:            true,
 			},
 			"user": schema.StringAttribute{
-				MarkdownDescription: "User that the members run as: a name known to the image (or, without an image, to the host) or a UID, alone or with a group, such as `1000:100`. Defaults to the image's user, or to root without an image. Files of `secrets` belong to root: for another user, give them a `mode` such as `0444`. On `systemd`, those of members without a container belong to the user.",
+				MarkdownDescription: "User that the members run as: a name known to the image (or, without an image, to the host) or a UID, alone or with a group, such as `1000:100`. Defaults to the image's user, or to root without an image. Files of `secrets` are owned by root: for another user, give them a `mode` such as `0444`. On `systemd`, those of members without a container are owned by the user.",
 				Optional:            true,
 			},
 			"init": schema.BoolAttribute{
-				MarkdownDescription: "Whether to run a small init as the first process, which forwards signals and reaps orphaned processes. Defaults to `false`.",
+				MarkdownDescription: "Whether to run an init process as PID 1, which forwards signals and reaps orphaned processes. Defaults to `false`.",
 				Optional:            true,
 			},
 			"stop_signal": schema.StringAttribute{
-				MarkdownDescription: "Signal that asks a member to end, such as `SIGINT`. Defaults to the image's own, usually SIGTERM.",
+				MarkdownDescription: "Signal that asks a member to stop, such as `SIGINT`. Defaults to the image's own, usually SIGTERM.",
 				Optional:            true,
 			},
 			"shm_size_mib": schema.Int64Attribute{
-				MarkdownDescription: "Size of `/dev/shm` in MiB, which PyTorch's data loaders use to pass their batches. Defaults to 64, which is too little for most of them.",
+				MarkdownDescription: "Size of `/dev/shm` in MiB, which PyTorch's data loaders use to pass batches. Defaults to 64, too little for most of them.",
 				Optional:            true,
 			},
 			"ulimits": schema.MapNestedAttribute{
-				MarkdownDescription: "Limits of the members' processes, by name: `memlock` (RDMA and NCCL want `-1`), `nofile`, `nproc`, `stack`, `core` and others as in `docker run --ulimit`.",
+				MarkdownDescription: "Resource limits of the members' processes, by name: `memlock` (RDMA and NCCL want `-1`), `nofile`, `nproc`, `stack`, `core` and others as in `docker run --ulimit`.",
 				Optional:            true,
 				Validators:          []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -77,7 +77,7 @@ func containerAttribute(precedence string) schema.Attribute {
 				},
 			},
 			"ports": schema.MapNestedAttribute{
-				MarkdownDescription: "Ports published on the members' hosts, by arbitrary names, such as for a dashboard. Members reach each other without them. Two members that publish the same port can't be on the same host. On `systemd`, containers use their host's network, so `published` has to be the same as `target`; placement keeps other members off these ports.",
+				MarkdownDescription: "Ports published on the members' hosts, by arbitrary names, such as for a dashboard. Members reach each other without them. Two members that publish the same port can't be on the same host. On `systemd`, containers use their host's network, so `published` must equal `target`; placement keeps other members off these ports.",
 				Optional:            true,
 				Validators:          []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -101,7 +101,7 @@ func containerAttribute(precedence string) schema.Attribute {
 				Validators:          []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"content": schema.StringAttribute{
-						MarkdownDescription: "Content of the file. All files of a group together have to be smaller than 1,000,000 bytes. Stored in plain text, in the state and with the cluster.",
+						MarkdownDescription: "Content of the file. All files of a group together must be smaller than 1,000,000 bytes. Stored in plain text, in the state and with the cluster.",
 						Required:            true,
 					},
 					"target": schema.StringAttribute{
@@ -113,12 +113,12 @@ func containerAttribute(precedence string) schema.Attribute {
 			},
 			"secrets": schema.MapNestedAttribute{
 				MarkdownDescription: "Small files whose contents are kept out of state, plan and log, by name: letters, digits, underscores, dots and hyphens. " +
-					"Their values are write-only, which requires version 1.11 or later of Terraform or OpenTofu.",
+					"Their values are write-only, which requires Terraform or OpenTofu 1.11 or later.",
 				Optional:   true,
 				Validators: []validator.Map{mapvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"value": schema.StringAttribute{
-						MarkdownDescription: "Content of the file, 1 to 500,000 bytes; it can come from an ephemeral resource. It is passed to the engine when `version` is new, and stored nowhere else.",
+						MarkdownDescription: "Content of the file, 1 to 500,000 bytes; it can come from an ephemeral resource. It is passed to the engine when `version` is new or changes, and stored nowhere else.",
 						Required:            true,
 						Sensitive:           true,
 						WriteOnly:           true,

@@ -47,7 +47,7 @@ type memberDataModel struct {
 
 func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "The current state of a group: its phase, and the state of each member. Everything that changes by itself is here, and doesn't affect the resource.",
+		MarkdownDescription: "The current state of a group: its phase, and the state of each member. Everything that changes by itself is here rather than in the resource.",
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "`<cluster>/<group>`.",
@@ -63,7 +63,7 @@ func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				Computed:            true,
 			},
 			"phase": schema.StringAttribute{
-				MarkdownDescription: "`pending` (members are waiting to start), `running` (every member runs, or has completed), `degraded` (the group continues, but a member is missing, stopped, failed or between two attempts, or its host or one of its GPUs is not as it should be), `completed`, or `failed` (the group can no longer complete).",
+				MarkdownDescription: "`pending` (members are waiting to start), `running` (every member runs, or has completed), `degraded` (the group continues, but a member is missing, stopped, failed or between two attempts, or has a problem with its host or one of its GPUs), `completed`, or `failed` (the group can no longer complete).",
 				Computed:            true,
 			},
 			"reason": schema.StringAttribute{
@@ -79,7 +79,7 @@ func (d *groupDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				Computed:            true,
 			},
 			"members": schema.MapNestedAttribute{
-				MarkdownDescription: "Members found, by name.",
+				MarkdownDescription: "Existing members, by name.",
 				Computed:            true,
 				NestedObject:        schema.NestedAttributeObject{Attributes: memberDataAttributes()},
 			},

@@ -16,7 +16,7 @@ import (
 const (
 	roleGPUs = "GPUs that each member gets from a GPU pool, all on one host. A member keeps them through restarts and updates, and finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. " +
 		"Members of roles without `gpus` see no GPUs. Interchangeable members (workers of `spark` and `ray`) that have GPUs are placed one by one, like all other members."
-	rolePlacement  = "Which hosts the members run on. Members already placed stay where they are as long as that is allowed."
+	rolePlacement  = "Which hosts the members run on. Members already placed stay where they are, as long as their host is still allowed."
 	roleStrategies = "`spread` (evenly over the hosts), `pack` (onto as few hosts as possible) or `one_per_host` (no two members of the role on one host)."
 )
 
@@ -63,7 +63,7 @@ func GPUsAttribute(member, description string) schema.Attribute {
 				Required:            true,
 			},
 			"count": schema.Int64Attribute{
-				MarkdownDescription: "Number of GPUs per " + member + ", 1 or more. If more than one, GPUs closest to each other are chosen: joined by NVLink, or else near the same NUMA node. Among hosts that `placement` treats alike, the host with the closest GPUs is chosen. For no GPUs, omit `gpus` itself: `gpus = var.gpu ? { pool = … } : null`. Defaults to 1.",
+				MarkdownDescription: "Number of GPUs per " + member + ", 1 or more. If more than one, the GPUs closest to each other are chosen: connected by NVLink, or else near the same NUMA node. Among hosts that `placement` ranks equally, the one with the closest GPUs is chosen. For no GPUs, omit `gpus` itself: `gpus = var.gpu ? { pool = … } : null`. Defaults to 1.",
 				Optional:            true,
 			},
 			"memory_mib": schema.Int64Attribute{
@@ -81,11 +81,11 @@ func PlacementAttribute(description, strategies string) schema.Attribute {
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"strategy": schema.StringAttribute{
-				MarkdownDescription: strategies + " Defaults to `spread`. Among equally good hosts, a member with several GPUs goes to the one where they are closest to each other.",
+				MarkdownDescription: strategies + " Defaults to `spread`. Among hosts that rank equally, a member with several GPUs goes to the one where they are closest to each other.",
 				Optional:            true,
 			},
 			"spread_by": schema.StringAttribute{
-				MarkdownDescription: "Host label, such as `rack` or `zone`: members are spread evenly over its values first, then by `strategy` within each. Hosts without the label count as one more value. If a value has no room left, members go to the others. Members already placed don't move for it. Omit to spread by no label.",
+				MarkdownDescription: "Host label, such as `rack` or `zone`: members are spread evenly over its values first, then by `strategy` within each. Hosts without the label count as one more value. If a value has no room left, members go to the others. Members already placed don't move for it. Defaults to none.",
 				Optional:            true,
 				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
@@ -112,7 +112,7 @@ func ExitCodesAttribute(meaning string) schema.Attribute {
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"final": schema.ListAttribute{
-				MarkdownDescription: "Exit codes from 1 to 255, such as `\"3\"`, and ranges, such as `\"1-127\"`, that are not retried. All others are. Defaults to `[\"126-127\"]`: the command can't be executed or doesn't exist.",
+				MarkdownDescription: "Exit codes from 1 to 255, such as `\"3\"`, and ranges, such as `\"1-127\"`, that are not retried. All others are. Without `exit_codes`, `[\"126-127\"]`: the command can't be executed or doesn't exist.",
 				ElementType:         types.StringType,
 				Required:            true,
 				Validators:          []validator.List{listvalidator.NoNullValues()},

@@ -21,13 +21,13 @@ import (
 const Description = `A set of roles whose members know each other: a training job, a Spark cluster, or a set of services.
 
 Members are named ` + "`<group>-<role>-<index>`" + `, with an index from 0. An apply waits until all of them run, or until the group has completed (` + "`wait_for`" + `).
-A completed group stays completed: finished is not drift, and ` + "`triggers`" + ` make it run again. Changes are made in place wherever possible, and only members whose specification changed are restarted. The specification includes what a member knows about the others: changing a role's ` + "`replicas`" + ` restarts all members of the group, unless the role's members are interchangeable or its ` + "`on_scale`" + ` is ` + "`none`" + `.
+A completed group stays completed: that is not drift. Change ` + "`triggers`" + ` to run it again. Changes are made in place wherever possible, and only members whose specification changed restart. The specification includes what a member knows about the others: changing a role's ` + "`replicas`" + ` restarts all members of the group, unless the role's members are interchangeable or its ` + "`on_scale`" + ` is ` + "`none`" + `.
 
 See the guides "Frameworks", "GPU pools", "Completion and restarts" and "Drift and automation".
 
 ## Frameworks
 
-The framework determines which roles there are and what members find in their environment.
+The framework determines which roles a group can have and what its members find in their environment.
 
 | framework | roles | environment |
 |---|---|---|
@@ -46,7 +46,7 @@ Every member gets ` + "`TRAINYARD_CLUSTER`, `_GROUP`, `_ROLE`, `_INDEX`, `_MEMBE
 
 In ` + "`command`, `args`" + ` and the values of ` + "`env`" + `, a string that contains ` + "`{{`" + ` is a [template](https://pkg.go.dev/text/template), rendered for each member:
 the fields ` + "`.Index`, `.Name`, `.Role`, `.Group`, `.Cluster`, `.Host`, `.Address`, `.Port`" + ` are the member's own, ` + "`.Env.NAME`" + ` is a variable of its ` + "`env`" + `, and the functions ` + "`address \"ps\" 0`, `addresses \"worker\"`, `replicas \"worker\"`, `hostname ADDRESS` and `port ADDRESS`" + ` give access to the others.
-Interchangeable members (workers of ` + "`spark` and `ray`" + `) that the engine distributes itself, as ` + "`swarm`" + ` does, share their specification. In templates, they have no ` + "`.Index`, `.Name`, `.Host` or `.Address`" + ` of their own. They follow only the engine's restart rules: a constant delay, and no final exit codes.
+Interchangeable members (workers of ` + "`spark` and `ray`" + `) that the engine itself places, as ` + "`swarm`" + ` does, share one specification. In templates, they have no ` + "`.Index`, `.Name`, `.Host` or `.Address`" + ` of their own. They follow the engine's own restart policy: a constant delay, and no final exit codes.
 A template that can't be rendered fails the plan.`
 
 // Schema is the schema of trainyard_group.
@@ -78,7 +78,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		},
 		"completion": CompletionAttribute(),
 		"restart_scope": schema.StringAttribute{
-			MarkdownDescription: "What is restarted when a member fails in a way that is retried: `member` (that member alone) or `group` (all members together, as synchronous training needs). With `group`, attempts are counted for the whole group, under the `restart` rule of the role whose member failed. Defaults to `member`.",
+			MarkdownDescription: "What restarts after a failure that is retried: `member` (that member alone) or `group` (all members together, as synchronous training needs). With `group`, attempts are counted for the whole group, under the `restart` rule of the role whose member failed. Defaults to `member`.",
 			Optional:            true,
 			Computed:            true,
 			Default:             stringdefault.StaticString(defaultRestartScope),
@@ -90,38 +90,38 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Default:             stringdefault.StaticString(defaultWaitFor),
 		},
 		"triggers": schema.MapAttribute{
-			MarkdownDescription: "Arbitrary strings by arbitrary names. Changing, adding or removing one starts all members again, even if the group has completed or failed. Defaults to none.",
+			MarkdownDescription: "Arbitrary map of strings. Any change to it reruns the group: all members start again, even if the group has completed or failed. Defaults to none.",
 			ElementType:         types.StringType,
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"priority": schema.Int64Attribute{
-			MarkdownDescription: "Priority of the group: any whole number; higher is more important, as in Kubernetes. If there is no room for the group, roles under an autoscaling policy in groups of lower priority give way, " +
-				"down to the policy's `min`: lowest priority first, and no more members than necessary. The plan warns which roles will, and the apply waits for them, within `timeouts`. Members are never restarted for it. Defaults to 0. See the guide \"Autoscaling\".",
+			MarkdownDescription: "Priority of the group, any integer; higher is more important, as in Kubernetes. If there is no room for the group, roles under an autoscaling policy in groups of lower priority give way: they scale in, down to the policy's `min`, lowest priority first, and by no more members than necessary. " +
+				"The plan warns which roles will, and the apply waits for them, within `timeouts`. No member is restarted for it. Defaults to 0. See the guide \"Autoscaling\".",
 			Optional: true,
 		},
 		"members": schema.MapAttribute{
-			MarkdownDescription: "Address (`host:port`) of each member, by name. Interchangeable members that the engine distributes itself share one. Members that are missing or not as specified are left out until the next apply has repaired them. Members that have ended are listed. " +
+			MarkdownDescription: "Address (`host:port`) of each member, by name. Interchangeable members that the engine itself places share one. Members that are missing or not as specified are left out until the next apply has repaired them. Members that have ended are listed. " +
 				"For states, restarts and exit codes, see the data source `trainyard_group`.",
 			ElementType: types.StringType,
 			Computed:    true,
 		},
 		"placements": schema.MapAttribute{
-			MarkdownDescription: "Host of each member, by the member's name. If it has `gpus`, a space and their UUIDs, joined by commas, follow: `gpu1 GPU-4fa6a2a8-…,GPU-b5a3c1d2-…`. " +
-				"A plan shows GPUs if there is nothing left to choose: for members that keep theirs, and for a group that takes a whole pool, see the guide \"GPU pools\". Members get exactly those GPUs, or the apply fails before it changes anything in the group. " +
-				"If a role that can have more than one member omits `replicas`, placements are known only after the apply. " +
-				"Interchangeable members (workers of `spark` and `ray`) that the engine distributes itself, as `swarm` does, are left out: for their hosts, see the data source `trainyard_group`.",
+			MarkdownDescription: "Host of each member, by the member's name. With `gpus`, the host is followed by a space and the GPUs' UUIDs, separated by commas: `gpu1 GPU-4fa6a2a8-…,GPU-b5a3c1d2-…`. " +
+				"A plan shows GPUs only where there is no choice left: for members that keep theirs, and for a group that takes a whole pool, see the guide \"GPU pools\". Members get exactly those GPUs, or the apply fails before it changes anything in the group. " +
+				"If a role that can have more than one member omits `replicas`, placements are known only after apply. " +
+				"Interchangeable members (workers of `spark` and `ray`) that the engine itself places, as `swarm` does, are left out: for their hosts, see the data source `trainyard_group`.",
 			ElementType: types.StringType,
 			Computed:    true,
 		},
 		"cluster_spec": schema.MapAttribute{
 			MarkdownDescription: "Addresses of the members of each role, by the role's name: `host:port,host:port`, in the order of their indexes. Roles whose members are interchangeable " +
-				"(workers of `spark` and `ray`) are left out. Empty after an apply that did not finish, until one does.",
+				"(workers of `spark` and `ray`) are left out. Empty after an incomplete apply, until one succeeds.",
 			ElementType: types.StringType,
 			Computed:    true,
 		},
 		"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout,
-			"If `wait_for` is `completed`, it has to cover the training itself, and defaults to `168h` (a week).", "It has to cover the members' grace periods."),
+			"If `wait_for` is `completed`, it must cover the training itself, and defaults to `168h` (a week).", "It must cover the members' grace periods."),
 	}
 	maps.Copy(attributes, TemplateAttributes(precedenceOf("A role's own value overrides it.")))
 	return schema.Schema{MarkdownDescription: Description, Attributes: attributes}
@@ -148,7 +148,7 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 	own := func(description string) string { return strings.TrimSpace(description + " " + precedence.Own) }
 	return map[string]schema.Attribute{
 		"image": schema.StringAttribute{
-			MarkdownDescription: own("Container image: a name with a tag or digest, such as `registry.example.com/trainer:1.2`; the ID of an image that the hosts have (`sha256:` and 64 hex digits); or, on `swarm`, the `image_id` of a `trainyard_image`. Required on `swarm`. On `systemd`, members with an image run as containers of their host's Docker Engine, and members without one as programs of the host. Has no effect on `process`."),
+			MarkdownDescription: own("Container image: a name with a tag or digest, such as `registry.example.com/trainer:1.2`; the ID of an image that the hosts have (`sha256:` and 64 hex digits); or, on `swarm`, the `image_id` of a `trainyard_image`. Required on `swarm`. On `systemd`, members with an image run as containers in their host's Docker Engine, and members without one as programs on the host. Has no effect on `process`."),
 			Optional:            true,
 		},
 		"command": schema.ListAttribute{
@@ -189,11 +189,11 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 					Optional:            true,
 				},
 				"target": schema.StringAttribute{
-					MarkdownDescription: "Absolute path at which members see it.",
+					MarkdownDescription: "Absolute path at which members see the mount.",
 					Required:            true,
 				},
 				"read_only": schema.BoolAttribute{
-					MarkdownDescription: "Whether members may only read. Not enforced without a container. Defaults to `false`.",
+					MarkdownDescription: "Whether the mount is read-only. Not enforced without a container. Defaults to `false`.",
 					Optional:            true,
 				},
 				"size_mib": schema.Int64Attribute{
@@ -201,7 +201,7 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 					Optional:            true,
 				},
 				"driver": schema.SingleNestedAttribute{
-					MarkdownDescription: "Driver that creates the `volume` on a host that has none of that name. An existing volume stays as it is. Defaults to the engine's own driver. " +
+					MarkdownDescription: "Volume driver that creates the `volume` on a host that has none of that name. An existing volume stays as it is. Defaults to the engine's own driver. " +
 						"For an NFS export: `{ name = \"local\", options = { type = \"nfs\", o = \"addr=nas,rw\", device = \":/export/data\" } }`.",
 					Optional: true,
 					Attributes: map[string]schema.Attribute{
@@ -227,7 +227,7 @@ func roleAttributes() map[string]schema.Attribute {
 	attributes := map[string]schema.Attribute{
 		"replicas": schema.Int64Attribute{
 			MarkdownDescription: "Number of members, 0 to 10,000. If omitted, Terraform does not manage the number: it starts at 1 and stays as it is, or as an autoscaling policy for the role sets it. " +
-				"That is not drift. A plan that changes the group for another reason shows `members`, `placements` and `cluster_spec` as known after apply, unless the framework allows at most one member of the role.",
+				"That is not drift. A plan that changes the group for another reason shows `members`, `placements` and `cluster_spec` as `(known after apply)`, unless the framework allows at most one member of the role.",
 			Optional: true,
 		},
 		"on_scale": schema.StringAttribute{
@@ -272,17 +272,17 @@ func roleAttributes() map[string]schema.Attribute {
 			Optional: true,
 			Attributes: map[string]schema.Attribute{
 				"parallelism": schema.Int64Attribute{
-					MarkdownDescription: "Number of members updated at a time, in the order of their indexes. The next one follows when one of them runs; with a `delay`, the next ones follow when all of them run. Roles are updated one after another. 0 means the default: all at once.",
+					MarkdownDescription: "Number of members updated at a time, in index order. Without a `delay`, the next member follows as soon as one of them runs; with a `delay`, the next batch follows once all of them have run for that long. Roles are updated one after another. 0, the default, means all at once.",
 					Optional:            true,
 				},
 				"delay": schema.StringAttribute{
-					MarkdownDescription: "Delay after updated members run and before the next ones are updated, such as `30s`. A member that fails during the delay counts as failed by the update. Defaults to `0s`.",
+					MarkdownDescription: "Time between a batch of updated members running and the next batch, such as `30s`. A member that fails in this time counts as failed by the update. Defaults to `0s`.",
 					Validators:          []validator.String{resourcekit.IsDuration()},
 					PlanModifiers:       []planmodifier.String{resourcekit.SameDuration()},
 					Optional:            true,
 				},
 				"on_failure": schema.StringAttribute{
-					MarkdownDescription: "What happens when a member fails for good while the apply waits for it to run: `pause` (the other members stay as they are until the next apply), `continue` (they are updated anyway) or `rollback` (the whole group returns to the specification with which it last ran). " +
+					MarkdownDescription: "What happens when a member fails for good while the apply waits for it to run: `pause` (the other members stay as they are until the next apply), `continue` (they are updated anyway) or `rollback` (the whole group returns to the specification that it last ran with). " +
 						"In each case the apply fails and names the member. Defaults to `pause`.",
 					Optional: true,
 				},
@@ -300,18 +300,18 @@ func CompletionAttribute() schema.Attribute {
 		Optional:            true,
 		Attributes: map[string]schema.Attribute{
 			"when": schema.StringAttribute{
-				MarkdownDescription: "Which members have to end with exit code 0 to complete the group: the `chief`, `all` members of `roles`, `any` of them, or `never` (a service). The chief is member 0 of the first of `roles` that has members, or of the framework's. " +
+				MarkdownDescription: "Which members must end with exit code 0 to complete the group: the `chief`, `all` members of `roles`, `any` of them, or `never` (a service). The chief is member 0 of the first of `roles` that has members, or of the framework's. " +
 					"Defaults to `all` for `none`, `pytorch` and `jax`; otherwise to `chief`, or to `never` if there is no chief.",
 				Optional: true,
 			},
 			"roles": schema.ListAttribute{
-				MarkdownDescription: "Names of the roles that the rule considers. Defaults to those that end by themselves, which excludes parameter servers and the like.",
+				MarkdownDescription: "Names of the roles that count. Defaults to those whose members end by themselves, which excludes parameter servers and the like.",
 				ElementType:         types.StringType,
 				Optional:            true,
 				Validators:          []validator.List{listvalidator.NoNullValues()},
 			},
 			"deadline": schema.StringAttribute{
-				MarkdownDescription: "Maximum time from the start of the first member until the group completes, restarts included: a duration such as `12h`. After that, all members are stopped, whatever `stop_rest` says, and the group has failed. Defaults to none.",
+				MarkdownDescription: "Maximum time from the start of the first member until the group completes, restarts included: a duration such as `12h`. After that, all members are stopped, regardless of `stop_rest`, and the group has failed. Defaults to none.",
 				Validators:          []validator.String{resourcekit.IsDuration()},
 				PlanModifiers:       []planmodifier.String{resourcekit.SameDuration()},
 				Optional:            true,
