@@ -58,7 +58,7 @@ type runDataModel struct {
 
 func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, resp *datasource.SchemaResponse) {
 	resp.Schema = schema.Schema{
-		MarkdownDescription: "Current state of a sweep: its runs by state, each run, and the best of them. Everything that changes by itself is here, and never shows as a difference of the resource.",
+		MarkdownDescription: "The current state of a sweep: its runs by state, each run, and the best of them. Everything that changes by itself is here rather than in the resource.",
 		Attributes: map[string]schema.Attribute{
 			"id":      resourcekit.ComputedText("`<cluster>/<sweep>`."),
 			"cluster": resourcekit.ClusterReadAttribute(d.Engines),
@@ -76,7 +76,7 @@ func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 				MarkdownDescription: "Whether all runs have ended.",
 				Computed:            true,
 			},
-			"time_left": resourcekit.ComputedText("Estimated time until all runs have ended, as a duration such as `1h30m0s`, from how long successful runs took and how many run concurrently now; null if no estimate is possible yet."),
+			"time_left": resourcekit.ComputedText("Estimated time until all runs have ended, such as `1h30m0s`, based on how long successful runs took and how many run concurrently now; null if no estimate is possible yet."),
 			"best":      resourcekit.ComputedText("Key of the run with the best value, the first of `ranking`; null if there is none."),
 			"ranking": schema.ListAttribute{
 				MarkdownDescription: "Keys of the runs that succeeded and have a value, best first according to `objective.goal`.",
@@ -85,7 +85,7 @@ func (d *sweepDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, 
 			},
 			"parallelism": parallelismAttribute(),
 			"runs": schema.MapNestedAttribute{
-				MarkdownDescription: "The runs by key. Attributes of an attempt are those of the last one.",
+				MarkdownDescription: "The runs by key. Attributes of an attempt are those of the latest one.",
 				Computed:            true,
 				NestedObject:        schema.NestedAttributeObject{Attributes: runDataAttributes()},
 			},
@@ -102,19 +102,19 @@ func runDataAttributes() map[string]schema.Attribute {
 	}
 	return map[string]schema.Attribute{
 		"state":         resourcekit.ComputedText("State of the run: " + stateNames + "."),
-		"reason":        resourcekit.ComputedText("Why the run is in its state, such as what it waits for or why it failed; null if there is nothing to say."),
+		"reason":        resourcekit.ComputedText("Why the run is in its state, such as what it waits for or why it failed; null if there is no reason to give."),
 		"member":        resourcekit.ComputedText("Name of the run's member, for the data source `trainyard_logs`."),
 		"attempts":      computedNumber("Number of attempts started."),
 		"failures":      computedNumber("Number of failed attempts."),
 		"out_of_memory": computedNumber("Number of attempts that ran out of GPU memory."),
-		"host":          resourcekit.ComputedText("Name of the attempt's host; null if there was none."),
+		"host":          resourcekit.ComputedText("Name of the attempt's host; null if there was no attempt."),
 		"gpus": schema.ListAttribute{
 			MarkdownDescription: "UUIDs of the attempt's GPUs; empty if it had none.",
 			ElementType:         types.StringType,
 			Computed:            true,
 		},
 		"exit_code":           computedNumber("Exit code of the attempt, 128 + the signal number if a signal killed it; null if it has not ended."),
-		"started_at":          moment("Start of the attempt; null if there was none."),
+		"started_at":          moment("Start of the attempt; null if there was no attempt."),
 		"finished_at":         moment("End of the attempt; null if it has not ended."),
 		"peak_memory_mib":     computedNumber("Peak memory measured for the attempt, in MiB; null if nothing was measured."),
 		"peak_gpu_memory_mib": computedNumber("Peak GPU memory measured for the attempt, in MiB; null if nothing was measured."),

@@ -23,14 +23,14 @@ type ProgressModel struct {
 func progressAttributes() map[string]resourceschema.Attribute {
 	return map[string]resourceschema.Attribute{
 		"pattern": resourceschema.StringAttribute{
-			MarkdownDescription: "Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) for lines that report progress. A group named `step` is the number of the step, which counts up: `step (?P<step>\\d+)`. Without the group, each matching line is a step.",
+			MarkdownDescription: "Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) for lines that report progress. A group named `step` matches the number of the step, which counts up: `step (?P<step>\\d+)`. Without the group, each matching line is a step.",
 			Required:            true,
 		},
 		"threshold": resourceschema.Float64Attribute{
-			MarkdownDescription: "Minimum progress that one more run on a GPU or host must bring, as a share of what a run there brought so far, 0 to 1. Defaults to " + strconv.FormatFloat(domain.DefaultRunGain, 'g', -1, 64) + ".",
+			MarkdownDescription: "Minimum gain in throughput from one more run on a GPU or host, as a share of the throughput per run so far, from 0 to 1. Defaults to " + strconv.FormatFloat(domain.DefaultRunGain, 'g', -1, 64) + ".",
 			Optional:            true,
 		},
-		"settle": duration("Minimum time for which a number of runs is measured before another number is tried, `1s` to `1h`. Half of it is for runs to warm up. Defaults to `1m`."),
+		"settle": duration("Minimum time for which a number of concurrent runs is measured before another is tried, from `1s` to `1h`. Half of it is for runs to warm up. Defaults to `1m`."),
 	}
 }
 
@@ -44,7 +44,7 @@ type parallelismModel struct {
 
 func parallelismAttribute() schema.Attribute {
 	return schema.SingleNestedAttribute{
-		MarkdownDescription: "How many concurrent runs finish most, according to their progress; null for a sweep without `progress`.",
+		MarkdownDescription: "Number of concurrent runs with the highest total throughput, as found so far; null for a sweep without `progress`.",
 		Computed:            true,
 		Attributes: map[string]schema.Attribute{
 			"level": computedNumber("Current maximum number of this sweep's runs per GPU, or per host for runs without GPUs; null if only room limits it."),
@@ -53,7 +53,7 @@ func parallelismAttribute() schema.Attribute {
 				Computed:            true,
 			},
 			"throughput": schema.MapAttribute{
-				MarkdownDescription: "Steps per second of all runs of a GPU or host together, by the number of runs. All are in terms of the runs that were measured first.",
+				MarkdownDescription: "Total steps per second of the runs on a GPU or host, by their number. All values are scaled to the runs that were measured first.",
 				ElementType:         types.Float64Type,
 				Computed:            true,
 			},

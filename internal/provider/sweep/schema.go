@@ -23,17 +23,17 @@ import (
 )
 
 const resourceDescription = "Independent runs of one program, each to completion: seeds, learning rates, shards of data. Runs wait until there is room, and a run that fails does not stop the others.\n\n" +
-	"A run is identified by its key. Adding, removing or changing a key affects that run alone, and a run that has ended stays ended: finished is not drift. " +
-	"`rerun` says which runs start anew when the program changes, and a plan says how many.\n\n" +
+	"A run is identified by its key. Adding, removing or changing a key affects that run alone, and a run that has ended stays ended: that is not drift. " +
+	"`rerun` decides which runs start again when the program changes, and the plan shows how many.\n\n" +
 	"Each run is a member, `<sweep>-<key>-0`, started by the cluster's controller: the sweep with the highest `priority` first, then the older sweep, then by key. " +
-	"The data source `trainyard_sweep` has states, reasons and values, and `trainyard_logs` has what runs wrote. See the guide \"Sweeps\" for more.\n\n" +
+	"The data source `trainyard_sweep` has states, reasons and values, and `trainyard_logs` has the output of runs. See the guide \"Sweeps\" for more.\n\n" +
 	"## GPU memory\n\n" +
-	"Several runs share a card of a GPU pool whose `sharing` is `slots`. With `admission.free_gpu_memory`, a run starts only where the driver reports enough free memory for it. If others use the card, too, set the pool's `on_foreign_process` to `ignore`: by default such a card takes no runs. " +
-	"A run that still runs out of GPU memory, according to its output, is queued again. This uses up none of `retry.max_attempts`, and the card takes no more runs until one of those beside it has ended.\n\n" +
+	"Several runs share a GPU of a GPU pool whose `sharing` is `slots`. With `admission.free_gpu_memory`, a run starts only where the driver reports enough free memory for it. If others use the GPU, too, set the pool's `on_foreign_process` to `ignore`: by default, such a GPU takes no runs. " +
+	"A run that still runs out of GPU memory, according to its output, is queued again. This does not count towards `retry.max_attempts`, and the GPU takes no more runs until one of the others on it has ended.\n\n" +
 	"## Environment and templates\n\n" +
 	"Besides `env` and its own variables in `runs`, a run gets `TRAINYARD_RUN` (its key), `TRAINYARD_ATTEMPT` (from 1), `TRAINYARD_CONFIG` and `TRAINYARD_RESULTS` (the paths of its `config` and of the folder for its `results`), `TRAINYARD_CLUSTER`, `_GROUP` (the sweep), `_MEMBER` and `_HOST`, and `CUDA_VISIBLE_DEVICES=-1` (no GPU) unless `gpus` is set or `env` says otherwise.\n\n" +
 	"In `command`, `args`, and the values of `env` and `runs`, a string that contains `{{` is a [template](https://pkg.go.dev/text/template), rendered for each run: `.Env.LR` is the run's variable `LR`, `.Role` its key, " +
-	"and `.Name`, `.Group`, `.Cluster`, `.Host` and `.Address` are those of its member. A template that can't be rendered is an error at plan."
+	"and `.Name`, `.Group`, `.Cluster`, `.Host` and `.Address` are those of its member. A template that can't be rendered fails the plan."
 
 // Schema is the schema of trainyard_sweep.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -50,54 +50,54 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.RequiresReplace()},
 		},
 		"runs": schema.StringAttribute{
-			MarkdownDescription: "The runs: environment variables by name, keyed by run. Keys are DNS labels; at most 10,000 runs. Values can be templates. Runs are stored in plain text, in the state and with the cluster.",
+			MarkdownDescription: "Environment variables of each run, keyed by run: `{ \"lr-1\" = { LR = \"0.1\" } }`. Keys are DNS labels; 1 to 10,000 runs. Values can be templates. Runs are stored in plain text, in the state and with the cluster.",
 			CustomType:          packed.Type[variablesByRun]{},
 			Required:            true,
 			Validators:          []validator.String{packed.NoNullValues()},
 		},
 		"config": schema.StringAttribute{
-			MarkdownDescription: "File content by run key, for each run that needs a file. The run finds its path in `TRAINYARD_CONFIG`; the file is called `config.json` if it is JSON, otherwise `config`. " +
+			MarkdownDescription: "File content by run key, for each run that needs a file, up to about 400,000 bytes each. The run finds its path in `TRAINYARD_CONFIG`; the file is called `config.json` if it is JSON, otherwise `config`. " +
 				"Changing it reruns that run. It is stored in plain text, as `runs` are. Defaults to none.",
 			CustomType: packed.Type[map[string]string]{},
 			Optional:   true,
 			Validators: []validator.String{packed.NoNullValues()},
 		},
-		"max_parallel": number("Maximum number of runs at a time, 1 or more. Defaults to as many as there is room for, or as finish most according to `progress`; for runs that request nothing and report no progress, to the number of the hosts' processors."),
-		"priority":     number("Among sweeps with waiting runs, the one with the higher number starts its runs first. It ends no run of another sweep. Roles under a policy in groups of lower priority give way to runs that wait for room, down to the policy's `min`: see the guide \"Autoscaling\". Defaults to 0."),
+		"max_parallel": number("Maximum number of concurrent runs, 1 or more. Defaults to as many as there is room for, or to as many as `progress` finds best; for runs that request nothing and report no progress, to the total number of the hosts' CPUs."),
+		"priority":     number("Priority of the sweep, any integer: among sweeps with waiting runs, the one with the higher number starts its runs first. Running runs of other sweeps are not preempted. Roles under an autoscaling policy in groups of lower priority give way to runs that wait for room: they scale in, down to the policy's `min`. See the guide \"Autoscaling\". Defaults to 0."),
 		"resources":    group.ResourcesAttribute("run"),
 		"gpus": group.GPUsAttribute("run", "GPUs from a GPU pool for each run, all on one host. The run finds their UUIDs in `CUDA_VISIBLE_DEVICES` and `NVIDIA_VISIBLE_DEVICES`. "+
-			"The next run can get them once it has ended."),
-		"placement":    group.PlacementAttribute("Hosts on which runs are started.", "`spread` (evenly over the hosts) or `pack` (onto as few hosts as possible)."),
+			"Once it has ended, the next run can get them."),
+		"placement":    group.PlacementAttribute("Which hosts the runs start on.", "`spread` (evenly over the hosts) or `pack` (onto as few hosts as possible)."),
 		"grace_period": group.GracePeriodAttribute("run"),
 		"exit_codes":   group.ExitCodesAttribute("How `retry` treats exit codes."),
-		"admission":    object("What must be measured as free before a run starts. Without it, only the requests of runs and members count.", admissionAttributes()),
-		"retry":        object("How often a failed run is started again.", retryAttributes()),
-		"on_failure":   object("What happens to the other runs once some have failed. Defaults to nothing: they go on.", failureAttributes()),
-		"on_finish": object("Called when an attempt of a run has ended, at least once: a failed call is retried. It receives JSON with the fields `cluster`, `sweep`, `run`, `attempt`, "+
+		"admission":    object("Memory that must be measured as free before a run starts. Without it, only the requests of runs and members count.", admissionAttributes()),
+		"retry":        object("How failed runs are retried.", retryAttributes()),
+		"on_failure":   object("What happens to the other runs once some have failed. Defaults to none: they go on.", failureAttributes()),
+		"on_finish": object("Hook that is called when an attempt of a run has ended, at least once: a failed call is retried. It receives JSON with the fields `cluster`, `sweep`, `run`, `attempt`, "+
 			"`state` (of the run afterwards: `queued` if it is tried again), `exit_code` (null if cancelled), `reason`, `value`, `results` (their location), `host`, `gpus`, `started_at` and `finished_at`. Together, sweep, run, attempt and `started_at` are unique.",
 			policy.HookAttributes()),
-		"results": object("Where runs leave files. The data source `trainyard_sweep` has each run's location, and `terraform-provider-trainyard sweep results` fetches the files. "+
+		"results": object("Where runs write result files. The data source `trainyard_sweep` has each run's location, and `terraform-provider-trainyard sweep results` fetches the files. "+
 			"Missing results are drift: the plan adds their runs to `runs` again, and an apply reruns them. Defaults to none: no files are kept.",
 			resultsAttributes()),
-		"objective": object("Number that runs write, by which they are compared.", objectiveAttributes()),
-		"progress": object("How runs report progress. With it, the sweep finds how many concurrent runs finish most: it starts with one on each GPU (or host, for runs without `gpus`), and adds one more as long as that makes all of them together faster. "+
+		"objective": object("Number in the output of runs, by which they are ranked. Defaults to none.", objectiveAttributes()),
+		"progress": object("How runs report progress. With it, the sweep searches for the number of concurrent runs with the highest total throughput: it starts with one on each GPU (or host, for runs without `gpus`), and adds one more as long as that raises the throughput. "+
 			"`max_parallel` still limits the total. Changing `progress` restarts the search. The guide \"Sweeps\" describes the search.", progressAttributes()),
-		"wait_for": choice("What an apply waits for: `accepted` (the sweep is stored, and its runs start as there is room) or `completed` (all runs have ended; the apply warns of those that did not succeed). `timeouts` says for how long.",
+		"wait_for": choice("What an apply waits for: `accepted` (the sweep is stored, and its runs start as there is room) or `completed` (all runs have ended; the apply warns of those that did not succeed). `timeouts` limits the wait.",
 			string(domain.WaitAccepted)),
-		"rerun": choice("Which runs start anew when the sweep changes: `changed` (all, if what they run changed, such as `image` or `env`), `failed` (those that did not succeed, if what they run, `resources`, `gpus` or `triggers` changed) "+
-			"or `all` (all, if what they run or `triggers` changed). A run whose own variables changed always starts anew, and a waiting run starts with what is declared by then.", string(domain.RerunChanged)),
+		"rerun": choice("Which runs start again when the sweep changes: `changed` (all, if what they run changed, such as `image` or `env`), `failed` (those that did not succeed, if what they run, `resources`, `gpus` or `triggers` changed) "+
+			"or `all` (all, if what they run or `triggers` changed). A run whose own variables changed always starts again, and a waiting run starts with the latest specification.", string(domain.RerunChanged)),
 		"triggers": schema.MapAttribute{
-			MarkdownDescription: "Arbitrary strings by name. A change makes runs start anew if `rerun` is `failed` or `all`. Defaults to none.",
+			MarkdownDescription: "Arbitrary map of strings. A change reruns runs if `rerun` is `failed` or `all`; with `changed`, it has no effect. Defaults to none.",
 			ElementType:         types.StringType,
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout,
-			"If `wait_for` is `completed`, it must cover all runs, and defaults to `168h`, a week.", "It must cover the grace period of the runs."),
+			"If `wait_for` is `completed`, it must cover all runs, and defaults to `168h` (a week).", "It must cover the runs' grace period."),
 	}
 	maps.Copy(attributes, group.TemplateAttributes(group.Precedence{
 		Env:       "A run's own variables are added and take precedence.",
-		Container: "Runs get no `secrets`: an apply hands those over, and runs start later. Mount a file from the hosts instead.",
+		Container: "`secrets` are not allowed: they are only available during an apply, and runs start later. Mount a file from the hosts instead.",
 	}))
 	return schema.Schema{MarkdownDescription: resourceDescription, Attributes: attributes}
 }
@@ -110,21 +110,21 @@ func admissionAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "GPU memory to leave free beside the run's, in percent, from 0 to below 100. Defaults to 3.",
 			Optional:            true,
 		},
-		"settle": duration("How long after the start of a run its GPU takes no further run (with `free_gpu_memory`), and its host's free memory is reduced by the run's `memory_mib` (with `free_memory`), because programs allocate memory late; up to `1h`. Defaults to `20s`."),
+		"settle": duration("Time after the start of a run in which its GPU takes no further run (with `free_gpu_memory`), and the run's `memory_mib` is subtracted from its host's free memory (with `free_memory`), because programs allocate memory late; from `0s` to `1h`. Defaults to `20s`."),
 	}
 }
 
 func retryAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"max_attempts":  number("Number of failures after which a run has failed for good. 0 sets no limit. Defaults to 1: no second attempt."),
-		"out_of_memory": number("How many attempts may run out of GPU memory before the run is not tried again, and is `out_of_memory`. Defaults to 5."),
+		"max_attempts":  number("Number of failed attempts after which a run has failed for good; 0 means no limit. Defaults to 1: no retries."),
+		"out_of_memory": number("Number of attempts, 1 or more, that run out of GPU memory before the run is no longer retried and ends as `out_of_memory`. Defaults to 5."),
 		"out_of_memory_patterns": schema.ListAttribute{
 			MarkdownDescription: "Regular expressions ([RE2](https://github.com/google/re2/wiki/Syntax)) for log lines that report running out of GPU memory, in addition to those of CUDA, PyTorch, TensorFlow and JAX. Defaults to none.",
 			ElementType:         types.StringType,
 			Optional:            true,
 			Validators:          []validator.List{listvalidator.NoNullValues()},
 		},
-		"delay": duration("Time between a failure and the second attempt, as a duration such as `30s`. It doubles with each further attempt, up to five minutes. Defaults to `1s`."),
+		"delay": duration("Delay before the second attempt, such as `30s`. It doubles with each further attempt, up to five minutes. Defaults to `1s`."),
 	}
 }
 
@@ -147,7 +147,7 @@ func resultsAttributes() map[string]schema.Attribute {
 			MarkdownDescription: "Folder for the results, which outlives the attempts of a run. Each run finds its own in `TRAINYARD_RESULTS`. " +
 				"On `process` and `systemd`, a relative path such as `results` is below the run's own folder. An absolute path gives each run a folder on the host, `<path>/<sweep>/<key>`, at the same path inside a container. " +
 				"On `swarm` it is an absolute path in the container: each run gets a named volume there, on the host where it runs. Inside a mount from `mounts`, of a named volume or of a folder that all hosts share, " +
-				"it is `<path>/<sweep>/<key>`, which the program must create. A change reruns the same runs as a change of `env`.",
+				"it is `<path>/<sweep>/<key>`, which the program must create. A change reruns the same runs as a change to `env`.",
 			Required: true,
 		},
 		"on_destroy": schema.StringAttribute{
@@ -156,7 +156,7 @@ func resultsAttributes() map[string]schema.Attribute {
 		},
 		"collect_to": schema.StringAttribute{
 			MarkdownDescription: "Folder on the machine that runs Terraform, to which a destroy writes the runs' results before it applies `on_destroy`: " +
-				"as `<cluster>-<sweep>-<time>.tar`, with a folder for each run, as `sweep results` does. Runs are ended first. If that fails, the sweep and its results stay, and the next destroy tries again. Set `timeouts.delete` for large results. Defaults to none.",
+				"as `<cluster>-<sweep>-<time>.tar`, with a folder for each run, like `sweep results`. Running runs are stopped first. If that fails, the sweep and its results stay, and the next destroy tries again. Set `timeouts.delete` for large results. Defaults to none.",
 			Optional: true,
 		},
 	}
@@ -165,7 +165,7 @@ func resultsAttributes() map[string]schema.Attribute {
 func objectiveAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"pattern": schema.StringAttribute{
-			MarkdownDescription: fmt.Sprintf("Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) with one group in parentheses, which matches the number: `accuracy=([0-9.]+)`. The last matching line among a run's last %d lines counts.", sweep.LogTail),
+			MarkdownDescription: fmt.Sprintf("Regular expression ([RE2](https://github.com/google/re2/wiki/Syntax)) with one capturing group, which matches the number: `accuracy=([0-9.]+)`. The last matching line among a run's last %d lines counts.", sweep.LogTail),
 			Required:            true,
 		},
 		"goal": schema.StringAttribute{
