@@ -86,12 +86,12 @@ func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 			Attributes: algorithmAttributes(),
 			Validators: []validator.Object{namesAlgorithm{}},
 		},
-		"stale_after": scalingDuration("A value older than this counts as missing. Defaults to `" + written(domain.DefaultStaleAfter) + "`."),
+		"stale_after": scalingDuration("A value older than this counts as missing; `1s` or more. Defaults to `" + written(domain.DefaultStaleAfter) + "`."),
 		"on_missing": scalingText("What the metric asks for when it has no value; a missing value is never taken as 0. `hold` asks for nothing and also prevents scaling in by other metrics, " +
 			"`min` asks for the minimum count, `max` for the maximum, and `value` for what it asks for at `missing_value`. Defaults to `hold`."),
-		"missing_value": scalingNumber("Value used in place of a missing one. Required with `on_missing = \"value\"`."),
+		"missing_value": scalingNumber("Value used in place of a missing one, 0 or more. Required with `on_missing = \"value\"`, not allowed otherwise."),
 		"forecast": schema.SingleNestedAttribute{
-			MarkdownDescription: "Lets the algorithm work with the value forecast for some time ahead, if that is higher than the current one. Defaults to none: it works with the current value.",
+			MarkdownDescription: "Makes the algorithm use the value forecast for some time ahead, if it is higher than the current one. Defaults to none: the current value is used.",
 			Optional:            true,
 			Attributes: map[string]schema.Attribute{
 				"lead":   scalingDuration("How far ahead to forecast, such as the time that a member takes to start. Defaults to that time: how long members have taken so far, or `model.startup` in a backtest."),
@@ -101,18 +101,18 @@ func ScalingAttributes(more map[string]schema.Attribute) map[string]schema.Attri
 	}
 	maps.Copy(metric, more)
 	return map[string]schema.Attribute{
-		"min":      neededWhole("Minimum number of members."),
-		"max":      neededWhole("Maximum number of members."),
-		"initial":  scalingWhole("Initial number of members, set as soon as possible; after that the metrics decide. Defaults to the current count of the role, and to `min` in a backtest."),
+		"min":      neededWhole("Minimum number of members, 0 or more."),
+		"max":      neededWhole("Maximum number of members, from `min` to 10,000."),
+		"initial":  scalingWhole("Initial number of members, from `min` to `max`, set as soon as possible; after that, the metrics decide. Defaults to the current count of the role, and to `min` in a backtest."),
 		"interval": scalingDuration("Time between decisions, from `1s` to `1h`. Defaults to `" + written(domain.DefaultScalingInterval) + "`."),
 		"metrics": schema.MapNestedAttribute{
-			MarkdownDescription: "Metrics that the count follows, by names that you choose. The largest count that any of them, or of `schedules`, asks for is used.",
+			MarkdownDescription: "Metrics that the count follows, by arbitrary names. The largest count that any metric or schedule asks for is used.",
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 			NestedObject:        schema.NestedAttributeObject{Attributes: metric},
 		},
 		"schedules": schema.MapNestedAttribute{
-			MarkdownDescription: "Counts for certain times, by names that you choose. The count can be higher if a metric asks for it.",
+			MarkdownDescription: "Minimum counts for certain times, by arbitrary names. The count is higher if a metric asks for more.",
 			Optional:            true,
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -138,29 +138,29 @@ func algorithmAttributes() map[string]schema.Attribute {
 			"per": scalingText("What is compared with `value`: the mean of a metric that members have, such as their utilisation (`mean`), " +
 				"or a value for the whole role, such as requests per second, divided by the number of members (`total`). Defaults to `mean`."),
 		}),
-		"heat": algorithm("Scales once the metric has been beyond a threshold for several decisions in a row: each of them heats or cools.", map[string]schema.Attribute{
+		"heat": algorithm("Scales once the metric has been beyond a threshold for several consecutive decisions: each of them heats or cools.", map[string]schema.Attribute{
 			"lower":      neededNumber("Threshold at or below which a decision cools."),
 			"upper":      neededNumber("Threshold at or above which a decision heats."),
-			"target":     neededNumber("Value that the new count aims for, above 0."),
-			"recurrence": scalingCount("Number of decisions in a row needed to scale. Defaults to 3."),
+			"target":     neededNumber("Value that the new count aims for, from `lower` to `upper`, above 0."),
+			"recurrence": scalingCount("Number of consecutive decisions needed to scale, 1 or more. Defaults to 3."),
 		}),
-		"threshold": algorithm("Adds or removes members while the metric is beyond a threshold.", map[string]schema.Attribute{
+		"threshold": algorithm("Adds or removes members while the metric is beyond a threshold. Set `lower`, `upper` or both.", map[string]schema.Attribute{
 			"lower":            scalingNumber("Threshold below which members are removed. Defaults to none: members are never removed."),
 			"upper":            scalingNumber("Threshold above which members are added. Defaults to none: members are never added."),
-			"samples":          scalingCount("Number of decisions in a row that must find the metric beyond the threshold. Defaults to 1."),
+			"samples":          scalingCount("Number of consecutive decisions that must find the metric beyond the threshold, 1 or more. Defaults to 1."),
 			"step_out":         scalingCount("Number of members added at a time. Defaults to 1."),
 			"step_in":          scalingCount("Number of members removed at a time. Defaults to 1."),
 			"step_out_percent": scalingNumber("Members added at a time, in percent of the count, rounded up. Used if that is more than `step_out`. Defaults to none."),
-			"step_in_percent":  scalingNumber("Members removed at a time, in percent of the count, rounded up. Used if that is more than `step_in`. Defaults to none."),
+			"step_in_percent":  scalingNumber("Members removed at a time, in percent of the count, 0 to 100, rounded up. Used if that is more than `step_in`. Defaults to none."),
 		}),
 		"queue": algorithm("Keeps the count in proportion to a queue.", map[string]schema.Attribute{
 			"per_member": neededNumber("Queue length per member, above 0."),
 			"cool_down":  scalingDuration("How long the queue must have been empty before the last member is removed. Defaults to `" + written(domain.DefaultQueueCoolDown) + "`."),
 		}),
 		"marginal_gain": algorithm("Adds members as long as each one increases progress.", map[string]schema.Attribute{
-			"threshold":   neededNumber("Minimum progress that one more member must bring, as a share of what each member brought so far: `0.1` is a tenth."),
+			"threshold":   neededNumber("Minimum gain in progress from one more member, as a share of the progress per member so far, from 0 to 1: `0.1` is a tenth."),
 			"settle":      scalingDuration("How long progress is measured before the next step, and after members have started. Defaults to `" + written(domain.DefaultGainSettle) + "`."),
-			"retry_after": scalingDuration("Time after which another member is tried again, once one has brought too little. Defaults to none: never."),
+			"retry_after": scalingDuration("Time after which one more member is tried again, if the last one gained too little. Defaults to none: never."),
 		}),
 		"risk": algorithm("Keeps the share of time with too few members at what you allow, with as few members as possible. It learns to forecast the load, and how far off its forecasts are.", map[string]schema.Attribute{
 			"percent":  neededNumber(fmt.Sprintf("Share of time that may have too few members, in percent: %g to %d. Shortages caused by the policy's bounds and rates count, too.", domain.MinRiskPercent, domain.MaxRiskPercent)),
@@ -168,7 +168,7 @@ func algorithmAttributes() map[string]schema.Attribute {
 			"per": scalingText("Whether the metric is the mean over the members, such as their utilisation (`mean`), " +
 				"or a value for the whole role, such as requests per second (`total`). Defaults to `mean`."),
 		}),
-		"external": algorithm("Lets your own program decide, such as a trained one. It receives what the policy sees as JSON and answers with a count or a direction: see the guide \"Autoscaling\". "+
+		"external": algorithm("Lets your own program decide, such as a trained model. It receives what the policy sees as JSON and answers with a count or a direction: see the guide \"Autoscaling\". "+
 			"A failure of any kind counts as no answer and changes nothing.", HookAttributes()),
 		"idle_room": algorithm("Uses the room that nothing else uses, with up to `max` members. Nothing is measured, so the metric has no `source`. The members give way to groups and sweeps with a higher `priority`, down to `min`.", map[string]schema.Attribute{
 			"keep_free": scalingWhole("Number of further members for which room is left free when members are added, for example for groups that must start at once. Defaults to 0."),
@@ -210,9 +210,10 @@ func observedFeatures() string {
 // HookAttributes are the attributes of a URL or program of the user's.
 func HookAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"url":     scalingText("An `http://` or `https://` address that receives the JSON by POST. Set this or `command`."),
-		"command": scalingTexts("A program and its arguments. The program receives the JSON on standard input. Set this or `url`. It runs beside the cluster's controller, so it is not available on `swarm`, whose controller has no programs."),
-		"timeout": scalingDuration("Time limit. Defaults to `" + written(domain.DefaultHookTimeout) + "`."),
+		"url":     scalingText("`http://` or `https://` URL that receives the JSON by POST. Set this or `command`."),
+		"command": scalingTexts("Program and arguments. The program receives the JSON on standard input. Set this or `url`. It runs beside the cluster's controller, so it is not available on `swarm`, where the controller's container has no programs."),
+		"timeout": scalingDuration(fmt.Sprintf("Time limit, from `%s` to `%s`. Defaults to `%s`.",
+			written(domain.MinHookTimeout), written(domain.MaxHookTimeout), written(domain.DefaultHookTimeout))),
 	}
 }
 
@@ -225,7 +226,7 @@ func behaviourAttribute(description, window, rates string) schema.Attribute {
 			"stabilisation_window": scalingDuration("Time window, at most `1h`, over which the most conservative proposed count is used. Defaults to `" + window + "`."),
 			"tolerance":            scalingNumber(fmt.Sprintf("Share by which a metric may miss its target without causing a change, from 0 to below 1. Defaults to %v.", domain.DefaultTolerance)),
 			"rates": schema.ListNestedAttribute{
-				MarkdownDescription: "Limits on the change within a period. Defaults to " + rates + ".",
+				MarkdownDescription: "Limits on the change of the count within a period. Defaults to " + rates + ".",
 				Optional:            true,
 				Validators:          []validator.List{listvalidator.NoNullValues()},
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
@@ -235,8 +236,8 @@ func behaviourAttribute(description, window, rates string) schema.Attribute {
 				}},
 			},
 			"select":   scalingText("Which of several rates applies: the one that allows the largest change (`max`), the smallest (`min`), or none, so that nothing changes in this direction (`disabled`). Defaults to `max`."),
-			"cooldown": scalingDuration("How long after a change of the count, in either direction, there is no change in this direction. Defaults to none."),
-			"max_step": scalingWhole(fmt.Sprintf("Maximum change per decision, at most %d. 0 sets no limit. Defaults to 0.", domain.MaxReplicas)),
+			"cooldown": scalingDuration("Time after a change of the count, in either direction, in which it does not change in this direction. Defaults to none."),
+			"max_step": scalingWhole(fmt.Sprintf("Maximum change per decision, at most %d. 0, the default, means no limit.", domain.MaxReplicas)),
 		},
 	}
 }

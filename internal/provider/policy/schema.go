@@ -13,13 +13,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "Scales a group's role by what is measured, between a minimum and a maximum number of members. Bounds and rules belong to Terraform, the count belongs to the policy: " +
-	"it is in no state and never shows as a difference. A change of the policy takes effect with the apply.\n\n" +
-	"Omit `replicas` from the role: `replicas` and a policy for one role are an error, as are two policies. Refer to the group by `group = trainyard_group.name.name`, so that it is planned and created first.\n\n" +
-	"The cluster's controller decides every `interval`, even while nothing is being applied. It changes nothing while an apply holds the group, while members of it are being replaced, or while one of their hosts is down. It asks for no more members than can be placed. " +
+const resourceDescription = "Scales a role of a group by metrics, between a minimum and a maximum number of members. Terraform manages the bounds and rules, the policy manages the count: it is not in the state, and never shows as drift. " +
+	"A change to the policy takes effect on apply.\n\n" +
+	"Omit `replicas` from the role: a role with `replicas` and a policy is an error, and so is a role with two policies. Refer to the group as `group = trainyard_group.<name>.name`, so that it is planned and created first.\n\n" +
+	"The cluster's controller decides every `interval`, even while nothing is being applied. It changes nothing while an apply holds the group, while members of it are being replaced, or while one of their hosts is down. It never asks for more members than can be placed. " +
 	"Its decisions are shown by `terraform-provider-trainyard autoscale explain` and the data source `trainyard_scaling_history`.\n\n" +
-	"The controller reads the metrics. Whatever it queries must answer without credentials: policies hold none.\n\n" +
-	"The guide \"Autoscaling\" says which algorithm fits what, and `trainyard_policy_backtest` tests a policy with a recorded load before you run it."
+	"The controller reads the metrics. Its sources must answer without credentials: policies hold none.\n\n" +
+	"The guide \"Autoscaling\" helps to choose an algorithm, and `trainyard_policy_backtest` tests a policy against a recorded load before you use it."
 
 // Schema is the schema of trainyard_autoscaling_policy.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -31,19 +31,19 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			PlanModifiers:       []planmodifier.String{stringplanmodifier.UseStateForUnknown()},
 		},
 		"cluster": resourcekit.ClusterReferenceAttribute(engines),
-		"group":   replacingText("Name of the group, by reference: `trainyard_group.spark.name`. Forces replacement."),
+		"group":   replacingText("Name of the group, as a reference: `trainyard_group.spark.name`. Forces replacement."),
 		"role":    replacingText("Name of the role, which must omit `replicas`. Forces replacement."),
 		"guards": schema.SingleNestedAttribute{
-			MarkdownDescription: "Guards against harmful changes of the count, whatever the metrics ask for.",
+			MarkdownDescription: "Guards against harmful changes to the count, whatever the metrics ask for. Defaults to none.",
 			Optional:            true,
 			Attributes:          guardAttributes(),
 		},
-		"hooks": optionalObject("Programs or addresses of yours that are notified which members are removed and added, for example to move data between them. They may answer that they are still working; they are then polled until they are done, "+
-			"even by a restarted controller: see the guide \"Autoscaling\".", map[string]schema.Attribute{
-			"before_removal": optionalObject("Called before members are removed, with their names. If it fails, or takes longer than `timeout`, the members stay, and it is called again as long as they are to be removed. Once it is done, the members are ended within their role's `grace_period`. "+
-				"Not available for interchangeable members that the engine distributes by itself, as `swarm` does: the engine chooses which go.", lastingHookAttributes()),
+		"hooks": optionalObject("Your programs or URLs, called before members are removed and after members are added, for example to move data between them. A hook may answer that it is still working; "+
+			"it is then polled until it is done, even after a restart of the controller: see the guide \"Autoscaling\".", map[string]schema.Attribute{
+			"before_removal": optionalObject("Called before members are removed, with their names. If it fails, or takes longer than `timeout`, the members stay, and it is called again as long as they are to be removed. Once it is done, the members are stopped, with their role's `grace_period`. "+
+				"Not available for interchangeable members that the engine itself places, as `swarm` does: the engine chooses which ones go.", lastingHookAttributes()),
 			"after_addition": optionalObject("Called once added members run, with their names unless the engine chooses them. If it fails, or takes longer than `timeout`, the history says so, and the members stay. "+
-				"While it is at work, no members are removed.", lastingHookAttributes()),
+				"While it runs, no members are removed.", lastingHookAttributes()),
 		}),
 		"vertical": verticalAttribute(),
 		"dry_run": schema.BoolAttribute{
@@ -76,31 +76,31 @@ func measuredAttributes() map[string]schema.Attribute {
 		"source":      optionalObject("Source of the values: exactly one of `agent`, `prometheus`, `queue` and `progress`. The algorithms `ratio`, `external` and `idle_room` need none.", sourceAttributes()),
 		"window":      scalingDuration("Time window up to now, whose values `aggregation` combines into one: from `1s` to `10m` for `agent`, to `1h` for other sources. Defaults to `" + written(domain.DefaultAgentWindow) + "` for `agent` and `progress`, and to the last value alone for other sources."),
 		"aggregation": scalingText("How the values of the window are combined: their mean (`mean`), maximum (`max`), 95th percentile (`p95`) or the last value (`last`). Defaults to `mean`."),
-		"ready_after": scalingDuration("How long a member must run before its processors count, from `0s` to `1h`, for `cpus` and `cpu_percent` per member from `agent`: starting uses processors, too, and is no load. " +
-			"Until then the member is not ready by this metric: it adds no members, and counts as idle when others ask for more. Defaults to `window`."),
+		"ready_after": scalingDuration("How long a member must run before its CPU usage counts, from `0s` to `1h`, for `cpus` and `cpu_percent` per member from `agent`: startup also uses CPUs, but is not load. " +
+			"Until then, the member is not ready for this metric: it adds no members, and counts as idle when others ask for more. Defaults to `window`."),
 	}
 }
 
 func sourceAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"agent": optionalObject("What the hosts' agents measure of the role's members.", map[string]schema.Attribute{
-			"measure": neededText("What to measure: busy processors (`cpus`), the same in percent of what the role requests (`cpu_percent`), resident memory (`memory_mib`), the same in percent of what the role requests (`memory_percent`), " +
-				"the share of time in which a member's GPUs were working (`gpu_percent`), the GPU memory that it uses (`gpu_memory_mib`), or how much of its GPUs' memory is in use by any process (`gpu_memory_percent`)."),
+			"measure": neededText("What to measure: CPUs in use (`cpus`), the same in percent of what the role requests (`cpu_percent`), resident memory in MiB (`memory_mib`), the same in percent of what the role requests (`memory_percent`), " +
+				"the percentage of time in which a member's GPUs were busy (`gpu_percent`), the GPU memory that it uses in MiB (`gpu_memory_mib`), or the percentage of its GPUs' memory in use by any process (`gpu_memory_percent`)."),
 			"of":     scalingText("The mean over the members (`member`) or the sum of all (`total`). Defaults to `member`."),
 			"window": misplaced("window"),
 		}),
 		"prometheus": optionalObject("Result of a Prometheus query.", prometheusSourceAttributes("PromQL query that returns one value, such as `sum(rate(http_requests_total[1m]))`.")),
 		"queue": optionalObject("Length of a queue. Set exactly one attribute.", map[string]schema.Attribute{
-			"http": optionalObject("A number in the JSON response of an address.", endpointAttributes("queue.length")),
+			"http": optionalObject("Number in the JSON response of a URL.", endpointAttributes("queue.length")),
 			"redis": optionalObject("Length of a Redis list.", map[string]schema.Attribute{
 				"address":  neededText("`<host>:<port>`."),
 				"key":      neededText("Key of the list. A key that does not exist counts as an empty list."),
 				"database": scalingWhole("Database number. Defaults to 0."),
 			}),
-			"command": scalingTexts("A program and its arguments. The program prints the length. It runs beside the cluster's controller, so it is not available on `swarm`, whose controller has no programs."),
+			"command": scalingTexts("Program and arguments. The program prints the length. It runs beside the cluster's controller, so it is not available on `swarm`, where the controller's container has no programs."),
 		}),
 		"progress": optionalObject("Progress of the members in steps per second, read from their logs.", map[string]schema.Attribute{
-			"pattern": neededText("Regular expression in [Go syntax](https://pkg.go.dev/regexp/syntax). A group named `step` is the number of the step, which counts up, as in `step (?P<step>\\d+)`. Without the group, each matching line is a step."),
+			"pattern": neededText("Regular expression in [Go syntax](https://pkg.go.dev/regexp/syntax). A group named `step` matches the number of the step, which counts up, as in `step (?P<step>\\d+)`. Without the group, each matching line is a step."),
 			"role":    scalingText("Role whose logs are read. Defaults to the policy's role."),
 			"combine": scalingText("How the progress of several members is combined. Use `sum` if each works on steps of its own. If all report the same steps, use `mean`, which is known once all of them report, or `max`, for which one member is enough. Defaults to `sum`."),
 			"window":  misplaced("window"),
@@ -110,7 +110,7 @@ func sourceAttributes() map[string]schema.Attribute {
 
 func prometheusSourceAttributes(query string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"url":   neededText("`http://` or `https://` address of the server, as the controller reaches it. On a Swarm the controller is in the cluster's own network, where it reaches members by their names."),
+		"url":   neededText("`http://` or `https://` URL of the server, as the controller reaches it. On a Swarm, the controller is in the cluster's network, where it reaches members by name."),
 		"query": neededText(query),
 	}
 }
@@ -126,29 +126,29 @@ func lastingHookAttributes() map[string]schema.Attribute {
 // endpointAttributes are the attributes of a number from a JSON endpoint.
 func endpointAttributes(example string) map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"url":  neededText("An `http://` or `https://` address, read by GET."),
+		"url":  neededText("`http://` or `https://` URL, read by GET."),
 		"path": scalingText("Path to the number, in [GJSON syntax](https://github.com/tidwall/gjson/blob/master/SYNTAX.md), such as `" + example + "`. Defaults to the whole response."),
 	}
 }
 
 func guardAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
-		"busy": optionalObject("Keeps members from being removed while they work. Any one sign is enough, and a sign that can't be read counts as one. "+
-			"Interchangeable members that the engine distributes by itself, as `swarm` does, all stay while one of them works: the engine chooses which go.", map[string]schema.Attribute{
-			"prometheus": optionalObject("A query that covers all members at once.", prometheusSourceAttributes("PromQL query whose value is not 0 while something works, such as `metrics_master_apps_Value` of Spark.")),
-			"http": optionalObject("A JSON endpoint that covers all members at once: a number other than 0, or `true`, while something works. Spark's master has one: `url = \"http://spark-master-0:8080/json/\"`, `path = \"activeapps.#\"`, the number of running applications.",
+		"busy": optionalObject("Keeps busy members from being removed. Set at least one signal; any one is enough, and a signal that can't be read counts as busy. "+
+			"Interchangeable members that the engine itself places, as `swarm` does, all stay while one of them is busy: the engine chooses which ones go.", map[string]schema.Attribute{
+			"prometheus": optionalObject("Prometheus query for all members together.", prometheusSourceAttributes("PromQL query whose value is not 0 while members are busy, such as Spark's `metrics_master_apps_Value`.")),
+			"http": optionalObject("JSON endpoint for all members together: a number other than 0, or `true`, while any is busy. Spark's master has one: `url = \"http://spark-master-0:8080/json/\"`, `path = \"activeapps.#\"`, the number of running applications.",
 				endpointAttributes("activeapps.#")),
-			"pauses":      scalingText("What `prometheus` and `http` pause while something works, or while that is unknown: the removal of members (`in`), or any change of the count, even if it is out of bounds (`all`), for example while partitions move. Defaults to `in`."),
-			"cpu_percent": scalingNumber("Minimum processor use, in percent of what the role requests, at which a member due for removal counts as working. Defaults to none: it is no sign."),
-			"gpu_percent": scalingNumber("The same for its GPUs. Defaults to none: it is no sign."),
+			"pauses":      scalingText("What `prometheus` and `http` pause while members are busy, or while that is unknown: the removal of members (`in`), or any change of the count, even if it is out of bounds (`all`), for example while partitions move. Defaults to `in`."),
+			"cpu_percent": scalingNumber("CPU usage, in percent of what the role requests, at or above which a member due for removal counts as busy; above 0. Defaults to none: CPU usage is not a signal."),
+			"gpu_percent": scalingNumber("GPU utilisation, in percent, at or above which a member due for removal counts as busy; above 0, up to 100. Defaults to none: GPU utilisation is not a signal."),
 		}),
-		"at_least": optionalObject("A minimum count read from a source, such as the number of replicas of the data. Set exactly one attribute. No member is removed below this count, whatever else asks for that, including `max` and `member_hours_per_day`, "+
+		"at_least": optionalObject("Minimum count read from a source, such as the replication factor of the data. Set exactly one attribute. No member is removed below this count, whatever else asks for that, including `max` and `member_hours_per_day`, "+
 			"and none while the count is unknown. If there are fewer members, some are added, up to `max`, as if a metric had asked for them. Fractions are rounded up.", map[string]schema.Attribute{
 			"prometheus": optionalObject("Result of a Prometheus query.", prometheusSourceAttributes("PromQL query that returns the count, such as `max(kafka_topic_replication_factor)`.")),
-			"http":       optionalObject("A number in the JSON response of an address.", endpointAttributes("replicas")),
+			"http":       optionalObject("Number in the JSON response of a URL.", endpointAttributes("replicas")),
 		}),
-		"remove": scalingText(fmt.Sprintf("Which members are removed first: `%s`, those that use the least of the processors (`%s`), or those whose hosts use the most (`%s`). The last two are for interchangeable members (workers of `spark` and `ray`), unless the engine distributes them by itself, as `swarm` does those without GPUs. Defaults to `%[1]s`.",
+		"remove": scalingText(fmt.Sprintf("Which members are removed first: those with the highest index (`%s`), those that use the least CPU (`%s`), or those on the hosts with the highest CPU usage (`%s`). The last two are for interchangeable members (workers of `spark` and `ray`), unless the engine itself places them, as `swarm` does those without GPUs. Defaults to `%[1]s`.",
 			domain.RemoveHighestIndex, domain.RemoveLeastBusy, domain.RemoveMostLoadedHost)),
-		"member_hours_per_day": scalingNumber("Maximum member-hours per day (UTC), summed over all members of the role. Once they are used up, the role has its minimum count. 0 sets no limit. Defaults to 0."),
+		"member_hours_per_day": scalingNumber("Maximum member-hours per day (UTC), summed over all members of the role. Once they are used up, the role has its minimum count. 0, the default, means no limit."),
 	}
 }
