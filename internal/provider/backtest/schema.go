@@ -16,11 +16,11 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const dataSourceDescription = "What an autoscaling policy would have done with a load: how many members there would have been, when and why that would have changed, and for how long " +
-	"there would have been too few. It is computed at plan and touches no cluster. `trainyard_autoscaling_policy` runs a policy.\n\n" +
-	"All members are assumed to be alike: each carries `model.capacity`, starting `model.startup` after the decision. Algorithms that the model does not cover can't be tested: `marginal_gain`, which needs the " +
-	"progress of a training, `ratio`, which needs another role, `external`, which needs a program of yours, and `idle_room`, which needs the room that hosts have.\n\n" +
-	"The inputs of the data source are in the state, as with any other: a one-year trace in steps of a minute makes the state some megabytes larger."
+const dataSourceDescription = "Simulates an autoscaling policy on a load: how many members there would have been, when and why their number would have changed, and for how long there would have been too few. " +
+	"It is computed at plan and touches no cluster. To run a policy, use `trainyard_autoscaling_policy`.\n\n" +
+	"All members are assumed to be alike: each carries `model.capacity`, starting `model.startup` after the decision. Algorithms that the model does not cover can't be tested: `marginal_gain`, which needs the progress of a training job; " +
+	"`ratio`, which needs another role; `external`, which needs your program; and `idle_room`, which needs the free room on hosts.\n\n" +
+	"As with any data source, the inputs are stored in the state: a one-year trace with one value per minute makes it several megabytes larger."
 
 // Schema is the schema of trainyard_policy_backtest.
 func Schema() schema.Schema {
@@ -38,10 +38,10 @@ func Schema() schema.Schema {
 				Required:            true,
 				Attributes: policy.ReadAttributes(policy.ScalingAttributes(map[string]resource.Attribute{
 					"signal": resource.StringAttribute{
-						MarkdownDescription: fmt.Sprintf("What the metric shows of the load: the percentage of the working members' capacity that is in use, at most 100 (`%s`), the load itself (`%s`), "+
-							"the backlog of what is not done yet, in units of the load times a second (`%s`), how many seconds the backlog waits (`%s`), 1 while members start (`%s`), "+
-							"or by what share the working members carry more than the mean of all (`%s`). "+
-							"Defaults to what suits the algorithm: `%[3]s` for `queue`, `%[2]s` for a `target`, `risk` or `learned` with `per = \"total\"`, for a metric that `learned` observes, the signal of its feature, "+
+						MarkdownDescription: fmt.Sprintf("What the metric shows of the load: the percentage of the ready members' capacity in use, at most 100 (`%s`), the load itself (`%s`), "+
+							"the backlog, in units of the load times seconds (`%s`), how long new work waits in the backlog, in seconds (`%s`), 1 while members start or data moves between them, otherwise 0 (`%s`), "+
+							"or by what share a ready member carries more than the mean of all members (`%s`). "+
+							"Defaults to what suits the algorithm: `%[3]s` for `queue`; `%[2]s` for `target`, `risk` or `learned` with `per = \"total\"`; the signal of its feature for a metric that `learned` observes; "+
 							"and `%[1]s` for all others.",
 							autoscale.SignalUtilisation, autoscale.SignalLoad, autoscale.SignalQueue, autoscale.SignalLatency, autoscale.SignalChanging, autoscale.SignalSkew),
 						Optional: true,
@@ -54,7 +54,7 @@ func Schema() schema.Schema {
 				Attributes: map[string]schema.Attribute{
 					"csv": schema.StringAttribute{
 						MarkdownDescription: "A table as text, such as `file(\"load.csv\")`, with two columns and an optional header: the time, in RFC 3339 or in seconds since 1970, at equal intervals, and the load. " +
-							"A row without a load is a gap in the metrics: the load goes on as before.",
+							"A row without a load is a gap in the metrics; the load itself goes on as before.",
 						Optional: true,
 					},
 					"prometheus": schema.SingleNestedAttribute{
@@ -62,7 +62,7 @@ func Schema() schema.Schema {
 						Optional:            true,
 						Attributes: map[string]schema.Attribute{
 							"url": schema.StringAttribute{
-								MarkdownDescription: "`http://` or `https://` address of the server, with its path prefix, if any. Its certificate is always verified.",
+								MarkdownDescription: "`http://` or `https://` URL of the server, with its path prefix, if any. Its certificate is always verified.",
 								Required:            true,
 								Validators:          []validator.String{resourcekit.IsPrometheusURL()},
 							},
@@ -84,7 +84,7 @@ func Schema() schema.Schema {
 								Required:            true,
 							},
 							"timeout": schema.StringAttribute{
-								MarkdownDescription: "Time limit for all its responses together. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
+								MarkdownDescription: "Total time limit for all of the server's responses. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
 								Optional:            true,
 								Validators:          []validator.String{resourcekit.IsTimeout()},
 							},
@@ -129,13 +129,13 @@ func Schema() schema.Schema {
 						Optional:            true,
 					},
 					"change_loss_percent": schema.Float64Attribute{
-						MarkdownDescription: "Percentage of the working members' capacity that is lost during `change_time`, less than 100. Defaults to `0`.",
+						MarkdownDescription: "Percentage of the ready members' capacity that is lost during `change_time`, from 0 to below 100. Defaults to 0.",
 						Optional:            true,
 					},
 				},
 			},
 			"steps": schema.ListNestedAttribute{
-				MarkdownDescription: fmt.Sprintf("Changes of the number of members, in order; the first one is from 0 to the initial number. If there are more than %d, only the last ones.", mostSteps),
+				MarkdownDescription: fmt.Sprintf("Changes of the number of members, in order; the first one is from 0 to the initial number. Only the last %d are listed.", mostSteps),
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"at": schema.StringAttribute{
@@ -148,10 +148,10 @@ func Schema() schema.Schema {
 					"reason": resourcekit.ComputedText("Reason for the change."),
 				}},
 			},
-			"steps_left_out":            whole("Number of changes before the first one of `steps`."),
-			"under_provisioned_seconds": number("Time during which the load exceeded what the working members carry, in seconds."),
-			"under_provisioned_percent": number("The same, in percent of the duration of the trace."),
-			"member_hours":              number("Hours of all members together, each counted from the decision to add it."),
+			"steps_left_out":            whole("Number of earlier changes, which are not in `steps`."),
+			"under_provisioned_seconds": number("Time in which the load exceeded the capacity of the ready members, in seconds."),
+			"under_provisioned_percent": number("Time in which the load exceeded the capacity of the ready members, in percent of the trace's duration."),
+			"member_hours":              number("Member-hours: the hours of all members together, each counted from the decision to add it."),
 			"changes":                   whole("Number of changes, not counting the initial number."),
 			"changes_per_hour":          number("Number of changes per hour."),
 			"reversals":                 whole("Number of changes in the opposite direction to the one before."),

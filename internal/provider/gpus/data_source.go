@@ -72,7 +72,7 @@ func (d *gpusDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 				Computed:            true,
 				NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 					"reason": schema.StringAttribute{
-						MarkdownDescription: "Why the host's GPUs are not known; null if they are.",
+						MarkdownDescription: "Why the host's GPUs are unknown; null if they are known.",
 						Computed:            true,
 					},
 					"sampled_at": schema.StringAttribute{
@@ -81,7 +81,7 @@ func (d *gpusDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 						Computed:            true,
 					},
 					"gpus": schema.ListNestedAttribute{
-						MarkdownDescription: "GPUs in the order of their indexes; null if they are not known, and empty if there are none.",
+						MarkdownDescription: "GPUs in index order; null if they are unknown, and empty if there are none.",
 						Computed:            true,
 						NestedObject:        schema.NestedAttributeObject{Attributes: gpuAttributes()},
 					},
@@ -102,7 +102,7 @@ func gpuAttributes() map[string]schema.Attribute {
 		return schema.Float64Attribute{MarkdownDescription: description, Computed: true}
 	}
 	return map[string]schema.Attribute{
-		"uuid":                       text("UUID of the GPU, such as `GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91`: the same in any slot and after any restart. Use it in `devices` of a `trainyard_gpu_pool`."),
+		"uuid":                       text("UUID of the GPU, such as `GPU-4fa6a2a8-1a3c-4b1e-9f0e-2c7d8e5b6a91`: the same in any PCIe slot and after any restart. Use it in `devices` of a `trainyard_gpu_pool`."),
 		"index":                      whole("Index on the host, from 0. It may change when the host restarts."),
 		"model":                      text("Model name, such as `NVIDIA A40`."),
 		"pci_bus_id":                 text("Address on the PCI bus."),
@@ -114,14 +114,14 @@ func gpuAttributes() map[string]schema.Attribute {
 		"temperature_celsius":        whole("Temperature, in °C."),
 		"power_watts":                number("Power draw, in watts."),
 		"power_limit_watts":          number("Power limit, in watts."),
-		"ecc_errors":                 whole("Number of uncorrectable memory errors since the driver was loaded; null if ECC is off."),
-		"xid":                        whole("Number of the last error (XID) that the driver has reported for it since the agent began listening, such as 79; null if there was none."),
+		"ecc_errors":                 whole("Number of uncorrectable ECC errors since the driver was loaded; null if ECC is disabled."),
+		"xid":                        whole("Number of the last XID error that the driver reported for the GPU since the agent started listening, such as 79; null if there was none."),
 		"xid_at": schema.StringAttribute{
 			MarkdownDescription: "When that error was reported, in RFC 3339, UTC; null if there was none.",
 			CustomType:          timetypes.RFC3339Type{},
 			Computed:            true,
 		},
-		"mig":       schema.BoolAttribute{MarkdownDescription: "Whether the GPU is divided by MIG. Such a GPU can't be in a pool.", Computed: true},
+		"mig":       schema.BoolAttribute{MarkdownDescription: "Whether the GPU is in MIG mode. Such a GPU can't be in a pool.", Computed: true},
 		"numa_node": whole("Nearest NUMA node of the host."),
 		"nvlinks": schema.ListAttribute{
 			MarkdownDescription: "UUIDs of the GPUs reachable by NVLink.",
@@ -129,12 +129,12 @@ func gpuAttributes() map[string]schema.Attribute {
 			Computed:            true,
 		},
 		"processes": schema.ListNestedAttribute{
-			MarkdownDescription: "Processes that use the GPU; null if not known.",
+			MarkdownDescription: "Processes that use the GPU; null if unknown.",
 			Computed:            true,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"pid":        whole("ID of the process."),
 				"memory_mib": whole("GPU memory that it uses, in MiB."),
-				"command":    text("Name of its program."),
+				"command":    text("Name of the program."),
 				"member":     text("Name of the member of this cluster that it belongs to; null for any other process."),
 			}},
 		},

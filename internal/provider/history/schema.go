@@ -16,11 +16,11 @@ import (
 // defaultEntries is the default of limit.
 const defaultEntries = 100
 
-var dataSourceDescription = fmt.Sprintf("What autoscaling policies decided, and why: what each metric showed and asked for, what changed that, and what came of it. "+
-	"Consecutive decisions that change nothing, ask for the same and give the same reasons, except for numbers, form one entry, with the values of the last of them.\n\n"+
-	"The history is kept with the cluster, for %d days and %d entries per policy, and %d MB for all policies, and can be read while the controller is not running. "+
-	"Decisions that change no count appear in it after half a minute, or after some minutes if there are hundreds of policies.\n\n"+
-	"`terraform-provider-trainyard autoscale explain` shows the same to people, without Terraform.",
+var dataSourceDescription = fmt.Sprintf("What autoscaling policies decided, and why: what each metric showed and asked for, which limits applied, and the outcome. "+
+	"Consecutive decisions that change nothing, ask for the same count and give the same reasons, except for numbers, form one entry, with the values of the last one.\n\n"+
+	"The history is kept with the cluster, for up to %d days and %d entries per policy and %d MB for all policies. It can be read even while the controller is not running. "+
+	"Decisions that leave the count unchanged appear in it after half a minute, or after a few minutes with hundreds of policies.\n\n"+
+	"`terraform-provider-trainyard autoscale explain` shows the same for people to read, without Terraform.",
 	int(autoscale.KeepHistory.Hours())/24, autoscale.KeepEntries, autoscale.KeepBytes/1_000_000)
 
 // Schema is the schema of trainyard_scaling_history.
@@ -30,11 +30,11 @@ func Schema(engines []string) schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(engines),
 			"group": schema.StringAttribute{
-				MarkdownDescription: "Omits decisions for other groups. Defaults to all groups.",
+				MarkdownDescription: "Name of the group to return decisions for. Defaults to all groups.",
 				Optional:            true,
 			},
 			"role": schema.StringAttribute{
-				MarkdownDescription: "Omits decisions for other roles. Defaults to all roles.",
+				MarkdownDescription: "Name of the role to return decisions for. Defaults to all roles.",
 				Optional:            true,
 			},
 			"since": schema.StringAttribute{
@@ -42,12 +42,12 @@ func Schema(engines []string) schema.Schema {
 				Optional:            true,
 			},
 			"limit": schema.Int64Attribute{
-				MarkdownDescription: fmt.Sprintf("Maximum number of entries, the newest; 0 for all that are kept. Defaults to %d.", defaultEntries),
+				MarkdownDescription: fmt.Sprintf("Maximum number of entries: the newest ones; 0 returns all that are kept. Defaults to %d.", defaultEntries),
 				Optional:            true,
 				Validators:          []validator.Int64{int64validator.AtLeast(0)},
 			},
 			"only_changes": schema.BoolAttribute{
-				MarkdownDescription: "Omits decisions to keep the current count and size. Decisions for another one that was not carried out stay, such as in a dry run. Defaults to false.",
+				MarkdownDescription: "Omits decisions to keep the current count and requests. Decisions to change them are included even if they were not carried out, as in a dry run. Defaults to `false`.",
 				Optional:            true,
 			},
 			"entries": schema.ListNestedAttribute{
@@ -56,7 +56,7 @@ func Schema(engines []string) schema.Schema {
 				NestedObject:        schema.NestedAttributeObject{Attributes: entryAttributes()},
 			},
 			"json_lines": schema.StringAttribute{
-				MarkdownDescription: "The same entries as lines of JSON, one per entry, for writing to a file.",
+				MarkdownDescription: "The same entries as JSON lines, one per entry, for example to write to a file.",
 				Computed:            true,
 			},
 		},
@@ -82,7 +82,7 @@ func entryAttributes() map[string]schema.Attribute {
 		"role":      text("Role of the policy."),
 		"at":        moment("Time of the first decision"),
 		"until":     moment("Time of the last decision"),
-		"decisions": whole("Number of decisions in the entry. All other values are those of the last of them."),
+		"decisions": whole("Number of decisions in the entry. All other values are those of the last one."),
 		"from":      whole("Count before the decision."),
 		"to":        whole("Count decided on."),
 		"ready":     whole("Number of ready members."),
@@ -91,8 +91,8 @@ func entryAttributes() map[string]schema.Attribute {
 			Computed:            true,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"name":        text("Name of the metric or schedule."),
-				"value":       number("Value of the metric; null if there was none, or none that was usable."),
-				"age_seconds": number("Age of the value, in seconds, even of one that was too old; null if there was none."),
+				"value":       number("Value of the metric; null if there was no usable one."),
+				"age_seconds": number("Age of the value, in seconds, even if it was too old to use; null if there was none."),
 				"count":       whole("Count that it asked for; null if it asked for none."),
 				"why":         text("Reason, in words."),
 			}},
@@ -102,9 +102,9 @@ func entryAttributes() map[string]schema.Attribute {
 			Computed:            true,
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"name":  text("The guard: `busy.prometheus`, `busy.http` or `at_least`."),
-				"value": number("Value that it read; null if there was none that was usable, and then no member is removed."),
+				"value": number("Value that it read; null if there was no usable one, in which case no member is removed."),
 				"why":   text("Why there is no value, in words; null if there is one."),
-				"never": schema.BoolAttribute{MarkdownDescription: "Whether the guard has never had a value. After a dozen attempts, the data source also warns of it.", Computed: true},
+				"never": schema.BoolAttribute{MarkdownDescription: "Whether the guard has never had a value. After a dozen attempts, the data source also warns about it.", Computed: true},
 			}},
 		},
 		"vertical": schema.ListNestedAttribute{
@@ -113,15 +113,15 @@ func entryAttributes() map[string]schema.Attribute {
 			NestedObject: schema.NestedAttributeObject{Attributes: map[string]schema.Attribute{
 				"name":      text("The resource: `cpus` or `memory_mib`."),
 				"requested": number("What a newly started member requests; null if it requests none."),
-				"target":    number("What it should request, within the policy's bounds; null until something has been measured, as are `lower` and `upper`."),
-				"lower":     number("Lower end of what may be right: what members use half of the time, with the margin."),
-				"upper":     number("Upper end of what may be right: what members do not exceed 95 % of the time, with the margin."),
+				"target":    number("Recommended request, within the policy's bounds; null, like `lower` and `upper`, until something has been measured."),
+				"lower":     number("Lower bound of the recommendation: what members use half of the time, plus the margin."),
+				"upper":     number("Upper bound of the recommendation: what members do not exceed 95 % of the time, plus the margin."),
 				"why":       text("Reason, in words."),
 			}},
 		},
-		"resized": text("Result of changing what newly started members request, in words; null if that was not to be changed."),
+		"resized": text("Result of changing what newly started members request, in words; null if no such change was due."),
 		"limits": schema.ListAttribute{
-			MarkdownDescription: "Bounds and guards that changed what was asked for, in words, in the order in which they did.",
+			MarkdownDescription: "Bounds and guards that changed the count asked for, in words, in the order applied.",
 			ElementType:         types.StringType,
 			Computed:            true,
 		},
@@ -130,6 +130,6 @@ func entryAttributes() map[string]schema.Attribute {
 			"or it would have been carried out without `dry_run` (`%s`).",
 			autoscale.OutcomeUnchanged, autoscale.OutcomeDone, autoscale.OutcomeHeld, autoscale.OutcomeFailed, autoscale.OutcomeDryRun)),
 		"outcome_why": text("Details of the outcome, in words, such as the progress of a hook of the policy; null if there are none."),
-		"change_id":   text("ID by which the policy's hooks know the change; null if none were called."),
+		"change_id":   text("ID of the change, as passed to the policy's hooks; null if none were called."),
 	}
 }

@@ -47,12 +47,12 @@ func (d *logsDataSource) Schema(_ context.Context, _ datasource.SchemaRequest, r
 				Required:            true,
 			},
 			"tail": schema.Int64Attribute{
-				MarkdownDescription: "Number of lines from the end, 1 or more; 0 means all that are kept, up to 32 MiB. Lines are cut off after 256 KiB. Defaults to 100.",
+				MarkdownDescription: "Number of lines from the end, 1 or more; 0 means all that are kept, up to 32 MiB. Lines are truncated at 256 KiB. Defaults to 100.",
 				Optional:            true,
 				Validators:          []validator.Int64{int64validator.AtLeast(0)},
 			},
 			"since": schema.StringAttribute{
-				MarkdownDescription: "Omit lines written before this: a time in RFC 3339, such as `2026-01-31T12:00:00Z`, or a duration back from now, such as `15m`. Accurate to about a second. Defaults to none.",
+				MarkdownDescription: "Omits lines written before this: a time in RFC 3339, such as `2026-01-31T12:00:00Z`, or a duration back from now, such as `15m`. Accurate to about a second. Defaults to none.",
 				Optional:            true,
 			},
 			"lines": schema.ListAttribute{

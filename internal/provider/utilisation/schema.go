@@ -21,18 +21,18 @@ const dataSourceDescription = "Current utilisation of a cluster's hosts, GPUs, g
 	"The attributes of a host, GPU, group, role or member are its latest values. `mean`, `max` and `p95` have the same attributes over the `window`: " +
 	"`utilisation_percent` of a GPU is how busy it was in the last second, which says little, and `mean.utilisation_percent` is how busy it was in the last minute. " +
 	"An unknown value is null, never 0, and `reason` says why.\n\n" +
-	"A member's network traffic is known if the member has a network of its own, as containers on a Swarm do: it is the traffic of all interfaces but the loopback. " +
-	"For members that share their host's network, it is known if systemd counts it, on bare hosts with cgroup v2, alone or beside v1: " +
-	"it is bytes of IP packets over the last five seconds, including those between members of the same host. Elsewhere, as on `process`, it is null, and `traffic_reason` says why."
+	"A member's network traffic is known if the member has its own network namespace, as containers on a Swarm do: it is the traffic of all interfaces except loopback. " +
+	"For members that share their host's network, it is known if systemd counts it, " +
+	"on bare hosts with cgroup v2 (unified or hybrid): it is the IP traffic of the last five seconds, including that between members on the same host. Elsewhere, as on `process`, it is null, and `traffic_reason` says why."
 
 // queriesDescription lists the queries.
 func queriesDescription() string {
 	text := strings.Builder{}
-	text.WriteString("## Queries of Prometheus\n\n" +
-		"The built-in queries are for node_exporter, cAdvisor (members on `swarm`) and dcgm-exporter. `prometheus.queries` can replace each of them. A query returns one series per host, member or GPU, in the unit of its name, " +
-		"at one moment; the statistics of the window are computed from it. `$cluster` in a query stands for the name of the cluster. " +
-		"The labels of a series say what it belongs to. The host is given by the first of `host`, `node`, `nodename`, `Hostname` and `instance` that holds the name or address of a host " +
-		"(or the name by which `node_uname_info` knows that address), the member by `member` or `container_label_trainyard_member`, and the GPU by `uuid` or `UUID`.\n\n" +
+	text.WriteString("## Prometheus queries\n\n" +
+		"The built-in queries are for node_exporter, cAdvisor (members on `swarm`) and dcgm-exporter. `prometheus.queries` can replace each of them. A query returns one series per host, member or GPU, in the unit of its name, at one moment; " +
+		"the statistics of the window are computed from it. " +
+		"`$cluster` in a query is replaced by the name of the cluster. " +
+		"The labels of a series identify what it belongs to: the host by the first of `host`, `node`, `nodename`, `Hostname` and `instance` that holds the name or address of a host (or the name by which `node_uname_info` knows that address), the member by `member` or `container_label_trainyard_member`, and the GPU by `uuid` or `UUID`.\n\n" +
 		"| quantity | query |\n|---|---|\n")
 	for _, quantity := range prometheus.Quantities() {
 		query := "none: set your own"
@@ -49,19 +49,19 @@ type quantity struct{ name, description string }
 
 // The quantities of hosts, GPUs and members: the attributes of [hostValues], [gpuValues] and [memberValues].
 var (
-	cpusUsed   = quantity{"cpus_used", "Number of busy processors"}
+	cpusUsed   = quantity{"cpus_used", "Number of CPUs in use"}
 	memoryUsed = quantity{"memory_used_mib", "Memory in use, in MiB"}
 
 	hostQuantities = []quantity{
 		cpusUsed,
 		memoryUsed,
-		{"load", "Number of processes that run or wait to run, averaged over a minute"},
+		{"load", "Load average over one minute: the number of processes that run or wait to run"},
 		{"disk_used_mib", "Space in use, in MiB, on the file system of the host's agent"},
 		{"received_bytes_per_second", "Bytes received per second on its network interfaces"},
 		{"sent_bytes_per_second", "Bytes sent per second on its network interfaces"},
 	}
 	gpuQuantities = []quantity{
-		{"utilisation_percent", "Share of the time in which it was working, in percent"},
+		{"utilisation_percent", "Share of the time in which it was busy, in percent"},
 		memoryUsed,
 		{"temperature_celsius", "Temperature, in °C"},
 		{"power_watts", "Power draw, in watts"},
@@ -138,8 +138,8 @@ func Schema(engines []string) schema.Schema {
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(engines),
 			"window": schema.StringAttribute{
-				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` cover, from `1s` to `10m`, which is as long as agents remember, or to `24h` from Prometheus. " +
-					"Anything newer than the window is covered since its start; a host of `process` that no agent measures yet, for a moment only. Defaults to `" + defaultWindow + "`.",
+				MarkdownDescription: "Time up to now that `mean`, `max` and `p95` cover, from `1s` to `10m`, which is as long as agents keep values, or to `24h` with Prometheus. " +
+					"Anything measured for less than the window is covered from its first sample; a `process` host that no agent measures yet, by a brief sample only. Defaults to `" + defaultWindow + "`.",
 				Optional:   true,
 				Validators: []validator.String{resourcekit.IsDuration()},
 			},
@@ -150,31 +150,31 @@ func Schema(engines []string) schema.Schema {
 			},
 			"prometheus": schema.SingleNestedAttribute{
 				MarkdownDescription: "The Prometheus server to query if `source` is `" + sourcePrometheus + "`. Set credentials in `prometheus` of the provider. " +
-					"Prometheus does not report which members use a GPU: that is null.",
+					"Prometheus does not report which members use a GPU: `members` of `gpus` is null.",
 				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"url": schema.StringAttribute{
-						MarkdownDescription: "`http://` or `https://` address of the server, with its path prefix, if any. Its certificate is always verified.",
+						MarkdownDescription: "`http://` or `https://` URL of the server, with its path prefix, if any. Its certificate is always verified.",
 						Required:            true,
 						Validators:          []validator.String{resourcekit.IsPrometheusURL()},
 					},
 					"queries": schema.MapAttribute{
-						MarkdownDescription: "Queries that replace the built-in ones, by quantity: see \"Queries of Prometheus\".",
+						MarkdownDescription: "Queries that replace the built-in ones, by quantity: see \"Prometheus queries\". Defaults to none.",
 						ElementType:         types.StringType,
 						Optional:            true,
 						Validators:          []validator.Map{mapvalidator.ValueStringsAre(stringvalidator.LengthAtLeast(1)), mapvalidator.NoNullValues(), resourcekit.AreQueries()},
 					},
 					"timeout": schema.StringAttribute{
-						MarkdownDescription: "Time limit for all its responses together. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
+						MarkdownDescription: "Total time limit for all of the server's responses. Defaults to `" + resourcekit.DefaultPrometheusTimeout.String() + "`.",
 						Optional:            true,
 						Validators:          []validator.String{resourcekit.IsTimeout()},
 					},
 				},
 			},
 			"filter": schema.SingleNestedAttribute{
-				MarkdownDescription: "Shows only what has one of the names in each list that is set. " +
-					"As in any list of a data source, names that match nothing give an empty result, not an error, and an empty list matches nothing. " +
-					"Groups and roles are summed over the members that pass. Defaults to everything.",
+				MarkdownDescription: "Returns only what has one of the names in each list that is set. " +
+					"Names that match nothing give an empty result, not an error, and an empty list matches nothing. " +
+					"Groups and roles are summed over the members that match. Defaults to everything.",
 				Optional: true,
 				Attributes: map[string]schema.Attribute{
 					"hosts":   names("Host names: selects hosts, their GPUs, and members on them."),
@@ -186,14 +186,14 @@ func Schema(engines []string) schema.Schema {
 			},
 			"hosts": byName("The hosts by name. Hosts that share a machine, as those of `process` do, show the machine's utilisation.", measuredObject(hostQuantities, map[string]schema.Attribute{
 				"cpus": schema.Float64Attribute{
-					MarkdownDescription: "Number of processors of the host; null if unknown.",
+					MarkdownDescription: "Number of CPUs of the host; null if unknown.",
 					Computed:            true,
 				},
 				"memory_mib":  whole("Memory of the host, in MiB; null if unknown."),
 				"disk_mib":    whole("Size of the file system of the host's agent, in MiB; null if unknown."),
 				"gpus_reason": resourcekit.ComputedText("Why the host's GPUs are unknown; null if they are known."),
 			})),
-			"gpus": byName("The GPUs of the hosts by UUID. `trainyard_gpus` has more about them.", measuredObject(gpuQuantities, map[string]schema.Attribute{
+			"gpus": byName("The GPUs of the hosts by UUID. `trainyard_gpus` has more details.", measuredObject(gpuQuantities, map[string]schema.Attribute{
 				"host":       resourcekit.ComputedText("Name of its host; for hosts that share a machine, the first."),
 				"memory_mib": whole("Total memory, in MiB; null if unknown."),
 				"members": schema.ListAttribute{
@@ -202,11 +202,11 @@ func Schema(engines []string) schema.Schema {
 					Computed:            true,
 				},
 			})),
-			"groups": byName("The groups by name, each with all its running members: sums of their latest values, of their means, and of their peaks (`max`, `p95`), which the peak of the sum does not exceed.",
+			"groups": byName("The groups by name, each summed over its running members: their latest values, their means, and their peaks (`max`, `p95`), an upper bound of the group's own peak.",
 				measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
-					"roles": byName("The group's roles by name, each with all its running members. A role without members is listed, too, with the reason why nothing is known about it.", measuredObject(memberQuantities, withTraffic(nil))),
+					"roles": byName("The group's roles by name, each summed over its running members. A role without members is listed, too; its `reason` says why nothing is known about it.", measuredObject(memberQuantities, withTraffic(nil))),
 				}))),
-			"members": byName("The members of all groups by name, each with all its processes. A missing member is listed, too, with the reason why nothing is known about it.", measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
+			"members": byName("The members of all groups by name, each summed over its processes. A missing member is listed, too; its `reason` says why nothing is known about it.", measuredObject(memberQuantities, withTraffic(map[string]schema.Attribute{
 				"group": resourcekit.ComputedText("Name of its group."),
 				"role":  resourcekit.ComputedText("Name of its role."),
 				"host":  resourcekit.ComputedText("Name of its host; null if it has none."),
