@@ -15,8 +15,8 @@ resource "trainyard_gpu_pool" "a40" {
   memory_mib_per_slot = 1199
 }
 
-# 50 experiments on one shared GPU. Each starts once its memory is free there, whatever else uses the GPU; one that still
-# runs out of memory is queued again.
+# 50 experiments on one shared GPU. Each starts once its memory is free there, whatever else uses the GPU; one that
+# still runs out of memory is queued again.
 resource "trainyard_sweep" "seeds" {
   cluster = trainyard_cluster.gpus
   name    = "seeds"

@@ -103,7 +103,7 @@ func Schema() schema.Schema {
 								Required:            true,
 							},
 							"values": schema.ListAttribute{
-								MarkdownDescription: "The load, in any unit: requests or samples per second, processors. Each value holds until the next one.",
+								MarkdownDescription: "The load, in any unit: requests or samples per second, CPUs. Each value holds until the next one.",
 								ElementType:         types.Float64Type,
 								Required:            true,
 								Validators:          []validator.List{listvalidator.NoNullValues()},

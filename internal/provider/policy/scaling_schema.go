@@ -182,7 +182,7 @@ func algorithmAttributes() map[string]schema.Attribute {
 			"latency_bound": scalingNumber("Allowed latency, above 0, in the unit of the metric that `p99` names. Required with `p99`. In a backtest the unit is seconds."),
 			"lag_capacity":  scalingNumber("How much lag one member works off per second, above 0, in the unit of the metric that `lag_growth` names. Required with `lag_growth`, unless `per` is `total`: it then defaults to `capacity`."),
 			"observes": schema.MapAttribute{
-				MarkdownDescription: "Other metrics of the policy, by the model feature that they provide: `{ cpu = \"processors\" }`, where `processors` is in `metrics`. A model takes some of " + observedFeatures() + ". List exactly those that it takes. " +
+				MarkdownDescription: "Other metrics of the policy, by the model feature that they provide: `{ p99 = \"latency\" }`, where `latency` is in `metrics`. A model takes some of " + observedFeatures() + ". List exactly those that it takes. " +
 					"`reassigning` may be omitted if the policy has hooks. If one of these metrics has no value, the count stays.",
 				ElementType: types.StringType,
 				Optional:    true,

@@ -13,7 +13,7 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "Scales a role of a group by metrics, between a minimum and a maximum number of members. Terraform manages the bounds and rules, the policy manages the count: it is not in the state, and never shows as drift. " +
+const resourceDescription = "Scales a role of a group by metrics, between a minimum and a maximum number of members. Terraform manages the bounds and rules; the policy manages the count, which is not in the state and never shows as drift. " +
 	"A change to the policy takes effect on apply.\n\n" +
 	"Omit `replicas` from the role: a role with `replicas` and a policy is an error, and so is a role with two policies. Refer to the group as `group = trainyard_group.<name>.name`, so that it is planned and created first.\n\n" +
 	"The cluster's controller decides every `interval`, even while nothing is being applied. It changes nothing while an apply holds the group, while members of it are being replaced, or while one of their hosts is down. It never asks for more members than can be placed. " +

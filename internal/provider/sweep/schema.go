@@ -156,7 +156,7 @@ func resultsAttributes() map[string]schema.Attribute {
 		},
 		"collect_to": schema.StringAttribute{
 			MarkdownDescription: "Folder on the machine that runs Terraform, to which a destroy writes the runs' results before it applies `on_destroy`: " +
-				"as `<cluster>-<sweep>-<time>.tar`, with a folder for each run, like `sweep results`. Running runs are stopped first. If that fails, the sweep and its results stay, and the next destroy tries again. Set `timeouts.delete` for large results. Defaults to none.",
+				"as `<cluster>-<sweep>-<time>.tar`, with a folder for each run, like `sweep results`. Running runs are stopped first. If collecting fails, the sweep and its results stay, and the next destroy tries again. Set `timeouts.delete` for large results. Defaults to none.",
 			Optional: true,
 		},
 	}
