@@ -1,7 +1,9 @@
 package backtest
 
 import (
+	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-timetypes/timetypes"
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
@@ -16,11 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const dataSourceDescription = "Simulates an autoscaling policy on a load: how many members there would have been, when and why their number would have changed, and for how long there would have been too few. " +
-	"It is computed at plan and touches no cluster. To run a policy, use `trainyard_autoscaling_policy`.\n\n" +
-	"All members are assumed to be alike: each carries `model.capacity`, starting `model.startup` after the decision. Algorithms that the model does not cover can't be tested: `marginal_gain`, which needs the progress of a training job; " +
-	"`ratio`, which needs another role; `external`, which needs your program; and `idle_room`, which needs the free room on hosts.\n\n" +
-	"As with any data source, the inputs are stored in the state: a one-year trace with one value per minute makes it several megabytes larger."
+//go:embed data_source.md
+var dataSourceDescription string
 
 // Schema is the schema of trainyard_policy_backtest.
 func Schema() schema.Schema {
@@ -31,7 +30,7 @@ func Schema() schema.Schema {
 		return schema.Float64Attribute{MarkdownDescription: description, Computed: true}
 	}
 	return schema.Schema{
-		MarkdownDescription: dataSourceDescription,
+		MarkdownDescription: strings.TrimSpace(dataSourceDescription),
 		Attributes: map[string]schema.Attribute{
 			"policy": schema.SingleNestedAttribute{
 				MarkdownDescription: "The policy.",

@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/int64validator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
@@ -18,13 +20,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
+//go:embed resource.md
+var resourceDescription string
+
 // Schema is the schema of trainyard_cluster.
 func Schema(ctx context.Context, engines []string) schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: "A named set of hosts on which one engine runs groups.\n\n" +
-			"Its specification is stored with the cluster itself. " +
-			"A small controller runs there and acts between applies: it starts the runs of sweeps, applies autoscaling policies, stops the remaining members of completed groups, restarts groups as a whole, and on a Swarm restarts members and reschedules those whose hosts are lost. A cluster can be destroyed only when it has no groups or sweeps left. " +
-			"On destroy, hosts that joined a Swarm through this resource leave it, and everything that Trainyard installed on bare hosts is removed.",
+		MarkdownDescription: strings.TrimSpace(resourceDescription),
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "The cluster's name.",

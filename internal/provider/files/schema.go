@@ -2,6 +2,8 @@ package files
 
 import (
 	"context"
+	_ "embed"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
@@ -13,24 +15,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "A folder or archive on the machine where Terraform runs, copied to every host of a cluster: the code that its groups and sweeps run.\n\n" +
-	"```terraform\n" +
-	"command = [\"python3\", \"${trainyard_files.code.path}/train.py\"]\n" +
-	"```\n\n" +
-	"`path` is content-addressed: different content has a different path. When the source changes, the plan shows the new path, and the group that uses it is updated in the same apply. " +
-	"The previous version stays as long as a group, a sweep or a member refers to it; the next apply of files, a group or a sweep after that removes it.\n\n" +
-	"| changes `path` | does not |\n" +
-	"|---|---|\n" +
-	"| paths, contents, the executable bit, symbolic links | times, owners, other modes, empty folders |\n\n" +
-	"On the hosts, the files are owned by the user that runs the members, accessible to that user only, and read-only: write results elsewhere. " +
-	"A file that is altered or missing on a host is drift: it is shown in `hosts`, and an apply repairs it in place. Files that members add (root can), such as `__pycache__`, are left alone, and removed together with the version.\n\n" +
-	"A source may have up to 100,000 files and 4 GiB. It is read in every plan: exclude data and checkpoints. With `source = path.module`, exclude `.terraform` and `terraform.tfstate*`, which may hold secrets.\n\n" +
-	"Only for `process` and `systemd` clusters. On `swarm`, build the files into an image with `trainyard_image`."
+//go:embed resource.md
+var resourceDescription string
 
 // Schema is the schema of trainyard_files.
 func Schema(ctx context.Context, engines []string) schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: resourceDescription,
+		MarkdownDescription: strings.TrimSpace(resourceDescription),
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "`<cluster>/<name>`.",

@@ -2,6 +2,8 @@ package gpupool
 
 import (
 	"context"
+	_ "embed"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
@@ -16,17 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "GPUs of a cluster that its groups and sweeps may use, and how they are shared. A role requests some of them with `gpus = { pool = trainyard_gpu_pool.v100.name }`; members of the group's other roles see none.\n\n" +
-	"Devices are named by UUID (`devices`), or chosen by their properties (`select`) from what the hosts have when the pool is created or changed. " +
-	"The choice is kept, so a plan without changes queries no host for its GPUs. A device can be in only one pool.\n\n" +
-	"| `sharing` | a device serves | a role's `gpus` request |\n" +
-	"|---|---|---|\n" +
-	"| `exclusive` | one member | `count` devices |\n" +
-	"| `slots` | one member per slot of `memory_mib_per_slot` in its memory, less `reserve_percent` | the slots that hold `memory_mib`, one by default, on each of `count` devices |\n\n" +
-	"An A40 with 46,068 MiB has 37 slots of 1,199 MiB. The hardware does not enforce slots: the program must keep within them, see the guide \"GPU pools\".\n\n" +
-	"The cluster's controller checks the devices every few seconds. A device that is missing or has a problem stays in the pool, and is listed in `unhealthy`: it is no longer allocated, and an apply moves its members to other devices of the pool. " +
-	"Once it works again, it is allocated as before.\n\n" +
-	"GPUs are detected by `trainyard-agent`, which is released with the provider. If a host's GPUs are not known, a pool that needs them fails with an error that says why."
+//go:embed resource.md
+var resourceDescription string
 
 // Schema is the schema of trainyard_gpu_pool.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -39,7 +32,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		}
 	}
 	return schema.Schema{
-		MarkdownDescription: resourceDescription,
+		MarkdownDescription: strings.TrimSpace(resourceDescription),
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "`<cluster>/<pool>`.",

@@ -2,6 +2,7 @@ package group
 
 import (
 	"context"
+	_ "embed"
 	"maps"
 	"strings"
 
@@ -18,36 +19,9 @@ import (
 )
 
 // Description is the description of trainyard_group.
-const Description = `A set of roles whose members know each other: a training job, a Spark cluster, or a set of services.
-
-Members are named ` + "`<group>-<role>-<index>`" + `, with an index from 0. An apply waits until all of them run, or until the group has completed (` + "`wait_for`" + `).
-A completed group stays completed: that is not drift. Change ` + "`triggers`" + ` to run it again. Changes are made in place wherever possible, and only members whose specification changed restart. The specification includes what a member knows about the others: changing a role's ` + "`replicas`" + ` restarts all members of the group, unless the role's members are interchangeable or its ` + "`on_scale`" + ` is ` + "`none`" + `.
-
-See the guides "Frameworks", "GPU pools", "Completion and restarts" and "Drift and automation".
-
-## Frameworks
-
-The framework determines which roles a group can have and what its members find in their environment.
-
-| framework | roles | environment |
-|---|---|---|
-| ` + "`none`" + ` | your own | only what every member gets |
-| ` + "`tensorflow`" + ` | ` + "`chief`, `master`, `worker`, `ps`, `evaluator`" + ` | ` + "`TF_CONFIG`" + ` |
-| ` + "`tensorflow_v1`" + ` | ` + "`ps`, `worker`" + ` | ` + "`PS_HOSTS`, `WORKER_HOSTS`, `JOB_NAME`, `TASK_INDEX`" + ` |
-| ` + "`pytorch`" + ` | ` + "`master`, `worker`" + ` | ` + "`MASTER_ADDR`, `MASTER_PORT`, `WORLD_SIZE`, `RANK`, `LOCAL_RANK`, and torchrun's `PET_*`" + ` |
-| ` + "`jax`" + ` | ` + "`worker`" + ` | ` + "`JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES`, `JAX_PROCESS_ID`" + ` |
-| ` + "`mpi`" + ` | ` + "`launcher`, `worker`" + ` | a hostfile, and the variables that point Open MPI and Hydra to it |
-| ` + "`spark`" + ` | ` + "`master`, `worker`, `submit`" + ` | ` + "`SPARK_MASTER_URI`" + ` |
-| ` + "`ray`" + ` | ` + "`head`, `worker`, `submit`" + ` | ` + "`RAY_ADDRESS`" + ` |
-
-Every member gets ` + "`TRAINYARD_CLUSTER`, `_GROUP`, `_ROLE`, `_INDEX`, `_MEMBER`, `_HOST`, `_ADDRESS`, `_PORT`" + ` and ` + "`TRAINYARD_CLUSTER_SPEC`" + ` (JSON: role to list of addresses). It also gets ` + "`CUDA_VISIBLE_DEVICES=-1`" + ` (no GPU), unless its role has ` + "`gpus`" + ` or ` + "`env`" + ` says otherwise.
-
-## Templates
-
-In ` + "`command`, `args`" + ` and the values of ` + "`env`" + `, a string that contains ` + "`{{`" + ` is a [template](https://pkg.go.dev/text/template), rendered for each member:
-the fields ` + "`.Index`, `.Name`, `.Role`, `.Group`, `.Cluster`, `.Host`, `.Address`, `.Port`" + ` are the member's own, ` + "`.Env.NAME`" + ` is a variable of its ` + "`env`" + `, and the functions ` + "`address \"ps\" 0`, `addresses \"worker\"`, `replicas \"worker\"`, `hostname ADDRESS` and `port ADDRESS`" + ` give access to the others.
-Interchangeable members (workers of ` + "`spark` and `ray`" + `) that the engine itself places, as ` + "`swarm`" + ` does, share one specification. In templates, they have no ` + "`.Index`, `.Name`, `.Host` or `.Address`" + ` of their own. They follow the engine's own restart policy: a constant delay, and no final exit codes.
-A template that can't be rendered fails the plan.`
+//
+//go:embed resource.md
+var Description string
 
 // Schema is the schema of trainyard_group.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -124,7 +98,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"If `wait_for` is `completed`, it must cover the training itself, and defaults to `168h` (a week).", "It must cover the members' grace periods."),
 	}
 	maps.Copy(attributes, TemplateAttributes(precedenceOf("A role's own value overrides it.")))
-	return schema.Schema{MarkdownDescription: Description, Attributes: attributes}
+	return schema.Schema{MarkdownDescription: strings.TrimSpace(Description), Attributes: attributes}
 }
 
 // Precedence is how the attributes of templates describe which of two settings counts.

@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"strings"
 
@@ -18,26 +19,13 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "An image that all hosts of a cluster have before a group starts, without a registry: loaded from an archive, or built from a folder on one host and copied to the others. " +
-	"If neither is given, each host pulls it.\n\n" +
-	"A group with `image = trainyard_image.trainer.image_id` waits for the image, runs exactly this image on every host, and contacts no registry. " +
-	"Its members restart when the image changes.\n\n" +
-	"If a host has a different image under the same name, that is an error, and nothing is overwritten. Images that a plan has shown in `hosts` are replaced when that plan is applied. " +
-	"All hosts must be reachable: each needs an `address` in the cluster.\n\n" +
-	"| source | `image_id` | when it changes |\n" +
-	"|---|---|---|\n" +
-	"| `archive` | known at plan, as read from the archive | the archive's content |\n" +
-	"| `build` | known after the apply; a host that lacks it gets a copy, without another build | the folder (except what `.dockerignore` excludes, and file times), `dockerfile`, `target`, `args` |\n" +
-	"| neither | known after the apply; hosts that have it pull nothing | never: use a new tag for a new version |\n\n" +
-	"An archive or a build is for one platform. If hosts of several platforms pull a multi-platform image, each gets the one for its platform, and `image_id` is the name with the digest of the multi-platform image.\n\n" +
-	"A replaced image stays while members run from it; the next apply of a `trainyard_image` after that removes it. " +
-	"A destroy removes the tag, and the image along with its last tag. An image that containers use is kept, with a warning.\n\n" +
-	"Only for `swarm` clusters. On `systemd`, hosts pull images from a registry, or you load them there (`docker load`); `process` runs no images."
+//go:embed resource.md
+var resourceDescription string
 
 // Schema is the schema of trainyard_image.
 func Schema(ctx context.Context, engines []string) schema.Schema {
 	return schema.Schema{
-		MarkdownDescription: resourceDescription,
+		MarkdownDescription: strings.TrimSpace(resourceDescription),
 		Attributes: map[string]schema.Attribute{
 			"id": schema.StringAttribute{
 				MarkdownDescription: "`<cluster>/<name>`.",

@@ -2,8 +2,10 @@ package policy
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema"
 	"github.com/hashicorp/terraform-plugin-framework/resource/schema/planmodifier"
@@ -13,13 +15,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const resourceDescription = "Scales a role of a group by metrics, between a minimum and a maximum number of members. Terraform manages the bounds and rules; the policy manages the count, which is not in the state and never shows as drift. " +
-	"A change to the policy takes effect on apply.\n\n" +
-	"Omit `replicas` from the role: a role with `replicas` and a policy is an error, and so is a role with two policies. Refer to the group as `group = trainyard_group.<name>.name`, so that it is planned and created first.\n\n" +
-	"The cluster's controller decides every `interval`, even while nothing is being applied. It changes nothing while an apply holds the group, while members of it are being replaced, or while one of their hosts is down. It never asks for more members than can be placed. " +
-	"Its decisions are shown by `terraform-provider-trainyard autoscale explain` and the data source `trainyard_scaling_history`.\n\n" +
-	"The controller reads the metrics. Its sources must answer without credentials: policies hold none.\n\n" +
-	"The guide \"Autoscaling\" helps to choose an algorithm, and `trainyard_policy_backtest` tests a policy against a recorded load before you use it."
+//go:embed resource.md
+var resourceDescription string
 
 // Schema is the schema of trainyard_autoscaling_policy.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -55,7 +52,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"If that is not possible, the count stays, and a warning says why. A policy in `dry_run` leaves it as it is. Defaults to `keep`."),
 		"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout, "It does not cover the policy's decisions.", "It covers the change of the count for `on_destroy`."),
 	})
-	return schema.Schema{MarkdownDescription: resourceDescription, Attributes: attributes}
+	return schema.Schema{MarkdownDescription: strings.TrimSpace(resourceDescription), Attributes: attributes}
 }
 
 // replacingText is a required text whose change forces replacement.

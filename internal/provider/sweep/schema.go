@@ -2,8 +2,10 @@ package sweep
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-framework-validators/listvalidator"
 	"github.com/hashicorp/terraform-plugin-framework-validators/mapvalidator"
@@ -22,18 +24,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
-const resourceDescription = "Independent runs of one program, each to completion: seeds, learning rates, shards of data. Runs wait until there is room, and a run that fails does not stop the others.\n\n" +
-	"A run is identified by its key. Adding, removing or changing a key affects that run alone, and a run that has ended stays ended: that is not drift. " +
-	"`rerun` decides which runs start again when the program changes, and the plan shows how many.\n\n" +
-	"Each run is a member, `<sweep>-<key>-0`, started by the cluster's controller: the sweep with the highest `priority` first, then the older sweep, then by key. " +
-	"The data source `trainyard_sweep` has states, reasons and values, and `trainyard_logs` has the output of runs. See the guide \"Sweeps\" for more.\n\n" +
-	"## GPU memory\n\n" +
-	"Several runs share a GPU of a GPU pool whose `sharing` is `slots`. With `admission.free_gpu_memory`, a run starts only where the driver reports enough free memory for it. If others use the GPU, too, set the pool's `on_foreign_process` to `ignore`: by default, such a GPU takes no runs. " +
-	"A run that still runs out of GPU memory, according to its output, is queued again. This does not count towards `retry.max_attempts`, and the GPU takes no more runs until one of the others on it has ended.\n\n" +
-	"## Environment and templates\n\n" +
-	"Besides `env` and its own variables in `runs`, a run gets `TRAINYARD_RUN` (its key), `TRAINYARD_ATTEMPT` (from 1), `TRAINYARD_CONFIG` and `TRAINYARD_RESULTS` (the paths of its `config` and of the folder for its `results`), `TRAINYARD_CLUSTER`, `_GROUP` (the sweep), `_MEMBER` and `_HOST`, and `CUDA_VISIBLE_DEVICES=-1` (no GPU) unless `gpus` is set or `env` says otherwise.\n\n" +
-	"In `command`, `args`, and the values of `env` and `runs`, a string that contains `{{` is a [template](https://pkg.go.dev/text/template), rendered for each run: `.Env.LR` is the run's variable `LR`, `.Role` its key, " +
-	"and `.Name`, `.Group`, `.Cluster`, `.Host` and `.Address` are those of its member. A template that can't be rendered fails the plan."
+//go:embed resource.md
+var resourceDescription string
 
 // Schema is the schema of trainyard_sweep.
 func Schema(ctx context.Context, engines []string) schema.Schema {
@@ -99,7 +91,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		Env:       "A run's own variables are added and take precedence.",
 		Container: "`secrets` are not allowed: they are only available during an apply, and runs start later. Mount a file from the hosts instead.",
 	}))
-	return schema.Schema{MarkdownDescription: resourceDescription, Attributes: attributes}
+	return schema.Schema{MarkdownDescription: strings.TrimSpace(resourceDescription), Attributes: attributes}
 }
 
 func admissionAttributes() map[string]schema.Attribute {

@@ -1,6 +1,7 @@
 package utilisation
 
 import (
+	_ "embed"
 	"fmt"
 	"maps"
 	"strings"
@@ -17,13 +18,8 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/resourcekit"
 )
 
-const dataSourceDescription = "Current utilisation of a cluster's hosts, GPUs, groups and members, and their utilisation over a window of time up to now.\n\n" +
-	"The attributes of a host, GPU, group, role or member are its latest values. `mean`, `max` and `p95` have the same attributes over the `window`: " +
-	"`utilisation_percent` of a GPU is how busy it was in the last second, which says little, and `mean.utilisation_percent` is how busy it was in the last minute. " +
-	"An unknown value is null, never 0, and `reason` says why.\n\n" +
-	"A member's network traffic is known if the member has its own network namespace, as containers on a Swarm do: it is the traffic of all interfaces except loopback. " +
-	"For members that share their host's network, it is known if systemd counts it, " +
-	"on bare hosts with cgroup v2 (unified or hybrid): it is the IP traffic of the last five seconds, including that between members on the same host. Elsewhere, as on `process`, it is null, and `traffic_reason` says why."
+//go:embed data_source.md
+var dataSourceDescription string
 
 // queriesDescription lists the queries.
 func queriesDescription() string {
@@ -134,7 +130,7 @@ func Schema(engines []string) schema.Schema {
 		return schema.MapNestedAttribute{MarkdownDescription: description, Computed: true, NestedObject: of}
 	}
 	return schema.Schema{
-		MarkdownDescription: dataSourceDescription + "\n\n" + queriesDescription(),
+		MarkdownDescription: strings.TrimSpace(dataSourceDescription) + "\n\n" + queriesDescription(),
 		Attributes: map[string]schema.Attribute{
 			"cluster": resourcekit.ClusterReadAttribute(engines),
 			"window": schema.StringAttribute{
