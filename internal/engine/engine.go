@@ -73,7 +73,7 @@ type Hosts interface {
 
 // Runner runs members.
 type Runner interface {
-	// Observe returns the members of a group, or of all groups if group is empty, sorted by name. Its number of
+	// Observe returns the members of a group, or of all groups if group is empty, in a stable order. Its number of
 	// requests to the engine does not depend on the number of members.
 	Observe(ctx context.Context, group string) ([]domain.Observed, error)
 	// Specified returns the members as Observe does, but may omit runtime data such as their states, which may take
