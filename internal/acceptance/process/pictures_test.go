@@ -38,8 +38,11 @@ func TestPictures(t *testing.T) {
 
 	plan := w.Command(t.Context(), nil, "plan")
 	plan.Args = plan.Args[:len(plan.Args)-1] // -no-color
-	recording := terminal.Start(t, 100, 100, plan).Record()
-	recording.Watch("Plan: 0 to add, 1 to change, 0 to destroy.")
+	const end = "Plan: 0 to add, 1 to change, 0 to destroy."
+	term := terminal.Start(t, 100, 100, plan)
+	term.Sees(end)
+	recording := term.Record()
+	recording.Watch(end)
 	recording.Crop("Terraform used the selected providers")
 	l.must(os.WriteFile(filepath.Join(folder, "drift.svg"), []byte(recording.SVG("A plan that shows drift")), 0o600))
 }
