@@ -23,24 +23,24 @@ func Resumed(t testing.TB, lines []string, starts, epoch int, whole Checkpoint) 
 	t.Helper()
 	done, started := 0, 0
 	for _, line := range lines {
-		var said Checkpoint
-		if json.Unmarshal([]byte(line), &said) != nil {
+		var printed Checkpoint
+		if json.Unmarshal([]byte(line), &printed) != nil {
 			continue // a warning from a library
 		}
-		switch said.Event {
+		switch printed.Event {
 		case "began", "resumed":
 			started++
 			// One that dies after saving but before logging is an epoch ahead of its log.
-			if (said.Event == "began") != (started == 1) || said.Epoch != done && said.Epoch != done+1 {
-				t.Fatalf("start %d: %s at epoch %d, want that of the checkpoint, %d", started, said.Event, said.Epoch, done)
+			if (printed.Event == "began") != (started == 1) || printed.Epoch != done && printed.Epoch != done+1 {
+				t.Fatalf("start %d: %s at epoch %d, want that of the checkpoint, %d", started, printed.Event, printed.Epoch, done)
 			}
-			done = said.Epoch
+			done = printed.Epoch
 		case "saved":
-			if done++; said.Epoch != done {
-				t.Fatalf("epoch %d follows epoch %d", said.Epoch, done-1)
+			if done++; printed.Epoch != done {
+				t.Fatalf("epoch %d follows epoch %d", printed.Epoch, done-1)
 			}
-			if said.Epoch == whole.Epoch && said.Checksum != whole.Checksum {
-				t.Fatalf("epoch %d, after %d starts: checksum %d, want %d", said.Epoch, started, said.Checksum, whole.Checksum)
+			if printed.Epoch == whole.Epoch && printed.Checksum != whole.Checksum {
+				t.Fatalf("epoch %d, after %d starts: checksum %d, want %d", printed.Epoch, started, printed.Checksum, whole.Checksum)
 			}
 		}
 	}

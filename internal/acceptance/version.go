@@ -48,8 +48,8 @@ func RequiresAsIn(t testing.TB, folder string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if said := requiredVersion.FindSubmatch(content); said != nil {
-			Requires(t, string(said[1]))
+		if printed := requiredVersion.FindSubmatch(content); printed != nil {
+			Requires(t, string(printed[1]))
 		}
 	}
 }
@@ -60,13 +60,13 @@ func cliVersion(t testing.TB) *version.Version {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said struct {
+	var printed struct {
 		Version string `json:"terraform_version"` // also used by OpenTofu
 	}
-	if err := json.Unmarshal(output, &said); err != nil {
+	if err := json.Unmarshal(output, &printed); err != nil {
 		t.Fatal(err)
 	}
-	cli, err := version.NewVersion(said.Version)
+	cli, err := version.NewVersion(printed.Version)
 	if err != nil {
 		t.Fatal(err)
 	}

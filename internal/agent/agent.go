@@ -77,20 +77,20 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 
 // sample writes a report.
 func (o options) sample(ctx context.Context, out io.Writer) error {
-	var told any
+	var reported any
 	var err error
 	switch {
 	case len(o.peers) > 0:
-		told, err = telemetry.AskPeers(ctx, o.peers, o.keys, o.query)
+		reported, err = telemetry.AskPeers(ctx, o.peers, o.keys, o.query)
 	case o.socket != "":
-		told, err = telemetry.Ask(ctx, o.socket, o.query)
+		reported, err = telemetry.Ask(ctx, o.socket, o.query)
 	default:
-		told, err = telemetry.Once(ctx, o.settings(nvml.Source(nvmlSettings())))
+		reported, err = telemetry.Once(ctx, o.settings(nvml.Source(nvmlSettings())))
 	}
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(out).Encode(told)
+	return json.NewEncoder(out).Encode(reported)
 }
 
 func (o options) settings(gpus telemetry.GPUSource) telemetry.Settings {

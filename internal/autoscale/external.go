@@ -66,26 +66,26 @@ const (
 // ParseAnswer parses an answer: {"count": 4}, or {"action": "up"}, "down" or "none". Anything else counts as no answer,
 // with a reason.
 func ParseAnswer(data []byte) Answer {
-	var said struct {
+	var printed struct {
 		Count  *float64 `json:"count"`
 		Action *string  `json:"action"`
 	}
-	if err := json.Unmarshal(data, &said); err != nil {
+	if err := json.Unmarshal(data, &printed); err != nil {
 		return Answer{Why: fmt.Sprintf("its answer, %.40q, is not JSON such as {\"count\": 4} or {\"action\": \"up\"}", strings.TrimSpace(string(data)))}
 	}
 	switch {
-	case said.Count != nil && said.Action != nil:
+	case printed.Count != nil && printed.Action != nil:
 		return Answer{Why: "its answer has both a count and an action"}
-	case said.Count != nil && (*said.Count < 0 || *said.Count > domain.MaxReplicas || *said.Count != math.Trunc(*said.Count)):
-		return Answer{Why: fmt.Sprintf("its count is %g; it must be a whole number from 0 to %d", *said.Count, domain.MaxReplicas)}
-	case said.Count != nil:
-		return Answer{Count: new(int(*said.Count))}
-	case said.Action == nil:
+	case printed.Count != nil && (*printed.Count < 0 || *printed.Count > domain.MaxReplicas || *printed.Count != math.Trunc(*printed.Count)):
+		return Answer{Why: fmt.Sprintf("its count is %g; it must be a whole number from 0 to %d", *printed.Count, domain.MaxReplicas)}
+	case printed.Count != nil:
+		return Answer{Count: new(int(*printed.Count))}
+	case printed.Action == nil:
 		return Answer{Why: "its answer has neither a count nor an action"}
-	case *said.Action != actionUp && *said.Action != actionDown && *said.Action != actionNone:
-		return Answer{Why: fmt.Sprintf("its action is %.40q; it must be up, down or none", *said.Action)}
+	case *printed.Action != actionUp && *printed.Action != actionDown && *printed.Action != actionNone:
+		return Answer{Why: fmt.Sprintf("its action is %.40q; it must be up, down or none", *printed.Action)}
 	}
-	return Answer{Action: *said.Action}
+	return Answer{Action: *printed.Action}
 }
 
 // external asks for what the user's own algorithm answered. Without an answer, it changes nothing and keeps others from

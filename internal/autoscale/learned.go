@@ -112,11 +112,11 @@ func (in asking) masks(o Observation) (masks [qmodel.NumActions]string) {
 // worth describes the values of the actions, and why some are masked.
 func worth(values [qmodel.NumActions]float64, masks [qmodel.NumActions]string) string {
 	words := [qmodel.NumActions]string{qmodel.Up: "one more", qmodel.Stay: "as many", qmodel.Down: "one fewer"}
-	said := make([]string, len(words))
+	lines := make([]string, len(words))
 	for action, word := range words {
-		if said[action] = say(word, " is worth ", values[action]); masks[action] != "" {
-			said[action] = say(word, " is masked: ", masks[action])
+		if lines[action] = say(word, " is worth ", values[action]); masks[action] != "" {
+			lines[action] = say(word, " is masked: ", masks[action])
 		}
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(lines, ", ")
 }

@@ -37,11 +37,11 @@ func TestBacktest(t *testing.T) {
 	if diff := cmp.Diff(want, course, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	var told []string
+	var reported []string
 	for _, step := range steps {
-		told = append(told, step.At.Format("15:04 ")+strings.Repeat("|", step.To))
+		reported = append(reported, step.At.Format("15:04 ")+strings.Repeat("|", step.To))
 	}
-	if diff := cmp.Diff([]string{"12:00 ||", "12:01 ||||", "12:05 |", "12:07 ||||"}, told); diff != "" {
+	if diff := cmp.Diff([]string{"12:00 ||", "12:01 ||||", "12:05 |", "12:07 ||||"}, reported); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -34,11 +34,11 @@ type ansible struct {
 func (h *hostsBench) ansible(ctx context.Context) (_ *ansible, err error) {
 	h.say("hosts: installing Ansible, unless it is there")
 	install := exec.CommandContext(ctx, "internal/tools/python.sh", "ansible")
-	var said bytes.Buffer
-	install.Stderr = &said
+	var output bytes.Buffer
+	install.Stderr = &output
 	folder, err := install.Output()
 	if err != nil {
-		return nil, fmt.Errorf("Ansible can't be installed: %w: %s", err, bytes.TrimSpace(said.Bytes())) //nolint:staticcheck // a name
+		return nil, fmt.Errorf("Ansible can't be installed: %w: %s", err, bytes.TrimSpace(output.Bytes())) //nolint:staticcheck // a name
 	}
 	program := filepath.Join(strings.TrimSpace(string(folder)), "ansible-playbook")
 	a := &ansible{hostsBench: h, program: program, dir: filepath.Join(h.work, "ansible")}
@@ -96,11 +96,11 @@ func (a *ansible) play(ctx context.Context, arguments ...string) (time.Duration,
 	begin := time.Now()
 	err = cmd.Run()
 	took := time.Since(begin)
-	said, readErr := os.ReadFile(output.Name())
+	printed, readErr := os.ReadFile(output.Name())
 	if err != nil {
-		err = fmt.Errorf("ansible-playbook %s: %w\n%s", strings.Join(arguments, " "), err, said)
+		err = fmt.Errorf("ansible-playbook %s: %w\n%s", strings.Join(arguments, " "), err, printed)
 	}
-	return took, string(said), errors.Join(err, readErr)
+	return took, string(printed), errors.Join(err, readErr)
 }
 
 // measure lets Ansible do all of that once, and measures restarts of its units.
@@ -124,12 +124,12 @@ func (a *ansible) measure(ctx context.Context, members int) (s side, err error) 
 			}
 		}
 		a.say("hosts: %s of %s, by Ansible", strings.Join(play.arguments, " "), count(members))
-		took, said, err := a.play(ctx, play.arguments...)
+		took, output, err := a.play(ctx, play.arguments...)
 		if err != nil {
 			return s, err
 		}
-		if changes := strings.Count(said, "changed=") - strings.Count(said, "changed=0 "); play.unchanged && changes > 0 {
-			return s, fmt.Errorf("Ansible finds changes where there are none:\n%s", said) //nolint:staticcheck // a name
+		if changes := strings.Count(output, "changed=") - strings.Count(output, "changed=0 "); play.unchanged && changes > 0 {
+			return s, fmt.Errorf("Ansible finds changes where there are none:\n%s", output) //nolint:staticcheck // a name
 		}
 		*play.into = append(*play.into, took)
 	}

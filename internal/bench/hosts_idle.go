@@ -112,19 +112,19 @@ func residentsOf(root string) (r idleHost, err error) {
 // charged returns the memory that systemd charges to the units of the supervisor and the agent on a host.
 func charged(ctx context.Context, host *testbed.Host, cluster string) (sum uint64, err error) {
 	agent := strings.TrimSuffix(units.Name(cluster, telemetry.AgentName, ""), ".service") + "*.service"
-	said, err := host.Run(ctx, fmt.Sprintf("systemctl show --property MemoryCurrent --value '%s' '%s'",
+	output, err := host.Run(ctx, fmt.Sprintf("systemctl show --property MemoryCurrent --value '%s' '%s'",
 		layout.SupervisorUnit(cluster), strings.ReplaceAll(agent, `\`, "?")))
 	if err != nil {
 		return 0, err
 	}
-	fields := strings.Fields(said)
+	fields := strings.Fields(output)
 	if len(fields) != 2 {
-		return 0, fmt.Errorf("systemd knows no unit of the supervisor, or none of the agent: %q", said)
+		return 0, fmt.Errorf("systemd knows no unit of the supervisor, or none of the agent: %q", output)
 	}
 	for _, field := range fields {
 		each, err := strconv.ParseUint(field, 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("systemd does not account for memory: %q", said)
+			return 0, fmt.Errorf("systemd does not account for memory: %q", output)
 		}
 		sum += each
 	}
@@ -203,11 +203,11 @@ while True:
 // took to start again.
 func (h *hostsBench) restarts(ctx context.Context, prefix func(member int) string) (took sample, err error) {
 	for i := range restarted {
-		said, err := h.bed.Hosts[0].Run(ctx, fmt.Sprintf("timeout 60 python3 -c '%s' '%s'", restart, prefix(i*labHosts)))
+		output, err := h.bed.Hosts[0].Run(ctx, fmt.Sprintf("timeout 60 python3 -c '%s' '%s'", restart, prefix(i*labHosts)))
 		if err != nil {
 			return nil, err
 		}
-		micros, err := strconv.Atoi(strings.TrimSpace(said))
+		micros, err := strconv.Atoi(strings.TrimSpace(output))
 		if err != nil {
 			return nil, err
 		}

@@ -66,11 +66,11 @@ func (k *kafkaBench) carry(ctx context.Context, rule kafkaRule, load []string) (
 	if err != nil {
 		return made, err
 	}
-	said, err := k.watch(ctx, dir, load, &made)
+	output, err := k.watch(ctx, dir, load, &made)
 	if err != nil {
 		return made, err
 	}
-	report, err := parseKafkaReport(said)
+	report, err := parseKafkaReport(output)
 	if err != nil {
 		return made, fmt.Errorf("what the load says in the end: %w", err)
 	}
@@ -86,8 +86,8 @@ func (k *kafkaBench) watch(ctx context.Context, dir string, load []string, made 
 		"-bootstrap", fmt.Sprintf("127.0.0.1:%d", kafkaPort), "-listen", kafkaLoadAt, "-producers", "30",
 		"-rebalancer", kafkaRebalancer + "/status",
 	}, load...)...)
-	var said, complaints bytes.Buffer
-	command.Stdout, command.Stderr = &said, &complaints
+	var output, complaints bytes.Buffer
+	command.Stdout, command.Stderr = &output, &complaints
 	command.Cancel = func() error { return command.Process.Signal(syscall.SIGTERM) }
 	command.WaitDelay = cleanupTimeout
 	if err := command.Start(); err != nil {
@@ -104,7 +104,7 @@ func (k *kafkaBench) watch(ctx context.Context, dir string, load []string, made 
 			if err != nil {
 				return nil, fmt.Errorf("the load: %w\n%s", err, complaints.String())
 			}
-			return said.Bytes(), nil
+			return output.Bytes(), nil
 		case now := <-tick.C:
 			made.brokers += time.Duration(count) * now.Sub(last)
 			found, err := brokersOf(dir)

@@ -198,11 +198,11 @@ func (p *psWorkerBench) measure(ctx context.Context, f formation) (rate float64,
 	ctx, cancel := context.WithTimeoutCause(ctx, psWorkerPatience+p.training, errors.New("not all workers train in time"))
 	defer cancel()
 	for {
-		said, err := p.said(ctx, e, f.workers)
+		printed, err := p.said(ctx, e, f.workers)
 		if err != nil {
 			return 0, cmp.Or(context.Cause(ctx), err)
 		}
-		if rate, span := rateOfAll(said); span >= p.training {
+		if rate, span := rateOfAll(printed); span >= p.training {
 			p.say("ps-worker: %.0f steps a second; all trained after %.0f s", rate, (time.Since(begin) - span).Seconds())
 			return rate, nil
 		}
@@ -227,8 +227,8 @@ type told struct {
 
 // said returns the lines of this many workers, by index.
 func (p *psWorkerBench) said(ctx context.Context, e engine.Telemetry, workers int) ([][]told, error) {
-	said := make([][]told, workers)
-	for i := range said {
+	printed := make([][]told, workers)
+	for i := range printed {
 		lines, err := e.Logs(ctx, domain.MemberName("mnist", "worker", i), engine.LogOptions{})
 		if err != nil {
 			return nil, err
@@ -236,26 +236,26 @@ func (p *psWorkerBench) said(ctx context.Context, e engine.Telemetry, workers in
 		for _, line := range lines {
 			var one told
 			if json.Unmarshal([]byte(line), &one) == nil && one.Time > 0 {
-				said[i] = append(said[i], one)
+				printed[i] = append(printed[i], one)
 			}
 		}
 	}
-	return said, nil
+	return printed, nil
 }
 
 // rateOfAll returns the steps per second of all workers together from the first step of the last worker on, according
 // to the first worker, and over which time. It is 0 while any of them has printed nothing.
-func rateOfAll(said [][]told) (rate float64, span time.Duration) {
+func rateOfAll(printed [][]told) (rate float64, span time.Duration) {
 	begin := 0.0
-	for _, lines := range said {
+	for _, lines := range printed {
 		if len(lines) == 0 {
 			return 0, 0
 		}
 		begin = max(begin, lines[0].Time)
 	}
 	var first, last *told
-	for i := range said[0] {
-		if one := &said[0][i]; one.Time >= begin {
+	for i := range printed[0] {
+		if one := &printed[0][i]; one.Time >= begin {
 			first, last = cmp.Or(first, one), one
 		}
 	}

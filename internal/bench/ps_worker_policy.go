@@ -58,12 +58,12 @@ func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err e
 	}
 	found.took = time.Since(begin)
 
-	said, err := p.said(ctx, e, 1)
+	printed, err := p.said(ctx, e, 1)
 	if err != nil {
 		return found, err
 	}
 	last := 0
-	for _, one := range said[0] {
+	for _, one := range printed[0] {
 		last = max(last, one.Step)
 	}
 	cluster, _ := p.cluster(w, f.hosts)

@@ -25,26 +25,26 @@ func TestHookAfterAddition(t *testing.T) {
 	w.until("the history to say why nobody goes", func() bool { return strings.Contains(w.said(), "1 wanted, but a hook is at work") })
 	w.kill()
 	w = l.watcher()
-	_, told := r.seen()
+	_, reported := r.seen()
 	w.until("the hook to be asked by the next controller", func() bool { asked, _ := r.seen(); return len(asked) > 8 })
-	if _, now := r.seen(); len(now) != len(told) || len(told) != 1 || l.count() != 4 {
+	if _, now := r.seen(); len(now) != len(reported) || len(reported) != 1 || l.count() != 4 {
 		t.Errorf("it was told %+v; the count is %d", now, l.count())
 	}
 	l.load = 2
 	r.answers(http.StatusInternalServerError, `{"title": "no such broker"}`)
-	w.until("the second change to be told", func() bool { _, told := r.seen(); return len(told) == 2 })
+	w.until("the second change to be told", func() bool { _, reported := r.seen(); return len(reported) == 2 })
 	l.load = 0.1
 	r.answers(http.StatusOK, "")
 	w.until("the members to go", func() bool { return l.count() == 1 && w.idle() })
 	var members []string
-	for _, told := range r.unlike() {
-		members = append(members, strings.Join(told.Members, " "))
+	for _, reported := range r.unlike() {
+		members = append(members, strings.Join(reported.Members, " "))
 	}
 	if diff := cmp.Diff([]string{"job-worker-2", "job-worker-3"}, members); diff != "" {
 		t.Errorf("it was told of members (-want +got):\n%s", diff)
 	}
-	if said := w.said(); !strings.Contains(said, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL) || !strings.Contains(said, "HTTP 500 Internal Server Error: no such broker") {
-		t.Errorf("the history does not tell of the failure:\n%s", said)
+	if output := w.said(); !strings.Contains(output, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL) || !strings.Contains(output, "HTTP 500 Internal Server Error: no such broker") {
+		t.Errorf("the history does not tell of the failure:\n%s", output)
 	}
 }
 
@@ -63,13 +63,13 @@ func TestHookOfThoseWhoRun(t *testing.T) {
 	for range 5 {
 		w.step()
 	}
-	if _, told := r.seen(); len(told) > 0 {
-		t.Errorf("it was told of members that don't run: %+v", told)
+	if _, reported := r.seen(); len(reported) > 0 {
+		t.Errorf("it was told of members that don't run: %+v", reported)
 	}
 	l.runs("job-worker-2")
 	w.until("the hook to be told", w.idle)
-	if _, told := r.seen(); len(told) != 1 || !slices.Equal(told[0].Members, []string{"job-worker-2"}) || told[0].From != 2 || told[0].To != 3 {
-		t.Errorf("it was told %+v", told)
+	if _, reported := r.seen(); len(reported) != 1 || !slices.Equal(reported[0].Members, []string{"job-worker-2"}) || reported[0].From != 2 || reported[0].To != 3 {
+		t.Errorf("it was told %+v", reported)
 	}
 }
 
@@ -82,8 +82,8 @@ func TestHookOfThoseWithoutNames(t *testing.T) {
 	l.schedules = true
 	w := l.watcher()
 	l.load = 2
-	w.until("the hook to be told", func() bool { _, told := r.seen(); return len(told) > 0 && w.idle() })
-	if _, told := r.seen(); len(told) != 1 || told[0].Members != nil || told[0].From != 2 || told[0].To != l.count() {
-		t.Errorf("it was told %+v, and the count is %d", told, l.count())
+	w.until("the hook to be told", func() bool { _, reported := r.seen(); return len(reported) > 0 && w.idle() })
+	if _, reported := r.seen(); len(reported) != 1 || reported[0].Members != nil || reported[0].From != 2 || reported[0].To != l.count() {
+		t.Errorf("it was told %+v, and the count is %d", reported, l.count())
 	}
 }

@@ -93,8 +93,8 @@ func (s *scaler) begin(ctx context.Context, c change) {
 		default:
 			o.entry.Outcome, o.entry.OutcomeWhy = autoscale.OutcomeHeld, came.short
 		}
-		if len(came.told) > 0 {
-			o.entry.OutcomeWhy += "; hook before_removal has finished for members that are still there: " + domain.Enumerate(came.told)
+		if len(came.reported) > 0 {
+			o.entry.OutcomeWhy += "; hook before_removal has finished for members that are still there: " + domain.Enumerate(came.reported)
 		}
 		select {
 		case s.outcomes <- o:
@@ -166,8 +166,8 @@ func (s *scaler) unchanged(ctx context.Context, decided domain.AutoscalingPolicy
 type carried struct {
 	done domain.Scaled
 	// short says why less was done than decided. told are the members that the hook was told would go, and that stayed.
-	short string
-	told  []string
+	short    string
+	reported []string
 	// change is the ID by which hooks know the change; "" without hooks.
 	change string
 }
@@ -190,7 +190,7 @@ func (s *scaler) carryOut(ctx, calls context.Context, document domain.Autoscalin
 		if err = s.beforeRemoval(ctx, calls, policy, c, gone, &came); err != nil {
 			return came, err
 		}
-		if came.told != nil {
+		if came.reported != nil {
 			scaling.At = scaling.At.Add(time.Since(began))
 		}
 	}
@@ -204,7 +204,7 @@ func (s *scaler) carryOut(ctx, calls context.Context, document domain.Autoscalin
 	}
 	err = s.scale(ctx, policy, c, scaling, &came)
 	went := scaling.Remove[:min(max(came.done.From-came.done.To, 0), len(scaling.Remove))]
-	came.told = slices.DeleteFunc(came.told, func(name string) bool { return slices.Contains(went, name) })
+	came.reported = slices.DeleteFunc(came.reported, func(name string) bool { return slices.Contains(went, name) })
 	return came, err
 }
 

@@ -144,7 +144,7 @@ func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.Autosca
 	held, calledOff := errors.AsType[*reconcile.HeldError](err)
 	switch {
 	case err == nil:
-		came.told = slices.Clone(call.Members)
+		came.reported = slices.Clone(call.Members)
 		return nil
 	case calledOff:
 		return held

@@ -28,8 +28,8 @@ type rebalancer struct {
 
 	mu sync.Mutex
 	// asked are the requests so far, as method and path; told are their bodies.
-	asked []string
-	told  []toldOf
+	asked    []string
+	reported []toldOf
 	// status and body are its answer; nameless means that it gives changes no URL of their own.
 	status   int
 	body     string
@@ -46,13 +46,13 @@ func newRebalancer(t *testing.T) *rebalancer {
 		defer r.mu.Unlock()
 		r.asked = append(r.asked, req.Method+" "+req.URL.Path)
 		if req.Method == http.MethodPost {
-			var told toldOf
-			if err := json.NewDecoder(req.Body).Decode(&told); err != nil || req.Header.Get("Idempotency-Key") != `"`+told.ID+`"` {
-				t.Errorf("it is told %+v (%v) with the key %s", told, err, req.Header.Get("Idempotency-Key"))
+			var reported toldOf
+			if err := json.NewDecoder(req.Body).Decode(&reported); err != nil || req.Header.Get("Idempotency-Key") != `"`+reported.ID+`"` {
+				t.Errorf("it is told %+v (%v) with the key %s", reported, err, req.Header.Get("Idempotency-Key"))
 			}
-			r.told = append(r.told, told)
+			r.reported = append(r.reported, reported)
 			if r.status == http.StatusAccepted && !r.nameless {
-				w.Header().Set("Location", "/changes/"+told.ID)
+				w.Header().Set("Location", "/changes/"+reported.ID)
 			}
 		}
 		if r.forgetful && req.Method != http.MethodPost {
@@ -77,14 +77,14 @@ func (r *rebalancer) answers(status int, body string) {
 func (r *rebalancer) seen() ([]string, []toldOf) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.asked), slices.Clone(r.told)
+	return slices.Clone(r.asked), slices.Clone(r.reported)
 }
 
 // ids returns the distinct change IDs that it was told.
 func (r *rebalancer) ids() []string {
-	_, told := r.seen()
+	_, reported := r.seen()
 	var ids []string
-	for _, t := range told {
+	for _, t := range reported {
 		if !slices.Contains(ids, t.ID) {
 			ids = append(ids, t.ID)
 		}
@@ -187,11 +187,11 @@ func (w *watcher) until(what string, holds func() bool) {
 func (w *watcher) said() string {
 	w.Helper()
 	w.must(nil, w.history.Flush(w.ctx, w.now))
-	var said []string
+	var lines []string
 	for _, e := range w.entries(w.T, w.now, autoscale.Selection{}) {
-		said = append(said, fmt.Sprintf("%d → %d %s %s; %s", e.From, e.To, e.Outcome, e.OutcomeWhy, e.Why()))
+		lines = append(lines, fmt.Sprintf("%d → %d %s %s; %s", e.From, e.To, e.Outcome, e.OutcomeWhy, e.Why()))
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // hookLab returns a lab with hooks, and a policy that removes members at once.
@@ -238,10 +238,10 @@ func TestHookBeforeRemoval(t *testing.T) {
 			}
 			r.answers(http.StatusOK, "")
 			w.until("the member to be gone", func() bool { return l.count() == 1 && !w.followed["job/worker"].changing })
-			_, told := r.seen()
+			_, reported := r.seen()
 			want := toldOf{r.ids()[0], domain.BeforeRemoval, "lab", "job", "worker", 2, 1, []string{"job-worker-1"}}
-			if diff := cmp.Diff(want, told[0]); diff != "" || len(r.ids()) != 1 || (len(told) == 1) == test.nameless {
-				t.Errorf("it was told %d times of the changes %q (-want +got):\n%s", len(told), r.ids(), diff)
+			if diff := cmp.Diff(want, reported[0]); diff != "" || len(r.ids()) != 1 || (len(reported) == 1) == test.nameless {
+				t.Errorf("it was told %d times of the changes %q (-want +got):\n%s", len(reported), r.ids(), diff)
 			}
 			if done := strings.Count(w.said(), "2 → 1 done"); done != 1 || strings.Contains(w.said(), "hunter2") {
 				t.Errorf("the history tells %d times of the change:\n%s", done, w.said())
@@ -323,7 +323,7 @@ func TestHookForgets(t *testing.T) {
 	r.mu.Lock()
 	r.forgetful = true
 	r.mu.Unlock()
-	w.until("it to be told again", func() bool { _, told := r.seen(); return len(told) > 1 })
+	w.until("it to be told again", func() bool { _, reported := r.seen(); return len(reported) > 1 })
 	if len(r.ids()) != 1 || l.count() != 2 {
 		t.Errorf("the change had the IDs %q, and the count is %d", r.ids(), l.count())
 	}
@@ -355,8 +355,8 @@ func TestHookCalledOff(t *testing.T) {
 			test.change(l)
 			off := "DELETE /changes/" + r.ids()[0]
 			w.until("the hook to be called off", func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && l.count() == test.count })
-			if said := w.said(); !strings.Contains(said, test.says) {
-				t.Errorf("the history does not say %q:\n%s", test.says, said)
+			if output := w.said(); !strings.Contains(output, test.says) {
+				t.Errorf("the history does not say %q:\n%s", test.says, output)
 			}
 			stored, err := engine.List[domain.HookCallsDocument](l.Context(), l)
 			if l.must(nil, err); len(stored[key].Calls) > 0 {
@@ -397,14 +397,14 @@ func TestHooksOutliveDeath(t *testing.T) {
 		over = !dead
 		l.breaks(noFault)
 		var changes []string
-		for _, told := range r.unlike() {
-			changes = append(changes, fmt.Sprintf("%s %d → %d", told.Hook, told.From, told.To))
+		for _, reported := range r.unlike() {
+			changes = append(changes, fmt.Sprintf("%s %d → %d", reported.Hook, reported.From, reported.To))
 		}
 		if diff := cmp.Diff([]string{"after_addition 2 → 4", "before_removal 4 → 1"}, changes); diff != "" {
 			t.Errorf("with the write %d/2, the hooks were told of (-want +got):\n%s", last, diff)
 		}
-		if said := w.said(); strings.Count(said, "2 → 4 done") != 1 || strings.Count(said, "4 → 1 done") != 1 {
-			t.Errorf("with the write %d/2, the history tells of other changes:\n%s", last, said)
+		if output := w.said(); strings.Count(output, "2 → 4 done") != 1 || strings.Count(output, "4 → 1 done") != 1 {
+			t.Errorf("with the write %d/2, the history tells of other changes:\n%s", last, output)
 		}
 	}
 }
@@ -451,9 +451,9 @@ func (w *watcher) idle() bool {
 
 // unlike returns the bodies of its requests, one per change.
 func (r *rebalancer) unlike() []toldOf {
-	_, told := r.seen()
+	_, reported := r.seen()
 	ids := map[string]bool{}
-	return slices.DeleteFunc(told, func(t toldOf) bool {
+	return slices.DeleteFunc(reported, func(t toldOf) bool {
 		again := ids[t.ID]
 		ids[t.ID] = true
 		return again

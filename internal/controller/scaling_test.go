@@ -24,12 +24,12 @@ import (
 func plain(*domain.AutoscalingPolicy) {}
 
 // changes returns the changes in the stored history, in words.
-func (l *lab) changes() (said []string) {
+func (l *lab) changes() (lines []string) {
 	l.Helper()
 	for _, e := range l.entries(l.T, l.now, autoscale.Selection{OnlyChanges: true}) {
-		said = append(said, strings.TrimSpace(strings.Join([]string{string(rune('0' + e.From)), "→", string(rune('0' + e.To)), string(e.Outcome), e.OutcomeWhy}, " ")))
+		lines = append(lines, strings.TrimSpace(strings.Join([]string{string(rune('0' + e.From)), "→", string(rune('0' + e.To)), string(e.Outcome), e.OutcomeWhy}, " ")))
 	}
-	return said
+	return lines
 }
 
 // TestScaler: the count follows a load out and in, and each change is in the history.
@@ -448,11 +448,11 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 
 // TestExternalAlgorithm: an external algorithm gets the measurements, and its count is used.
 func TestExternalAlgorithm(t *testing.T) {
-	said := make(chan string, 1)
-	said <- `{"count": 5}`
+	printed := make(chan string, 1)
+	printed <- `{"count": 5}`
 	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		answer := <-said
-		said <- answer
+		answer := <-printed
+		printed <- answer
 		_, _ = w.Write([]byte(answer))
 	}))
 	defer program.Close()
@@ -464,13 +464,13 @@ func TestExternalAlgorithm(t *testing.T) {
 	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 5 {
 		t.Errorf("the counts were %v", got)
 	}
-	<-said
-	said <- `{"action": "down"}`
+	<-printed
+	printed <- `{"action": "down"}`
 	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{4, 3}) {
 		t.Errorf("told to go down, the counts were %v", got)
 	}
-	<-said
-	said <- `I don't know`
+	<-printed
+	printed <- `I don't know`
 	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{3}) {
 		t.Errorf("without an answer, the counts were %v", got)
 	}

@@ -74,7 +74,7 @@ func awaitSweeps(ctx context.Context, e engine.Engine, events <-chan struct{}) e
 type sweeper struct {
 	reconciler reconcile.Reconciler
 	log        *slog.Logger
-	told       faults
+	logged     faults
 	documents  engine.Decoded[domain.SweepDocument, *domain.SweepDocument]
 	sweeps     map[string]*followedSweep
 	peaks      peaks
@@ -119,7 +119,7 @@ func (f *followedSweep) active() bool {
 }
 
 func newSweeper(r reconcile.Reconciler, log *slog.Logger) *sweeper {
-	return &sweeper{reconciler: r, log: log, told: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{}, peaks: newPeaks(), reports: newReporter(), searches: newSearches(r.Engine)}
+	return &sweeper{reconciler: r, log: log, logged: faults{}, sweeps: map[string]*followedSweep{}, removed: map[string]time.Time{}, peaks: newPeaks(), reports: newReporter(), searches: newSearches(r.Engine)}
 }
 
 // run looks after each event, until the event stream ends or a write fails, so that the state has to be read again.
@@ -127,7 +127,7 @@ func (s *sweeper) run(ctx context.Context, events <-chan struct{}) error {
 	for {
 		start := time.Now()
 		next, err := s.look(ctx, start)
-		if s.told.news(everything, err) && err != nil && ctx.Err() == nil {
+		if s.logged.news(everything, err) && err != nil && ctx.Err() == nil {
 			s.log.Error("reconciling sweeps failed; trying again", "error", err)
 		}
 		if _, launch := errors.AsType[*reconcile.LaunchError](err); err != nil && !launch {
@@ -154,21 +154,21 @@ func (s *sweeper) pace() engine.Pace {
 
 // await returns after an event, after a hook call has ended or logs were read, or at the given time.
 func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time.Time) error {
-	ctx, told := context.WithCancelCause(ctx)
-	defer told(nil)
+	ctx, reported := context.WithCancelCause(ctx)
+	defer reported(nil)
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
 		select {
 		case <-s.reports.woken:
-			told(errNews)
+			reported(errNews)
 		case <-s.searches.woken:
-			told(errNews)
+			reported(errNews)
 		case <-ctx.Done():
 		}
 	}()
 	err := engine.Await(ctx, events, moment)
-	told(nil)
+	reported(nil)
 	<-watching
 	if errors.Is(context.Cause(ctx), errNews) {
 		return nil

@@ -25,9 +25,9 @@ type reporter struct {
 	// woken is signalled when a hook call has ended.
 	woken chan struct{}
 
-	mu      sync.Mutex
-	telling map[reportKey]bool
-	told    map[reportKey]error
+	mu       sync.Mutex
+	telling  map[reportKey]bool
+	reported map[reportKey]error
 	// next is when a sweep's hook may be called again after a failure, and pauses is the last interval, by sweep ID.
 	next   map[string]time.Time
 	pauses map[string]time.Duration
@@ -42,7 +42,7 @@ type reportKey struct {
 
 func newReporter() *reporter {
 	return &reporter{
-		woken: make(chan struct{}, 1), telling: map[reportKey]bool{}, told: map[reportKey]error{}, next: map[string]time.Time{}, pauses: map[string]time.Duration{},
+		woken: make(chan struct{}, 1), telling: map[reportKey]bool{}, reported: map[reportKey]error{}, next: map[string]time.Time{}, pauses: map[string]time.Duration{},
 	}
 }
 
@@ -78,9 +78,9 @@ func (s *sweeper) report(ctx context.Context, now time.Time) (next time.Time) {
 				continue
 			}
 			left := slices.DeleteFunc(slices.Clone(run.Reports), func(report domain.RunReport) bool {
-				err, ended := r.told[keyOf(f, key, report)]
+				err, ended := r.reported[keyOf(f, key, report)]
 				if ended {
-					delete(r.told, keyOf(f, key, report))
+					delete(r.reported, keyOf(f, key, report))
 					due = r.note(f, err, now)
 				}
 				return ended && err == nil || f.spec.OnFinish == nil
@@ -123,15 +123,15 @@ func (r *reporter) tell(ctx context.Context, s *sweeper, f *followedSweep, run s
 		return
 	}
 	r.telling[key] = true
-	hook, told := *f.spec.OnFinish, said{Cluster: f.spec.Cluster, Sweep: f.spec.Name, Run: run, RunReport: report}
+	hook, reported := *f.spec.OnFinish, said{Cluster: f.spec.Cluster, Sweep: f.spec.Name, Run: run, RunReport: report}
 	go func() {
-		_, err := meter.Call(ctx, hook, told)
+		_, err := meter.Call(ctx, hook, reported)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", told.Sweep, "run", run, "error", err)
+			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", reported.Sweep, "run", run, "error", err)
 		}
 		r.mu.Lock()
 		delete(r.telling, key)
-		r.told[key] = err
+		r.reported[key] = err
 		r.mu.Unlock()
 		select {
 		case r.woken <- struct{}{}:

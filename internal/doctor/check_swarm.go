@@ -50,11 +50,11 @@ func ports(h Host) verdict {
 			unclear = append(unclear, port.String())
 			continue
 		}
-		said := port.String()
+		output := port.String()
 		if by.Process != "" {
-			said += " (" + by.Process + ")"
+			output += " (" + by.Process + ")"
 		}
-		taken = append(taken, said)
+		taken = append(taken, output)
 		if fix := h.free(port, by); !slices.Contains(fixes, fix) {
 			fixes = append(fixes, fix)
 		}

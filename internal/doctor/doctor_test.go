@@ -18,7 +18,7 @@ import (
 )
 
 // run returns what the command prints, and its exit code.
-func run(t *testing.T, args ...string) (said string, code int) {
+func run(t *testing.T, args ...string) (output string, code int) {
 	t.Helper()
 	var out bytes.Buffer
 	err := Run(t.Context(), args, systemd.Program{}, &out)
@@ -32,13 +32,13 @@ func run(t *testing.T, args ...string) (said string, code int) {
 // TestThisMachine: this machine is examined as any other is, whatever it lacks.
 func TestThisMachine(t *testing.T) {
 	needsLinux(t)
-	said, code := run(t, "--json")
+	output, code := run(t, "--json")
 	var report Report
-	must(t, json.NewDecoder(strings.NewReader(said)).Decode(&report))
+	must(t, json.NewDecoder(strings.NewReader(output)).Decode(&report))
 	hostname, err := os.Hostname()
 	must(t, err)
 	if len(report.Hosts) != 1 || report.Hosts[0].Address != here || report.Hosts[0].Hostname != hostname || report.Hosts[0].Error != "" {
-		t.Fatalf("it says %s", said)
+		t.Fatalf("it says %s", output)
 	}
 	var names, want []string
 	for _, f := range report.Hosts[0].Checks {
@@ -57,7 +57,7 @@ func TestThisMachine(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if (code == exitProblems) != (report.Problems > 0) || code == exitUnknown {
-		t.Errorf("the exit code is %d: %s", code, said)
+		t.Errorf("the exit code is %d: %s", code, output)
 	}
 	shown, _ := run(t)
 	if !strings.HasPrefix(shown, hostname+" (this machine): ") || !strings.Contains(shown, "1 host, ") {
@@ -96,11 +96,11 @@ func TestHosts(t *testing.T) {
 	one := host(t, map[string]string{"id": `[ "$ROOT" ] && echo 0 || echo 1000`, "sudo": `shift; ROOT=1 exec "$@"`})
 	two := host(t, map[string]string{"id": "case $1 in -u) echo 1000;; *) echo guest;; esac", "sudo": "echo 'sudo: a password is required' >&2; exit 1"})
 	args := append(login(t, one, two), "--json", "ssh://"+one.Addr, "ssh://"+two.Addr, "--engine", "systemd")
-	said, code := run(t, args...)
+	output, code := run(t, args...)
 	var report Report
-	must(t, json.NewDecoder(strings.NewReader(said)).Decode(&report))
+	must(t, json.NewDecoder(strings.NewReader(output)).Decode(&report))
 	if len(report.Hosts) != 2 || report.Unreachable > 0 || code != exitProblems || !slices.Equal(report.Engines, []string{"systemd"}) {
-		t.Fatalf("the exit code is %d: %s", code, said)
+		t.Fatalf("the exit code is %d: %s", code, output)
 	}
 	for i, want := range []Result{OK, Problem} {
 		host := report.Hosts[i]
@@ -122,17 +122,17 @@ func TestUnreachable(t *testing.T) {
 	nologin := sshd.Start(t, sshd.Options{Commands: map[string]sshd.Command{"sh -s": {Stdout: "\x1b[2JThis account is not available.\n"}}})
 	stranger := sshd.Start(t, sshd.Options{})
 	args := append(login(t, nologin), "ssh://"+nologin.Addr, stranger.Addr, "127.0.0.1:1")
-	said, code := run(t, args...)
+	output, code := run(t, args...)
 	for _, part := range []string{
 		"ssh://" + nologin.Addr + "\n  ", "This account is not available", "the host key of " + stranger.Addr + " is not known",
 		"127.0.0.1:1 refuses connections", "3 hosts, 3 could not be examined",
 	} {
-		if !strings.Contains(said, part) {
-			t.Errorf("%q is missing:\n%s", part, said)
+		if !strings.Contains(output, part) {
+			t.Errorf("%q is missing:\n%s", part, output)
 		}
 	}
-	if code != exitUnknown || strings.ContainsRune(said, '\x1b') {
-		t.Errorf("the exit code is %d: %q", code, said)
+	if code != exitUnknown || strings.ContainsRune(output, '\x1b') {
+		t.Errorf("the exit code is %d: %q", code, output)
 	}
 }
 
@@ -148,12 +148,12 @@ func TestArguments(t *testing.T) {
 		{"--jump-host a/b gpu1", "jump host"},
 		{"--identity-file /nowhere ssh://127.0.0.1:1", "/nowhere"},
 	} {
-		said, code := run(t, strings.Fields(test.args)...)
-		if code != exitUnknown || !strings.Contains(said, test.says) || strings.Contains(said, "secret") {
-			t.Errorf("%s: %d, %s, want %q", test.args, code, said, test.says)
+		output, code := run(t, strings.Fields(test.args)...)
+		if code != exitUnknown || !strings.Contains(output, test.says) || strings.Contains(output, "secret") {
+			t.Errorf("%s: %d, %s, want %q", test.args, code, output, test.says)
 		}
 	}
-	if said, code := run(t, "--help"); code != 0 || said != "" {
-		t.Errorf("--help: %d, %s", code, said)
+	if output, code := run(t, "--help"); code != 0 || output != "" {
+		t.Errorf("--help: %d, %s", code, output)
 	}
 }

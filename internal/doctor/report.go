@@ -80,7 +80,7 @@ func (r Report) writeJSON(out io.Writer) error {
 }
 
 // said are the words for results.
-var said = map[Result]string{NotApplicable: "n/a", OK: "ok", Warning: "warning", Problem: "problem"}
+var printed = map[Result]string{NotApplicable: "n/a", OK: "ok", Warning: "warning", Problem: "problem"}
 
 // writeText writes the report for people.
 func (r Report) writeText(out io.Writer) error {
@@ -113,7 +113,7 @@ func (h HostReport) writeTo(b *strings.Builder, engines []string, width int) {
 		if len(f.Engines) > 0 && len(f.Engines) < len(engines) {
 			found = "for " + strings.Join(f.Engines, ", ") + ": " + found
 		}
-		fmt.Fprintf(b, "  %-7s  %-*s  %s\n", said[f.Result], width, f.Check, found)
+		fmt.Fprintf(b, "  %-7s  %-*s  %s\n", printed[f.Result], width, f.Check, found)
 		if f.Fix != "" {
 			fmt.Fprintf(b, "  %-7s  %-*s  fix: %s\n", "", width, "", f.Fix)
 		}

@@ -108,11 +108,11 @@ func (p Path) Touches(other Path) bool {
 
 // Distinct returns the problems without repetitions at the same attribute.
 func (ps Problems) Distinct() Problems {
-	said := map[[3]string]bool{}
+	printed := map[[3]string]bool{}
 	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool {
 		key := [3]string{p.Path.String(), p.Summary, p.Detail}
-		repeated := said[key]
-		said[key] = true
+		repeated := printed[key]
+		printed[key] = true
 		return repeated
 	})
 }

@@ -34,11 +34,11 @@ func (r Registry) Names() []string { return slices.Sorted(maps.Keys(r)) }
 
 // Say joins a description of each engine, in the order of Names, such as "state directory (process)".
 func (r Registry) Say(of func(Driver) string) string {
-	var said []string
+	var lines []string
 	for _, name := range r.Names() {
-		said = append(said, fmt.Sprintf("%s (%s)", of(r[name]), name))
+		lines = append(lines, fmt.Sprintf("%s (%s)", of(r[name]), name))
 	}
-	return strings.Join(said, ", ")
+	return strings.Join(lines, ", ")
 }
 
 // Default returns the name of the engine that is used when none is named.

@@ -103,7 +103,7 @@ func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[stri
 	for _, pool := range pools {
 		for host, devices := range pool.Devices {
 			for _, device := range devices {
-				if _, told := u.GPUs[device.UUID]; !told {
+				if _, reported := u.GPUs[device.UUID]; !reported {
 					why := cmp.Or(u.Hosts[host].GPUsReason, pool.Trouble[device.UUID], "not found on host "+host)
 					u.GPUs[device.UUID] = GPUUsage{Host: host, TotalMemoryMiB: device.MemoryMiB, Reason: why}
 				}
@@ -116,7 +116,7 @@ func (u Usage) Expected(pools map[string]domain.GPUPoolDocument, groups map[stri
 		for role := range document.Counts {
 			for _, i := range document.Indexes(role) {
 				name := domain.MemberName(group, role, i)
-				if _, told := u.Members[name]; !told {
+				if _, reported := u.Members[name]; !reported {
 					u.Members[name] = MemberUsage{Group: group, Role: role, Host: document.Assignments[name].Host, Reason: "the member is missing"}
 				}
 			}

@@ -16,9 +16,9 @@ import (
 func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 	over := q.Window.Or(domain.DefaultAgentWindow)
 	type key time.Duration
-	told := share(r, key(over), nil, func(ctx context.Context) (engine.Usage, error) { return r.meter.usages.get(ctx, r.now, over) })
+	reported := share(r, key(over), nil, func(ctx context.Context) (engine.Usage, error) { return r.meter.usages.get(ctx, r.now, over) })
 	return func() autoscale.Measurement {
-		used, err := told.wait()
+		used, err := reported.wait()
 		if err != nil {
 			return missing(fmt.Sprintf("querying the hosts' agents: %v", err))
 		}

@@ -106,11 +106,11 @@ func TestTell(t *testing.T) {
 			if again {
 				got.After = transient.After
 			}
-			said := ""
+			output := ""
 			if err != nil {
-				said = err.Error()
+				output = err.Error()
 			}
-			if got != want || again != test.again || (test.why == "") != (err == nil) || !strings.Contains(said, test.why) || strings.Contains(said, "hunter2") {
+			if got != want || again != test.again || (test.why == "") != (err == nil) || !strings.Contains(output, test.why) || strings.Contains(output, "hunter2") {
 				t.Errorf("it is %+v, %v (again: %v); want %+v, %q (%v)", got, err, again, want, test.why, test.again)
 			}
 		})

@@ -35,9 +35,9 @@ type usage struct {
 	begun time.Time
 	done  chan struct{}
 	// told is set if they have answered before, with value or err.
-	told  bool
-	value engine.Usage
-	err   error
+	reported bool
+	value    engine.Usage
+	err      error
 }
 
 // get returns the agents' report.
@@ -49,7 +49,7 @@ func (u *usages) get(ctx context.Context, now time.Time, window time.Duration) (
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !asked.told {
+	if !asked.reported {
 		return engine.Usage{}, context.Cause(ctx)
 	}
 	return asked.value, asked.err
@@ -63,27 +63,29 @@ func (u *usages) asked(ctx context.Context, now time.Time, window time.Duration)
 	if u.of == nil {
 		u.of = map[time.Duration]*usage{}
 	}
-	maps.DeleteFunc(u.of, func(_ time.Duration, told *usage) bool { return closed(told.done) && now.Sub(told.begun) > usageKept })
-	told := u.of[window]
-	if told == nil {
-		told = &usage{}
-		u.of[window] = told
+	maps.DeleteFunc(u.of, func(_ time.Duration, reported *usage) bool {
+		return closed(reported.done) && now.Sub(reported.begun) > usageKept
+	})
+	reported := u.of[window]
+	if reported == nil {
+		reported = &usage{}
+		u.of[window] = reported
 	}
-	if told.done != nil && (!closed(told.done) || now.Sub(told.begun).Abs() < usageFresh) {
-		return told, told.done
+	if reported.done != nil && (!closed(reported.done) || now.Sub(reported.begun).Abs() < usageFresh) {
+		return reported, reported.done
 	}
 	done := make(chan struct{})
-	told.begun, told.done = now, done
+	reported.begun, reported.done = now, done
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
 	go func() {
 		defer cancel()
 		value, err := u.engine.Usage(asking, window)
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		told.told, told.value, told.err = true, value, err
+		reported.reported, reported.value, reported.err = true, value, err
 		close(done)
 	}()
-	return told, done
+	return reported, done
 }
 
 func closed(c chan struct{}) bool {

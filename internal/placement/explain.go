@@ -209,14 +209,14 @@ func shorten(texts []string, separator string) string {
 
 func listBy[T any](separator string, items []T, say func(*T) string) string {
 	const shown = 5
-	var said []string
+	var lines []string
 	for i := range items[:min(len(items), shown)] {
-		said = append(said, say(&items[i]))
+		lines = append(lines, say(&items[i]))
 	}
 	if len(items) > shown {
-		said = append(said, fmt.Sprintf("and %d more", len(items)-shown))
+		lines = append(lines, fmt.Sprintf("and %d more", len(items)-shown))
 	}
-	return strings.Join(said, separator)
+	return strings.Join(lines, separator)
 }
 
 func count(n int, noun string) string {

@@ -20,12 +20,12 @@ func TestPlanErrorsSayHowToDestroy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said strings.Builder
+		var output strings.Builder
 		for _, d := range diagnostics {
-			said.WriteString(d.Detail + "\n")
+			output.WriteString(d.Detail + "\n")
 		}
-		if strings.Count(said.String(), resourcekit.DestroyRegardless) != 1 {
-			t.Errorf("%s says:\n%s", name, &said)
+		if strings.Count(output.String(), resourcekit.DestroyRegardless) != 1 {
+			t.Errorf("%s says:\n%s", name, &output)
 		}
 	}
 	// Every value in these is wrong, starting with the engine.

@@ -66,16 +66,16 @@ func TestDiagnosticsArePrintable(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		way := ways[rapid.SampledFrom(slices.Sorted(maps.Keys(ways))).Draw(r, "way")]
-		told := false
+		reported := false
 		for _, d := range way.call(newTerraform(t, way.stub(acctest.Hostile().Draw(r, "text")))) {
-			told = told || strings.Contains(d.Summary+d.Detail, acctest.HostileMark)
+			reported = reported || strings.Contains(d.Summary+d.Detail, acctest.HostileMark)
 			for _, text := range []string{d.Summary, d.Detail} {
 				if text != printable.Text(text) {
 					r.Errorf("%q can't be printed", text)
 				}
 			}
 		}
-		if !told {
+		if !reported {
 			r.Errorf("no diagnostic tells of it")
 		}
 	})

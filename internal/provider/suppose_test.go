@@ -35,14 +35,14 @@ func (tf terraform) validate(name string, config tftypes.Value) []string {
 	if err != nil {
 		tf.t.Fatal(err)
 	}
-	var said []string
+	var lines []string
 	for _, d := range resp.Diagnostics {
 		// The framework itself reports missing required attributes within an unknown element.
 		if d.Summary != "Missing Configuration for Required Attribute" {
-			said = append(said, d.Summary+": "+d.Detail)
+			lines = append(lines, d.Summary+": "+d.Detail)
 		}
 	}
-	return said
+	return lines
 }
 
 // configurationOf returns a model as a configuration, without computed attributes.
@@ -276,13 +276,13 @@ func TestUnknownValuesAreNoProblem(t *testing.T) {
 	for resource, configurations := range validConfigurations(t) {
 		for name, config := range configurations {
 			t.Run(resource+"/"+name, func(t *testing.T) {
-				if said := tf.validate(resource, config); len(said) > 0 {
-					t.Fatalf("the configuration is not valid:\n%s", strings.Join(said, "\n"))
+				if lines := tf.validate(resource, config); len(lines) > 0 {
+					t.Fatalf("the configuration is not valid:\n%s", strings.Join(lines, "\n"))
 				}
 				all := places(t, config)
 				for _, at := range all {
-					if said := tf.validate(resource, without(t, config, at)); len(said) > 0 {
-						t.Errorf("without %s:\n%s", at, strings.Join(said, "\n"))
+					if lines := tf.validate(resource, without(t, config, at)); len(lines) > 0 {
+						t.Errorf("without %s:\n%s", at, strings.Join(lines, "\n"))
 					}
 				}
 				if t.Failed() {
@@ -290,8 +290,8 @@ func TestUnknownValuesAreNoProblem(t *testing.T) {
 				}
 				rapid.Check(t, func(t *rapid.T) {
 					unknown := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 2, min(6, len(all)), rapid.ID[string]).Draw(t, "unknown")
-					if said := tf.validate(resource, without(t, config, unknown...)); len(said) > 0 {
-						t.Fatalf("without %s:\n%s", strings.Join(unknown, ", "), strings.Join(said, "\n"))
+					if lines := tf.validate(resource, without(t, config, unknown...)); len(lines) > 0 {
+						t.Fatalf("without %s:\n%s", strings.Join(unknown, ", "), strings.Join(lines, "\n"))
 					}
 				})
 			})
@@ -362,9 +362,9 @@ func TestKnownValuesAreChecked(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			said := strings.Join(tf.validate(test.resource, without(t, test.config, test.unknown...)), "\n")
-			if !strings.Contains(said, test.says) {
-				t.Errorf("without %v it says %q, not %q", test.unknown, said, test.says)
+			output := strings.Join(tf.validate(test.resource, without(t, test.config, test.unknown...)), "\n")
+			if !strings.Contains(output, test.says) {
+				t.Errorf("without %v it says %q, not %q", test.unknown, output, test.says)
 			}
 		})
 	}

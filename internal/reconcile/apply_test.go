@@ -218,12 +218,12 @@ func TestPreflightAsksOnEachHost(t *testing.T) {
 	view.Inventory.Hosts["b"] = domain.Host{Address: "10.0.0.2", Capacity: domain.Capacity{CPUs: 8, MemoryMiB: 1024}}
 	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), decide(t, view, group(0, 4)), nil)
 	must(t, err)
-	var said []string
+	var lines []string
 	for _, p := range problems {
-		said = append(said, p.Detail)
+		lines = append(lines, p.Detail)
 	}
 	want := []string{"nothing keeps mnist-worker-0 from using more", `"train" is not there`, "nothing keeps mnist-worker-1 from using more"}
-	if diff := cmp.Diff(want, said); diff != "" {
+	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }

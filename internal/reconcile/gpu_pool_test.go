@@ -371,8 +371,8 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 				changed.Select = &test.selector
 				warnings, err := reconcile.Reconciler{Engine: f}.PutPool(t.Context(), changed, false, test.shown)
 				must(t, err)
-				if said := warnings.Error(); (said != "") != (test.warned != "") || !strings.Contains(said, test.warned) {
-					t.Errorf("warned of %q, want %q", said, test.warned)
+				if output := warnings.Error(); (output != "") != (test.warned != "") || !strings.Contains(output, test.warned) {
+					t.Errorf("warned of %q, want %q", output, test.warned)
 				}
 				if took := time.Since(start); (took > 0) != test.waits || took > time.Minute {
 					t.Errorf("it took %s", took)

@@ -97,11 +97,11 @@ func TestMembersLeaveLostGPUs(t *testing.T) {
 			decision, problems, err := r.Decide(ctx, view, spec)
 			must(t, err)
 			must(t, problems.Err())
-			said := ""
+			output := ""
 			for _, p := range problems {
-				said += p.Detail
+				output += p.Detail
 			}
-			if len(problems) > 1 || (len(problems) == 1) != (test.warns != nil) || slices.ContainsFunc(test.warns, func(part string) bool { return !strings.Contains(said, part) }) {
+			if len(problems) > 1 || (len(problems) == 1) != (test.warns != nil) || slices.ContainsFunc(test.warns, func(part string) bool { return !strings.Contains(output, part) }) {
 				t.Errorf("the warnings %v do not say %q", problems, test.warns)
 			}
 			if diff := cmp.Diff(test.want, devicesOf(decision.Document)); diff != "" {

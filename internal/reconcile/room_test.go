@@ -80,7 +80,7 @@ func (f *fake) share(t *testing.T, requests ...domain.RoomRequest) []string {
 	}
 	claims, _, err := reconcile.Reconciler{Engine: f}.Share(within(t), waiting, nil)
 	must(t, err)
-	var said []string
+	var lines []string
 	for _, c := range claims {
 		var gone []string
 		for _, key := range slices.Sorted(maps.Keys(c.Gone)) {
@@ -90,9 +90,9 @@ func (f *fake) share(t *testing.T, requests ...domain.RoomRequest) []string {
 		if c.Refusal != nil {
 			what = c.Answer
 		}
-		said = append(said, c.Request.Spec.Name+": "+what)
+		lines = append(lines, c.Request.Spec.Name+": "+what)
 	}
-	return said
+	return lines
 }
 
 func asks(name string, priority, members int) domain.RoomRequest {

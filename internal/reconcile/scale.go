@@ -156,12 +156,12 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 			troubled[why] = append(troubled[why], m.Name)
 		}
 	}
-	var said []string
+	var lines []string
 	for _, why := range slices.Sorted(maps.Keys(troubled)) {
-		said = append(said, why+": "+domain.Enumerate(troubled[why]))
+		lines = append(lines, why+": "+domain.Enumerate(troubled[why]))
 	}
-	if len(said) > 0 {
-		return &HeldError{strings.Join(said, "; ")}
+	if len(lines) > 0 {
+		return &HeldError{strings.Join(lines, "; ")}
 	}
 	return nil
 }

@@ -124,9 +124,9 @@ func reasonOf(err error) string {
 	if !is {
 		return err.Error()
 	}
-	var said []string
+	var lines []string
 	for _, p := range problems {
-		said = append(said, p.Detail)
+		lines = append(lines, p.Detail)
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(lines, "; ")
 }

@@ -75,8 +75,8 @@ func echo(t testing.TB, client *Client, network, address string) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
 		t.Error("the end of the input can't be told")
 	}
-	if said, err := io.ReadAll(conn); err != nil || string(said) != "to and fro" {
-		t.Errorf("%q came back (%v)", said, err)
+	if printed, err := io.ReadAll(conn); err != nil || string(printed) != "to and fro" {
+		t.Errorf("%q came back (%v)", printed, err)
 	}
 	return nil
 }

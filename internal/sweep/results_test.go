@@ -77,7 +77,7 @@ func TestNoResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, told := spec.Env[resultsVariable]; told || spec.Kept != "" || len(spec.Files) > 0 {
+	if _, reported := spec.Env[resultsVariable]; reported || spec.Kept != "" || len(spec.Files) > 0 {
 		t.Errorf("it is given %+v", spec)
 	}
 	if folder, kept := Folder("lr", "r0", run); kept {
@@ -133,11 +133,11 @@ func TestConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		var files []domain.File
-		told := ""
+		reported := ""
 		if want.Name != "" {
-			files, told = []domain.File{want}, "/state/files/lr-"+key+"-0/"+want.Name
+			files, reported = []domain.File{want}, "/state/files/lr-"+key+"-0/"+want.Name
 		}
-		if diff := cmp.Diff(files, spec.Files); diff != "" || spec.Env[configVariable] != told {
+		if diff := cmp.Diff(files, spec.Files); diff != "" || spec.Env[configVariable] != reported {
 			t.Errorf("%s is told %q; files (-want +got):\n%s", key, spec.Env[configVariable], diff)
 		}
 	}

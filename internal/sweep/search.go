@@ -43,9 +43,9 @@ type trial struct {
 	measured map[string]measure
 	// ended counts the attempts that have ended. told is true once any reported progress. trouble says why a log could
 	// not be used.
-	ended   int
-	told    bool
-	trouble string
+	ended    int
+	reported bool
+	trouble  string
 }
 
 // NewSearch returns the search for a sweep with progress. It continues from what is stored, if that is about the same

@@ -143,9 +143,9 @@ func (s *Search) silent(now time.Time) bool {
 	switch {
 	case s.since.IsZero() || !long && (!some || waited < shortPatience*s.settle()):
 		return false
-	case s.told && long && some:
+	case s.reported && long && some:
 		s.found.Unknown = fmt.Sprintf("runs end before their progress can be measured; set progress.settle to less than %s", s.settle())
-	case !s.told:
+	case !s.reported:
 		s.found.Unknown = cmp.Or(s.trouble, fmt.Sprintf("no line that a run logged within %s matches progress.pattern", waited.Round(time.Second)))
 	default:
 		return false

@@ -163,11 +163,11 @@ func TestSearchGoesOn(t *testing.T) {
 // TestSearchGivesUp checks that the search gives up, with a reason, if nothing can be measured.
 func TestSearchGivesUp(t *testing.T) {
 	for name, test := range map[string]struct {
-		after  float64
-		ended  int
-		told   bool
-		missed string
-		want   string
+		after    float64
+		ended    int
+		reported bool
+		missed   string
+		want     string
 	}{
 		"not yet":                {299, 2, false, "", ""},
 		"after ten times settle": {300, 0, false, "", "no line that a run logged within 5m0s matches progress.pattern"},
@@ -179,7 +179,7 @@ func TestSearchGivesUp(t *testing.T) {
 	} {
 		_, s := searching(domain.SweepParallelism{})
 		s.Watch(map[string]domain.Run{"a": running("h1", noon)}, noon)
-		s.ended, s.told, s.trouble = test.ended, test.told, test.missed
+		s.ended, s.reported, s.trouble = test.ended, test.reported, test.missed
 		if moved, got := s.Decide(at(test.after)), s.Found().Unknown; got != test.want || moved != (test.want != "") || s.Goes() != (test.want == "") {
 			t.Errorf("%s: %q", name, got)
 		}

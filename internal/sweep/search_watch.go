@@ -167,7 +167,7 @@ func (s *Search) Read(now time.Time) map[Attempt]time.Time {
 func (s *Search) Note(a Attempt, since, at time.Time, steps float64, lines int) {
 	w := s.attempts[a]
 	_, known := s.found.Rates[a.Key]
-	s.told = true
+	s.reported = true
 	switch {
 	case !(steps >= 0 && steps <= stepsAtMost):
 	case w == nil || !w.from.Equal(since): // it has ended, or has other neighbours

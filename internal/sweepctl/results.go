@@ -39,11 +39,11 @@ func (o options) results(ctx context.Context, r reconcile.Reconciler, out io.Wri
 	if err != nil || name == "-" {
 		return err
 	}
-	told := fmt.Sprintf("%s: results of %d runs\n", name, with)
+	reported := fmt.Sprintf("%s: results of %d runs\n", name, with)
 	if len(without) > 0 {
-		told += fmt.Sprintf("without results: %s\n", strings.Join(without, ", "))
+		reported += fmt.Sprintf("without results: %s\n", strings.Join(without, ", "))
 	}
-	_, err = io.WriteString(out, printable.Text(told))
+	_, err = io.WriteString(out, printable.Text(reported))
 	return err
 }
 

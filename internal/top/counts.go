@@ -43,13 +43,13 @@ func telling(r overview.Reading, policy domain.AutoscalingPolicy) line {
 		if !call.AtWork() {
 			continue
 		}
-		said := ", " + string(call.Moment)
+		output := ", " + string(call.Moment)
 		if progress := []rune(call.Progress); len(progress) > longestProgress {
-			said += ": " + string(progress[:longestProgress-1]) + "…"
+			output += ": " + string(progress[:longestProgress-1]) + "…"
 		} else if len(progress) > 0 {
-			said += ": " + call.Progress
+			output += ": " + call.Progress
 		}
-		l = append(l, span{said, plain})
+		l = append(l, span{output, plain})
 	}
 	return l
 }

@@ -43,8 +43,8 @@ func TestTrain(t *testing.T) {
 		if err := Run(t.Context(), args, &out); err != nil {
 			t.Fatal(err)
 		}
-		if said := out.String(); !strings.Contains(said, "0 of 300 updates: the policy costs ") || !strings.Contains(said, model+": 300 updates over ") {
-			t.Errorf("it says %q", said)
+		if output := out.String(); !strings.Contains(output, "0 of 300 updates: the policy costs ") || !strings.Contains(output, model+": 300 updates over ") {
+			t.Errorf("it says %q", output)
 		}
 		if svg, err := os.ReadFile(curve); err != nil || !bytes.HasPrefix(svg, []byte("<svg")) || !bytes.Contains(svg, []byte("double-dqn with seed 7 on load.csv")) {
 			t.Errorf("the curve is %.100s: %v", svg, err)

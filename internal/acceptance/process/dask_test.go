@@ -86,15 +86,15 @@ resource "trainyard_group" "digits" {
 func (l *lab) daskLines(training int) (lines []daskLine) {
 	l.Helper()
 	for _, line := range l.logs("digits-client-0")["digits-client-0"] {
-		var said daskLine
-		if json.Unmarshal([]byte(line), &said) != nil {
+		var printed daskLine
+		if json.Unmarshal([]byte(line), &printed) != nil {
 			continue // from Dask itself
 		}
-		if said.Event == "joined" {
+		if printed.Event == "joined" {
 			training--
 		}
 		if training == 0 {
-			lines = append(lines, said)
+			lines = append(lines, printed)
 		}
 	}
 	return lines
@@ -117,14 +117,14 @@ func (l *lab) expectTrainedByDask(w *acctest.Workspace) daskLine {
 		Trained struct{ Value daskLine }
 	}
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
-	said, lines := outputs.Trained.Value, l.daskLines(1)
-	if outputs.Phase.Value != "completed" || said.Accuracy < 0.9 || said.Checksum == 0 {
-		l.Fatalf("phase %s, %+v; want completed, an accuracy of more than 0.9", outputs.Phase.Value, said)
+	printed, lines := outputs.Trained.Value, l.daskLines(1)
+	if outputs.Phase.Value != "completed" || printed.Accuracy < 0.9 || printed.Checksum == 0 {
+		l.Fatalf("phase %s, %+v; want completed, an accuracy of more than 0.9", outputs.Phase.Value, printed)
 	}
 	first, last := lines[1], lines[len(lines)-2]
-	if last.Loss >= first.Loss || last.Checksum != said.Checksum {
-		l.Errorf("the rounds lead from %+v to %+v, want the loss to fall, and the checksum %d", first, last, said.Checksum)
+	if last.Loss >= first.Loss || last.Checksum != printed.Checksum {
+		l.Errorf("the rounds lead from %+v to %+v, want the loss to fall, and the checksum %d", first, last, printed.Checksum)
 	}
-	l.Logf("trained in %.1f s, to an accuracy of %.1f %%", said.Seconds, 100*said.Accuracy)
-	return said
+	l.Logf("trained in %.1f s, to an accuracy of %.1f %%", printed.Seconds, 100*printed.Accuracy)
+	return printed
 }

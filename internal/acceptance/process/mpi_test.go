@@ -92,16 +92,16 @@ func (l *lab) awaitMPI(start, ranks int) {
 	acctest.Eventually(l, fmt.Sprintf("%d ranks that train, after start %d", ranks, start), func() bool {
 		joined, trains := map[int]int{}, map[int]bool{}
 		for _, line := range l.logs("digits-launcher-0")["digits-launcher-0"] {
-			var said mpiLine
-			if json.Unmarshal([]byte(line), &said) != nil {
+			var printed mpiLine
+			if json.Unmarshal([]byte(line), &printed) != nil {
 				continue // from Hydra itself
 			}
-			switch said.Event {
+			switch printed.Event {
 			case "joined":
-				joined[said.Rank]++
-				delete(trains, said.Rank)
+				joined[printed.Rank]++
+				delete(trains, printed.Rank)
 			case "epoch":
-				trains[said.Rank] = said.Epoch > 0 && said.WorldSize == ranks
+				trains[printed.Rank] = printed.Epoch > 0 && printed.WorldSize == ranks
 			}
 		}
 		for rank := range ranks {

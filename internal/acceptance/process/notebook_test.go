@@ -32,9 +32,9 @@ func TestSystemNotebook(t *testing.T) {
 	w.Write("terraform.tfvars", "python = "+strconv.Quote(python)+"\noutput_dir = "+strconv.Quote(t.TempDir())+"\n")
 	w.Write("state_override.tf", l.providerBlock())
 
-	said, err := exec.CommandContext(t.Context(), python, "-c", cells, filepath.Join(w.Dir, "digits.ipynb")).Output()
+	output, err := exec.CommandContext(t.Context(), python, "-c", cells, filepath.Join(w.Dir, "digits.ipynb")).Output()
 	l.must(err)
-	lines := strings.Split(strings.TrimSpace(string(said)), "\n")
+	lines := strings.Split(strings.TrimSpace(string(output)), "\n")
 	want, err := strconv.ParseFloat(lines[len(lines)-1], 64)
 	l.must(err)
 

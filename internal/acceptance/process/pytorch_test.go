@@ -31,9 +31,9 @@ type torchLine struct {
 func (l *lab) torchLines(member string) (lines []torchLine) {
 	l.Helper()
 	for _, line := range l.logs(member)[member] {
-		var said torchLine
-		if json.Unmarshal([]byte(line), &said) == nil && said.Event != "" {
-			lines = append(lines, said)
+		var printed torchLine
+		if json.Unmarshal([]byte(line), &printed) == nil && printed.Event != "" {
+			lines = append(lines, printed)
 		}
 	}
 	return lines

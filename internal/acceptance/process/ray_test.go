@@ -95,19 +95,19 @@ func (l *lab) rayTrials() (searches int, trials map[int]string) {
 	l.Helper()
 	trials = map[int]string{}
 	for _, line := range l.logs("search-submit-0")["search-submit-0"] {
-		var said rayLine
-		if json.Unmarshal([]byte(line), &said) != nil {
+		var printed rayLine
+		if json.Unmarshal([]byte(line), &printed) != nil {
 			continue // from Ray itself
 		}
-		switch said.Event {
+		switch printed.Event {
 		case "joined":
 			searches++
 			clear(trials)
 		case "trial":
-			if trials[said.Trial] != "" {
-				l.Fatalf("trial %d has ended twice", said.Trial)
+			if trials[printed.Trial] != "" {
+				l.Fatalf("trial %d has ended twice", printed.Trial)
 			}
-			trials[said.Trial] = said.Node
+			trials[printed.Trial] = printed.Node
 		}
 	}
 	return searches, trials
@@ -131,15 +131,15 @@ func (l *lab) expectSearchedByRay(w *acctest.Workspace, trials, nodes int) {
 		Searched struct{ Value rayLine }
 	}
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
-	said := outputs.Searched.Value
-	if outputs.Phase.Value != "completed" || said.Accuracy < 0.9 || said.Trials != trials || said.Nodes != nodes {
+	printed := outputs.Searched.Value
+	if outputs.Phase.Value != "completed" || printed.Accuracy < 0.9 || printed.Trials != trials || printed.Nodes != nodes {
 		l.Errorf("phase %s, %+v; want completed, an accuracy of more than 0.9, %d trials on %d nodes",
-			outputs.Phase.Value, said, trials, nodes)
+			outputs.Phase.Value, printed, trials, nodes)
 	}
 	_, ended := l.rayTrials()
 	if len(ended) != trials || nodesOf(ended) != nodes {
 		l.Errorf("the log has trials %v, want %d on %d nodes", ended, trials, nodes)
 	}
 	l.Logf("%d trials on %d nodes of Ray in %.1f s, to an accuracy of %.1f %%",
-		said.Trials, said.Nodes, said.Seconds, 100*said.Accuracy)
+		printed.Trials, printed.Nodes, printed.Seconds, 100*printed.Accuracy)
 }

@@ -36,9 +36,9 @@ func TestAcc(t *testing.T) {
 			Kill:  "kill -KILL $(cat /proc/%[1]d/task/%[1]d/children)",
 			Alive: func() int { return acctest.Alive(t, l.files.Root, acctest.Build(t, acctest.Member)) },
 			CommandOutput: func(command ...string) string {
-				said, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.files.Root)...).CombinedOutput()
+				printed, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.files.Root)...).CombinedOutput()
 				l.must(err)
-				return string(said)
+				return string(printed)
 			},
 		}
 	})

@@ -64,14 +64,14 @@ func (l *Lab) use(n int, processes ...fakenvml.Process) {
 func (l *Lab) awaitSample() {
 	l.Helper()
 	changed := time.Now()
-	var told time.Time // when a read of the devices since then was seen
+	var reportedAt time.Time // when a read of the devices since then was seen
 	acctest.Eventually(l, "a sample of the GPUs as they are", func() bool {
 		usage, err := l.Open().Usage(l.Context(), engine.ShortestWindow)
 		l.must(err)
-		if told.IsZero() && usage.GPUs[l.devices[0].UUID].SampledAt.After(changed) {
-			told = time.Now()
+		if reportedAt.IsZero() && usage.GPUs[l.devices[0].UUID].SampledAt.After(changed) {
+			reportedAt = time.Now()
 		}
-		return !told.IsZero() && usage.Hosts[l.Host].SampledAt.After(told)
+		return !reportedAt.IsZero() && usage.Hosts[l.Host].SampledAt.After(reportedAt)
 	})
 }
 
@@ -151,7 +151,7 @@ data "trainyard_gpus" "lab" {
 	placements := acceptance.Texts(map[string]string{"job-ps-0": l.Host, "job-worker-0": l.place(5), "job-worker-1": l.place(4)})
 	shown := plancheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), placements)
 	places := statecheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), placements)
-	told := map[string][3]string{
+	reported := map[string][3]string{
 		"job-ps-0":     {"-1", "void", ""},
 		"job-worker-0": {l.devices[5].UUID, l.devices[5].UUID, ""},
 		"job-worker-1": {l.devices[4].UUID, l.devices[4].UUID, ""},
@@ -172,7 +172,7 @@ data "trainyard_gpus" "lab" {
 			Config:            config(ps + worker(2, tells())),
 			ConfigPlanChecks:  acceptance.Planned(shown),
 			ConfigStateChecks: []statecheck.StateCheck{places, has("job-ps-0"), has("job-worker-0", 5), has("job-worker-1", 4)},
-			Check:             resource.ComposeTestCheckFunc(l.changes("+job-ps-0", "+job-worker-0", "+job-worker-1"), l.told(told)),
+			Check:             resource.ComposeTestCheckFunc(l.changes("+job-ps-0", "+job-worker-0", "+job-worker-1"), l.told(reported)),
 		},
 		resource.TestStep{
 			PreConfig: func() {
@@ -201,7 +201,7 @@ data "trainyard_gpus" "lab" {
 			Config:            config(ps + worker(2, tells("print:again"))),
 			ConfigPlanChecks:  acceptance.Planned(shown),
 			ConfigStateChecks: []statecheck.StateCheck{places},
-			Check:             resource.ComposeTestCheckFunc(l.changes("~job-worker-0", "~job-worker-1"), l.told(told), l.restarts("job-worker-0"), l.told(told)),
+			Check:             resource.ComposeTestCheckFunc(l.changes("~job-worker-0", "~job-worker-1"), l.told(reported), l.restarts("job-worker-0"), l.told(reported)),
 		},
 		resource.TestStep{
 			Config:      config(ps + worker(3, tells())),

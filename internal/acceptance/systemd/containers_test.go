@@ -187,8 +187,8 @@ resource "trainyard_files" "code" {
 	w.Must("apply", "-auto-approve")
 	w.ExpectNoChange("once the runs have ended")
 	for _, name := range []string{"own", "shared"} {
-		said := w.Must("output", "-json", name)
-		acceptance.ExpectSaid(t, said, `/rate 444 \"0.1\\n\"`, `"second"`)
+		output := w.Must("output", "-json", name)
+		acceptance.ExpectSaid(t, output, `/rate 444 \"0.1\\n\"`, `"second"`)
 		left := map[string]string{"a/lines": "a leaves this\n", "b/lines": "b leaves this\n"}
 		got := l.fetched("sweep", "results", name)
 		for _, config := range []string{"a/config", "b/config"} { // beside the results
@@ -243,8 +243,8 @@ func TestAccContainersLack(t *testing.T) {
 				var given []string
 				for _, member := range []string{"job-worker-0", "job-worker-1"} {
 					acctest.Eventually(t, member+" to tell which GPUs it has", func() bool {
-						said := l.on(host, "docker logs %s 2>&1", l.container(host, member))
-						i := slices.IndexFunc(uuids, func(uuid string) bool { return strings.Contains(said, fmt.Sprintf("%q", uuid+"\n")) })
+						output := l.on(host, "docker logs %s 2>&1", l.container(host, member))
+						i := slices.IndexFunc(uuids, func(uuid string) bool { return strings.Contains(output, fmt.Sprintf("%q", uuid+"\n")) })
 						if i >= 0 {
 							given = append(given, uuids[i])
 						}

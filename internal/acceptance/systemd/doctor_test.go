@@ -21,10 +21,10 @@ func (l *lab) examine(args ...string) (map[string]doctor.HostReport, int) {
 	l.Helper()
 	args = append([]string{"doctor", "--json", "--identity-file", l.bed.KeyFile, "--known-hosts-file", l.bed.KnownHosts}, args...)
 	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider, args...)
-	said, _ := command.Output() // the exit code tells
+	output, _ := command.Output() // the exit code tells
 	var report doctor.Report
-	if err := json.Unmarshal(said, &report); err != nil {
-		l.Fatalf("%v says %q: %v", args, said, err)
+	if err := json.Unmarshal(output, &report); err != nil {
+		l.Fatalf("%v says %q: %v", args, output, err)
 	}
 	hosts := map[string]doctor.HostReport{}
 	for _, host := range report.Hosts {

@@ -40,8 +40,8 @@ func TestAccSwarmOverOpenSSH(t *testing.T) {
   container = { pull_policy = "never" }`, trainer))))
 	took("members started", func() { w.Must("apply", "-auto-approve") })
 	for i, host := range l.hosts {
-		if said := l.on(host, "docker ps --quiet --filter label=trainyard.cluster=%s --filter label=trainyard.role=worker", l.name); strings.Count(said, "\n") != 0 || said == "" {
-			t.Errorf("%s runs %q instead of one member", host.Name, said)
+		if output := l.on(host, "docker ps --quiet --filter label=trainyard.cluster=%s --filter label=trainyard.role=worker", l.name); strings.Count(output, "\n") != 0 || output == "" {
+			t.Errorf("%s runs %q instead of one member", host.Name, output)
 		}
 		info, err := host.Client().Info(t.Context())
 		l.must(err)

@@ -86,9 +86,9 @@ func (l *lab) runProgram(args ...string) string {
 	args = append(args, "--engine", "systemd", "--endpoint", address(l.hosts[0]), "--cluster", l.name)
 	command := exec.CommandContext(context.WithoutCancel(l.Context()), l.provider, args...)
 	command.Env = append(os.Environ(), "HOME="+l.bed.Home(l), "SSH_AUTH_SOCK=")
-	said, err := command.CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
-		l.Fatalf("%v: %v\n%s", command.Args, err, said)
+		l.Fatalf("%v: %v\n%s", command.Args, err, output)
 	}
-	return string(said)
+	return string(output)
 }

@@ -89,9 +89,9 @@ func (e *experiments) said(key string, with func(line) bool) (last line) {
 		return last // it is between two attempts
 	}
 	for _, text := range lines {
-		var said line
-		if json.Unmarshal([]byte(text), &said) == nil && with(said) {
-			last = said
+		var printed line
+		if json.Unmarshal([]byte(text), &printed) == nil && with(printed) {
+			last = printed
 		}
 	}
 	return last

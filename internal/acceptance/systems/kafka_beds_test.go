@@ -223,8 +223,8 @@ type rebalancing struct {
 func (l *kafkaBed) status() (now rebalancing) {
 	l.t.Helper()
 	const ask = `python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' %s/status`
-	said, err := l.site.shell("demand-endpoint-0", fmt.Sprintf(ask, strings.TrimSpace(l.Must("output", "-raw", "rebalancer"))))
-	if err != nil || json.Unmarshal([]byte(said), &now) != nil {
+	output, err := l.site.shell("demand-endpoint-0", fmt.Sprintf(ask, strings.TrimSpace(l.Must("output", "-raw", "rebalancer"))))
+	if err != nil || json.Unmarshal([]byte(output), &now) != nil {
 		return rebalancing{}
 	}
 	return now
@@ -241,8 +241,8 @@ func (l *kafkaBed) settled(brokers int) bool {
 // kafkaTool runs one of Kafka's own tools, and returns its output by line.
 func (l *kafkaBed) kafkaTool(class, options string) ([]string, error) {
 	l.t.Helper()
-	said, err := l.site.shell("kafka-broker-0", l.java+class+" "+options)
-	return strings.Split(said, "\n"), err
+	output, err := l.site.shell("kafka-broker-0", l.java+class+" "+options)
+	return strings.Split(output, "\n"), err
 }
 
 // awaitLayout waits until the partitions are round robin over this many brokers, with all replicas in sync and the
@@ -259,10 +259,10 @@ func (l *kafkaBed) awaitLayout(brokers int) {
 		want[strconv.Itoa(p)] = replicas[0] + " leads " + strings.Join(replicas, ",")
 	}
 	var got map[string]string
-	var said []string
+	var lines []string
 	defer func() {
 		if l.t.Failed() {
-			l.t.Logf("the rebalancer says %+v; the layout is %v, and is to be %v; Kafka says\n%s", l.status(), got, want, strings.Join(said, "\n"))
+			l.t.Logf("the rebalancer says %+v; the layout is %v, and is to be %v; Kafka says\n%s", l.status(), got, want, strings.Join(lines, "\n"))
 		}
 	}()
 	acctest.Eventually(l.t, fmt.Sprintf("the layout of %d brokers", brokers), func() (laidOut bool) {
@@ -270,15 +270,15 @@ func (l *kafkaBed) awaitLayout(brokers int) {
 			return false // faster than Kafka's own tool
 		}
 		var err error
-		said, err = l.kafkaTool("TopicCommand", "--bootstrap-server "+bootstrap+" --describe --topic load")
-		got = layoutOf(said)
+		lines, err = l.kafkaTool("TopicCommand", "--bootstrap-server "+bootstrap+" --describe --topic load")
+		got = layoutOf(lines)
 		return err == nil && maps.Equal(want, got)
 	})
 	acctest.Eventually(l.t, fmt.Sprintf("%d brokers to be registered, and no others", brokers), func() bool {
 		var err error
-		said, err = l.kafkaTool("ClusterTool", "list-endpoints --include-fenced-brokers --bootstrap-server "+bootstrap)
+		lines, err = l.kafkaTool("ClusterTool", "list-endpoints --include-fenced-brokers --bootstrap-server "+bootstrap)
 		registered := 0
-		for _, line := range said {
+		for _, line := range lines {
 			if id, _, found := strings.Cut(line, " "); found && !strings.Contains(line, "ID") {
 				if _, notID := strconv.Atoi(id); notID == nil {
 					registered++

@@ -107,9 +107,9 @@ func (l *lab) said(member string) []trained {
 func trainedOf(lines []string) []trained {
 	var all []trained
 	for _, line := range lines {
-		var said trained
-		if json.Unmarshal([]byte(line), &said) == nil {
-			all = append(all, said)
+		var printed trained
+		if json.Unmarshal([]byte(line), &printed) == nil {
+			all = append(all, printed)
 		}
 	}
 	return all
@@ -151,14 +151,14 @@ func (l *lab) expectResumed(victim, chief, folder string) {
 	var before, again int
 	acctest.Eventually(l, "the training to go on after the death of "+victim, func() bool {
 		before, again = 0, 0
-		for _, said := range l.said(chief) {
+		for _, printed := range l.said(chief) {
 			switch {
-			case said.Time <= killed:
-				before = said.Step
-			case said.Step < last:
-				l.Fatalf("after the death of %s, there is step %d again, before the checkpoint of step %d", victim, said.Step, last)
+			case printed.Time <= killed:
+				before = printed.Step
+			case printed.Step < last:
+				l.Fatalf("after the death of %s, there is step %d again, before the checkpoint of step %d", victim, printed.Step, last)
 			case again == 0:
-				again = said.Step
+				again = printed.Step
 			}
 		}
 		return again > 0 && l.checkpoint(folder) > before

@@ -125,11 +125,11 @@ func expectTrained(w *acctest.Workspace, steps int, applied time.Duration) {
 	}
 	var losses []float64
 	var last trained
-	for _, said := range trainedOf(outputs.Log.Value) {
-		if said.Loss != nil {
-			losses = append(losses, *said.Loss)
+	for _, printed := range trainedOf(outputs.Log.Value) {
+		if printed.Loss != nil {
+			losses = append(losses, *printed.Loss)
 		}
-		last = said
+		last = printed
 	}
 	log := strings.Join(outputs.Log.Value, "\n")
 	if len(losses) < 2 || losses[len(losses)-1] >= losses[0] {

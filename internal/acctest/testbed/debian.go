@@ -119,13 +119,13 @@ func (d debian) installInto(ctx context.Context, root string) error {
 		command = append([]string{"sh", "-c", addPackages, "add-packages", from, staging}, strings.Split(d.packages, ",")...)
 	}
 	began := time.Now()
-	var said bytes.Buffer
+	var output bytes.Buffer
 	// A mount namespace of its own, as mounts of a killed debootstrap would outlive it.
 	install := exec.CommandContext(ctx, "unshare", append([]string{"--mount"}, command...)...)
 	install.Env = append(os.Environ(), "PATH="+searchPath, "DEBIAN_FRONTEND=noninteractive")
-	install.Stdout, install.Stderr = &said, &said
+	install.Stdout, install.Stderr = &output, &output
 	if err := install.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", command[0], err, said.Bytes()[max(0, said.Len()-logTail*80):])
+		return fmt.Errorf("%s: %w: %s", command[0], err, output.Bytes()[max(0, output.Len()-logTail*80):])
 	}
 	for _, folder := range []string{"var/cache/apt", "var/lib/apt/lists"} { // a third of the size, and never used again
 		if err := os.RemoveAll(filepath.Join(staging, folder)); err != nil {

@@ -184,8 +184,8 @@ func (h *Host) console() string {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err.Error()
 		}
-		said := strings.Split(strings.TrimSpace(string(content)), "\n")
-		lines = append(lines, said[max(0, len(said)-logTail):]...)
+		printed := strings.Split(strings.TrimSpace(string(content)), "\n")
+		lines = append(lines, printed[max(0, len(printed)-logTail):]...)
 	}
 	return strings.Join(lines, "\n")
 }

@@ -44,7 +44,7 @@ func runPeer(t testing.TB, host *Host, with container.HostConfig, arguments ...s
 }
 
 // peerSays returns the output of a peer that ends, and its exit status.
-func peerSays(t testing.TB, host *Host, with container.HostConfig, arguments ...string) (said string, status int64) {
+func peerSays(t testing.TB, host *Host, with container.HostConfig, arguments ...string) (printed string, status int64) {
 	t.Helper()
 	ctx, engine := limited(t), host.Client()
 	id, err := runPeer(t, host, with, arguments...)
@@ -92,12 +92,12 @@ func wantLimits(t testing.TB, host *Host) {
 	}) {
 		t.Errorf("the container is in %s", groups)
 	}
-	if said, status := peerSays(t, host, limit, "take", "32"); status != 0 {
-		t.Errorf("a container that takes less memory than it may: status %d: %s", status, said)
+	if output, status := peerSays(t, host, limit, "take", "32"); status != 0 {
+		t.Errorf("a container that takes less memory than it may: status %d: %s", status, output)
 	}
 	const killed = 128 + 9
-	if said, status := peerSays(t, host, limit, "take", "128"); status != killed {
-		t.Errorf("a container that takes more memory than it may: status %d: %s", status, said)
+	if output, status := peerSays(t, host, limit, "take", "128"); status != killed {
+		t.Errorf("a container that takes more memory than it may: status %d: %s", status, output)
 	}
 }
 
@@ -106,12 +106,12 @@ func TestHostDocker(t *testing.T) {
 	wantLimits(t, host)
 	// NVIDIA's first device. Without a driver, opening it fails with a different error if the container is allowed to.
 	const forbidden = "operation not permitted"
-	if said, status := peerSays(t, host, container.HostConfig{}, "open", "195", "0"); !strings.Contains(said, forbidden) {
-		t.Errorf("opening a device that the container was not given: status %d: %s", status, said)
+	if output, status := peerSays(t, host, container.HostConfig{}, "open", "195", "0"); !strings.Contains(output, forbidden) {
+		t.Errorf("opening a device that the container was not given: status %d: %s", status, output)
 	}
 	given := container.HostConfig{Resources: container.Resources{DeviceCgroupRules: []string{"c 195:0 rwm"}}}
-	if said, status := peerSays(t, host, given, "open", "195", "0"); strings.Contains(said, forbidden) {
-		t.Errorf("opening a device that the container was given: status %d: %s", status, said)
+	if output, status := peerSays(t, host, given, "open", "195", "0"); strings.Contains(output, forbidden) {
+		t.Errorf("opening a device that the container was given: status %d: %s", status, output)
 	}
 }
 
@@ -213,12 +213,12 @@ func TestHostNVIDIA(t *testing.T) {
 		"GPU-1\nGPU-2\n":        request(container.DeviceRequest{Count: 2}),
 		"GPU-1\nGPU-2\nGPU-3\n": request(container.DeviceRequest{Count: -1}),
 	} {
-		if said, status := peerSays(t, host, with, "show", VisibleDevices); said != want || status != 0 {
-			t.Errorf("a container has GPUs %q, status %d; want %q", said, status, want)
+		if output, status := peerSays(t, host, with, "show", VisibleDevices); output != want || status != 0 {
+			t.Errorf("a container has GPUs %q, status %d; want %q", output, status, want)
 		}
 	}
-	if said, status := peerSays(t, host, container.HostConfig{}, "show", VisibleDevices); status == 0 {
-		t.Errorf("a container that requests no GPUs has %q", said)
+	if output, status := peerSays(t, host, container.HostConfig{}, "show", VisibleDevices); status == 0 {
+		t.Errorf("a container that requests no GPUs has %q", output)
 	}
 	_, err := runPeer(t, host, request(container.DeviceRequest{DeviceIDs: []string{"GPU-4"}}))
 	if err == nil || !strings.Contains(err.Error(), "GPU-4: unknown device") {

@@ -149,8 +149,8 @@ func TestSystemd(t *testing.T) {
 	}
 	on(t, host, "systemd-run --quiet --wait --unit=talker echo said")
 	acctest.Eventually(t, "the journal to have what a unit said", func() bool {
-		said, _ := host.Run(limited(t), "journalctl --quiet --unit=talker --output=cat") // some versions fail if there is no entry
-		return strings.Contains(said, "said")
+		output, _ := host.Run(limited(t), "journalctl --quiet --unit=talker --output=cat") // some versions fail if there is no entry
+		return strings.Contains(output, "said")
 	})
 	// What a service leaves running ends with it.
 	left := on(t, host, `systemd-run --quiet --unit=left --remain-after-exit sh -c 'sleep 1000 &'
@@ -335,8 +335,8 @@ func TestReboot(t *testing.T) {
 	// As somebody would who knows nothing about beds.
 	_, _ = over(login(t, bed, host, "ops"), "sudo systemctl reboot") // the connection may end first
 	acctest.Eventually(t, "the host to be another boot", func() bool {
-		said, err := host.Run(limited(t), "cat /etc/hostname /proc/sys/kernel/random/boot_id")
-		name, id, _ := strings.Cut(said, "\n")
+		output, err := host.Run(limited(t), "cat /etc/hostname /proc/sys/kernel/random/boot_id")
+		name, id, _ := strings.Cut(output, "\n")
 		if err == nil && name != host.Name {
 			t.Errorf("while it boots, commands run on %s", name)
 		}

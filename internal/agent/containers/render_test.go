@@ -86,13 +86,13 @@ func TestMounts(t *testing.T) {
 // TestReason: the kernel's message about an unsupported file system is explained.
 func TestReason(t *testing.T) {
 	const mounting = "error while mounting volume '/v/_data': failed to mount local volume: mount :/export/data:/v/_data, data: addr=10.0.0.9: "
-	for said, want := range map[string]string{
+	for output, want := range map[string]string{
 		mounting + "no such device":     `mounting + no such device; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`,
 		mounting + "connection refused": "mounting + connection refused",
 		"stat /dev/x: no such device":   "stat /dev/x: no such device",
 	} {
-		if got := reason(said); got != strings.Replace(want, "mounting + ", mounting, 1) {
-			t.Errorf("%q is told as %q", said, got)
+		if got := reason(output); got != strings.Replace(want, "mounting + ", mounting, 1) {
+			t.Errorf("%q is told as %q", output, got)
 		}
 	}
 }
@@ -109,16 +109,16 @@ func TestReadMessages(t *testing.T) {
 		"": true, first: true, first + message("2026-11-25T02:10:21Z \n"): true, first[:5]: false, first[:20]: false, message("yesterday x\n"): false,
 		"\x01\x00\x00\x00\xff\xff\xff\xff": false,
 	} {
-		var said bytes.Buffer
+		var output bytes.Buffer
 		err := readMessages(io.MultiReader(strings.NewReader(stream)), func(at time.Time, text []byte) error {
 			if at.Year() != 2026 {
 				t.Errorf("%s", at)
 			}
-			said.Write(text)
+			output.Write(text)
 			return nil
 		})
-		if (err == nil) != whole || whole && strings.HasPrefix(stream, first) && !strings.HasPrefix(said.String(), "one line\n") {
-			t.Errorf("%q: %q, %v", stream, &said, err)
+		if (err == nil) != whole || whole && strings.HasPrefix(stream, first) && !strings.HasPrefix(output.String(), "one line\n") {
+			t.Errorf("%q: %q, %v", stream, &output, err)
 		}
 	}
 }

@@ -55,12 +55,12 @@ func TestPauseNoticedLate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := ""
+			output := ""
 			if err := e.Pause(t.Context(), "c"); err != nil {
-				said = err.Error()
+				output = err.Error()
 			}
-			if said != test.want {
-				t.Errorf("the error is %q, not %q", said, test.want)
+			if output != test.want {
+				t.Errorf("the error is %q, not %q", output, test.want)
 			}
 		})
 	}

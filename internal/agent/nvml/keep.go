@@ -97,9 +97,9 @@ func (k *keeper) listen() {
 			if err == nil {
 				return
 			}
-			if said := err.Error(); said != complaint {
+			if output := err.Error(); output != complaint {
 				k.log.Error("can't watch for GPU errors", "error", err)
-				complaint = said
+				complaint = output
 			}
 			if !isAnswer(err) {
 				return // the library does not support it

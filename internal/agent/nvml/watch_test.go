@@ -25,10 +25,10 @@ type told struct {
 
 // watcher is a watch in progress.
 type watcher struct {
-	mu   sync.Mutex
-	told []told
-	end  context.CancelFunc
-	done chan error
+	mu       sync.Mutex
+	reported []told
+	end      context.CancelFunc
+	done     chan error
 }
 
 func watch(t *testing.T, r *Reader) *watcher {
@@ -39,7 +39,7 @@ func watch(t *testing.T, r *Reader) *watcher {
 		w.done <- r.Watch(ctx, func(uuid string, xid int, at time.Time) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.told = append(w.told, told{uuid, xid})
+			w.reported = append(w.reported, told{uuid, xid})
 			if at.IsZero() {
 				t.Error("an error without its time")
 			}
@@ -85,11 +85,11 @@ func (w *watcher) compare(t *testing.T, want []told, options ...cmp.Option) {
 	eventually(t, "errors of GPUs", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return len(w.told) >= len(want)
+		return len(w.reported) >= len(want)
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if diff := cmp.Diff(want, w.told, options...); diff != "" {
+	if diff := cmp.Diff(want, w.reported, options...); diff != "" {
 		t.Errorf("errors told (-want +got):\n%s", diff)
 	}
 }

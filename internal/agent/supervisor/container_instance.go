@@ -46,7 +46,7 @@ type containerInstance struct {
 	ran, away bool
 	breaks    int
 	// told is set once the container was sent its stop signal.
-	told bool
+	reported bool
 	// sick is the output of the failed health check, and killAt is when the container is killed because of it; zero
 	// before.
 	sick   string
@@ -240,7 +240,7 @@ func (i *containerInstance) attend(found containers.Container) error {
 			return err
 		}
 	}
-	if i.told {
+	if i.reported {
 		return nil
 	}
 	if isClosed(i.asked) {
@@ -250,7 +250,7 @@ func (i *containerInstance) attend(found containers.Container) error {
 		}
 	}
 	err := engine.Signal(i.launcher.done, i.name, cmp.Or(found.StopSignal, "SIGTERM"))
-	i.told = err == nil
+	i.reported = err == nil
 	return err
 }
 

@@ -44,8 +44,8 @@ func TestContainerSupervisorDies(t *testing.T) {
 	if state := l.await(spec, domain.StateFailed); *state.ExitCode != 5 || state.Instance != before.Instance {
 		t.Errorf("its end is %+v", state)
 	}
-	if said := l.log(spec); said != "ready\nover\n" {
-		t.Errorf("it says %q", said)
+	if output := l.log(spec); output != "ready\nover\n" {
+		t.Errorf("it says %q", output)
 	}
 	l.sh("rm /srv/of-c-deaths")
 }

@@ -44,13 +44,13 @@ func TestContainerPrivateImage(t *testing.T) {
 	}
 	expect := func(login string, code int, says ...string) {
 		l.Helper()
-		got, told := ends(login)
+		got, reported := ends(login)
 		if got != code {
-			t.Errorf("with %q it ends with %d: %s", login, got, told)
+			t.Errorf("with %q it ends with %d: %s", login, got, reported)
 		}
 		for _, words := range says {
-			if !strings.Contains(told, words) {
-				t.Errorf("with %q it says %q, without %q", login, told, words)
+			if !strings.Contains(reported, words) {
+				t.Errorf("with %q it says %q, without %q", login, reported, words)
 			}
 		}
 	}

@@ -105,8 +105,8 @@ func TestContainerRestarts(t *testing.T) {
 	if state.State != domain.StateFailed || state.Restarts != 2 || *state.ExitCode != 3 || state.LastError != "exit code 3, after 2 restarts" {
 		t.Errorf("%+v", state)
 	}
-	if said := l.log(spec); strings.Count(said, "run\n") != 3 || strings.Count(said, "of ") != 3 || !strings.Contains(said, "of "+state.Instance+"\n") {
-		t.Errorf("it says %q", said)
+	if output := l.log(spec); strings.Count(output, "run\n") != 3 || strings.Count(output, "of ") != 3 || !strings.Contains(output, "of "+state.Instance+"\n") {
+		t.Errorf("it says %q", output)
 	}
 }
 
@@ -179,19 +179,19 @@ func TestContainerSettings(t *testing.T) {
 	l.start(spec)
 	l.says(spec, "ready")
 	want := "$0 2 a $b 'c' /bin\n/tmp\n1234\n567\n123\n"
-	said := l.log(spec)
-	if !strings.HasPrefix(said, want) {
-		t.Errorf("it says %q\nwant %q", said, want)
+	output := l.log(spec)
+	if !strings.HasPrefix(output, want) {
+		t.Errorf("it says %q\nwant %q", output, want)
 	}
 	for _, want := range []string{
 		" 2048 ", " 3072 ", " 5120 ", "given\nof all\nof all\nrate: 0.1\nsecret\n/etc/worker.yaml 444 0 0\n/run/secrets/token 444 0 0\n",
 	} {
-		if !strings.Contains(said, want) {
-			t.Errorf("it says %q\nwant %q", said, want)
+		if !strings.Contains(output, want) {
+			t.Errorf("it says %q\nwant %q", output, want)
 		}
 	}
-	if strings.Contains(said, "writable") || l.sh("cat /srv/kept-of-c-settings/out") != "to-keep" || strings.Contains(said, "\nsh\nready") {
-		t.Errorf("it says %q", said)
+	if strings.Contains(output, "writable") || l.sh("cat /srv/kept-of-c-settings/out") != "to-keep" || strings.Contains(output, "\nsh\nready") {
+		t.Errorf("it says %q", output)
 	}
 	found := l.inspect(spec)
 	if found.HostConfig.NanoCPUs != 5e8 || found.HostConfig.Memory != 64<<20 || found.HostConfig.MemorySwap != 64<<20 ||
@@ -213,8 +213,8 @@ func TestContainerSettings(t *testing.T) {
 		t.Errorf("only %s have the mark", marked)
 	}
 	// Only root can read on the host what the container was given.
-	if told := l.sh("setpriv --reuid nobody --clear-groups sh -c 'cat " + stateDir + "/*/exits/*/*; ls " + stateDir + "/*/exits' 2>&1 || true"); strings.Contains(told, "secret\n") {
-		t.Errorf("others read %s", told)
+	if reported := l.sh("setpriv --reuid nobody --clear-groups sh -c 'cat " + stateDir + "/*/exits/*/*; ls " + stateDir + "/*/exits' 2>&1 || true"); strings.Contains(reported, "secret\n") {
+		t.Errorf("others read %s", reported)
 	}
 	l.stop(spec)
 	l.await(spec, domain.StateStopped)
@@ -248,8 +248,8 @@ func TestContainerWaits(t *testing.T) {
 	if state := l.await(spec, domain.StateRunning); state.LastError != "" || state.Restarts != 0 {
 		t.Errorf("%+v", state)
 	}
-	if said := l.log(spec); said != "ready\n" {
-		t.Errorf("it says %q", said)
+	if output := l.log(spec); output != "ready\n" {
+		t.Errorf("it says %q", output)
 	}
 
 	// A slow registry delays no other member, and its pull can be cancelled.

@@ -49,7 +49,7 @@ type processInstance struct {
 	done     <-chan struct{}
 	limits   limited
 	// told is set once its processes were sent the stop signal.
-	told bool
+	reported bool
 }
 
 func (l *processes) turn() { l.table = nil }
@@ -176,12 +176,12 @@ func (i *processInstance) terminate(now, killAt time.Time) (next time.Time, err 
 	if err != nil {
 		return time.Time{}, err
 	}
-	if !i.told && !i.starting(processes) {
-		i.told = i.signal(processes, unix.SIGTERM)
+	if !i.reported && !i.starting(processes) {
+		i.reported = i.signal(processes, unix.SIGTERM)
 		i.signal(processes, unix.SIGCONT) // paused processes would never see the stop signal
 	}
 	switch {
-	case killAt.After(now) && i.told:
+	case killAt.After(now) && i.reported:
 		return killAt, nil
 	case killAt.After(now):
 		return now.Add(sweep), nil

@@ -105,8 +105,8 @@ func TestUnitSystemdStartsAnew(t *testing.T) {
 		if state := l.await(stubborn, domain.StateStopped); *state.ExitCode != 4 {
 			t.Errorf("%s: %+v", command, state)
 		}
-		if said := l.log(stubborn); !strings.HasSuffix(said, "%n $HOME \\x41\n") {
-			t.Errorf("%s: it says %q", command, said)
+		if output := l.log(stubborn); !strings.HasSuffix(output, "%n $HOME \\x41\n") {
+			t.Errorf("%s: it says %q", command, output)
 		}
 		if state := l.ended(l.script("next-"+command, "exit 6")); *state.ExitCode != 6 {
 			t.Errorf("%s: %+v", command, state)
@@ -183,9 +183,9 @@ func TestUnitSupervisorDiesAllAlong(t *testing.T) {
 		if *state.ExitCode != m.code || !strings.HasSuffix(state.LastError, m.ends) {
 			t.Errorf("%s: code %d: %s", name, *state.ExitCode, state.LastError)
 		}
-		said := l.log(specs[name])
-		if strings.Contains(said, "twice") || strings.Count(said, "run\n") != m.runs {
-			t.Errorf("%s ran %d times instead of %d:\n%s", name, strings.Count(said, "run\n"), m.runs, said)
+		output := l.log(specs[name])
+		if strings.Contains(output, "twice") || strings.Count(output, "run\n") != m.runs {
+			t.Errorf("%s ran %d times instead of %d:\n%s", name, strings.Count(output, "run\n"), m.runs, output)
 		}
 	}
 	cancel()

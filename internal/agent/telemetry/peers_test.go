@@ -151,8 +151,8 @@ func TestNewKeyIsHandedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			port := answerPeers(t, test.server, newResident(t).Handler())
 			found := askBy(t, test.client, port, Peer{"node1", "127.0.0.1"})
-			if _, told := found.Reports["node1"]; told == test.refused {
-				t.Errorf("it told: %t; %v", told, found.Failures)
+			if _, reported := found.Reports["node1"]; reported == test.refused {
+				t.Errorf("it told: %t; %v", reported, found.Failures)
 			}
 		})
 	}

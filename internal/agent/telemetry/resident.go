@@ -86,14 +86,14 @@ func (r *Resident) Run(ctx context.Context) {
 	}()
 	complaint := ""
 	for pause(ctx, Interval) {
-		said := ""
+		output := ""
 		if err := r.step(); err != nil {
-			said = err.Error()
-			if said != complaint {
+			output = err.Error()
+			if output != complaint {
 				r.log.Error("can't measure the host; retrying", "error", err)
 			}
 		}
-		complaint = said
+		complaint = output
 	}
 	if r.settings.History == "" {
 		return

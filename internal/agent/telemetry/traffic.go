@@ -143,27 +143,27 @@ func tell(networks map[string]network, others [2]space, inUnits unitLook, err er
 	for _, n := range networks {
 		users[n.space]++
 	}
-	told := make(map[string]traffic, len(networks))
+	reported := make(map[string]traffic, len(networks))
 	for id, n := range networks {
 		unit, isUnit := inUnits.of(id)
 		switch {
 		case isUnit:
-			told[id] = unit
+			reported[id] = unit
 		case n.fault != "":
-			told[id] = traffic{unknown: n.fault}
+			reported[id] = traffic{unknown: n.fault}
 		case err != nil:
-			told[id] = traffic{unknown: err.Error()}
+			reported[id] = traffic{unknown: err.Error()}
 		case n.space == host && inUnits.err != nil:
-			told[id] = traffic{unknown: inUnits.err.Error()}
+			reported[id] = traffic{unknown: inUnits.err.Error()}
 		case n.space == host:
-			told[id] = traffic{unknown: onHostNetwork}
+			reported[id] = traffic{unknown: onHostNetwork}
 		case users[n.space] > 1:
-			told[id] = traffic{unknown: onSharedNetwork}
+			reported[id] = traffic{unknown: onSharedNetwork}
 		default:
-			told[id] = traffic{counted: n.counted, in: n.space}
+			reported[id] = traffic{counted: n.counted, in: n.space}
 		}
 	}
-	return told
+	return reported
 }
 
 // rates returns the bytes per second that an instance received and sent between two readings; NaN if one of them is

@@ -29,7 +29,7 @@ func TestSilentBus(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { _ = listener.Close() })
-	if told, err := (&Manager{}).Traffic(ctx); err == nil {
-		t.Errorf("it told %v", told)
+	if reported, err := (&Manager{}).Traffic(ctx); err == nil {
+		t.Errorf("it told %v", reported)
 	}
 }

@@ -71,11 +71,11 @@ func testAgentKeys(t *testing.T, engine string) {
 		return len(l.askWith(l.stealKeys(), "node2").Reports) == 1
 	})
 	acctest.Eventually(t, "an agent to refuse the old key", func() bool {
-		told := l.askWith(stolen, "node2")
-		if len(told.Reports) != 0 {
-			t.Fatalf("whoever has the old key is told %+v", told)
+		reported := l.askWith(stolen, "node2")
+		if len(reported.Reports) != 0 {
+			t.Fatalf("whoever has the old key is told %+v", reported)
 		}
-		return strings.Contains(fmt.Sprint(told.Failures), "certificate")
+		return strings.Contains(fmt.Sprint(reported.Failures), "certificate")
 	})
 
 	l.claim("node1")
@@ -264,9 +264,9 @@ func (l keysLab) askWith(folder, host string) telemetry.Reports {
 		l.Logf("asking %s: %v", peer, err)
 		return telemetry.Reports{}
 	}
-	told, err := telemetry.ReadReports(text)
+	reported, err := telemetry.ReadReports(text)
 	must(l.T, err)
-	return told
+	return reported
 }
 
 // address returns the address of a node's agent on the cluster's network.

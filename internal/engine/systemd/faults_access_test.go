@@ -86,9 +86,9 @@ func (f faulty) keyIsForTheRelay(cluster string) {
 		"a command": func(c *ssh.Client) (io.Closer, error) {
 			session, err := c.NewSession()
 			f.must(err)
-			said, err := session.CombinedOutput("id")
-			if !strings.Contains(string(said), "uid=") {
-				err = fmt.Errorf("it answers %q, %w", said, cmp.Or(err, errors.New("without an error")))
+			output, err := session.CombinedOutput("id")
+			if !strings.Contains(string(output), "uid=") {
+				err = fmt.Errorf("it answers %q, %w", output, cmp.Or(err, errors.New("without an error")))
 			}
 			return session, err
 		},

@@ -70,9 +70,9 @@ func newHostsOf(t *testing.T, hosts int) faulty {
 			return
 		}
 		for _, h := range bed.Hosts {
-			said, err := h.Run(context.Background(), "tail -n 30 "+layout.Clusters+"/*/logs/trainyard-*.log; "+
+			output, err := h.Run(context.Background(), "tail -n 30 "+layout.Clusters+"/*/logs/trainyard-*.log; "+
 				"journalctl --no-pager --boot --lines 60 --unit 'trainyard*'")
-			t.Logf("%s: %s (%v)", h.Name, said, err)
+			t.Logf("%s: %s (%v)", h.Name, output, err)
 		}
 	})
 	return f
@@ -150,11 +150,11 @@ func (f faulty) runs(hint error, name string) string {
 	line, _, _ = strings.Cut(line, "\n")
 	command := exec.CommandContext(f.bounded(), f.provider, append([]string{name}, strings.Fields(line)...)...)
 	command.Env = append(os.Environ(), "HOME="+f.bed.Home(f.T), "SSH_AUTH_SOCK=")
-	said, err := command.CombinedOutput()
+	output, err := command.CombinedOutput()
 	if err != nil {
-		f.Fatalf("%v: %v\n%s", command.Args, err, said)
+		f.Fatalf("%v: %v\n%s", command.Args, err, output)
 	}
-	return string(said)
+	return string(output)
 }
 
 // sh runs a command on a host, as root.
@@ -290,13 +290,13 @@ func (f faulty) gone(group string) {
 // anywhere returns what a command prints on the hosts; empty if it prints nothing on any.
 func (f faulty) anywhere(command string) string {
 	f.Helper()
-	var said []string
+	var lines []string
 	for i, h := range f.bed.Hosts {
 		if out := f.sh(i, command); out != "" {
-			said = append(said, h.Name+": "+out)
+			lines = append(lines, h.Name+": "+out)
 		}
 	}
-	return strings.Join(said, "\n")
+	return strings.Join(lines, "\n")
 }
 
 // finish destroys the cluster with everything in it, and checks that nothing is left.
@@ -323,13 +323,13 @@ func (f faulty) nothingLeft(cluster string) {
 		"members":   fmt.Sprintf(`for p in /proc/[0-9]*; do readlink $p/cwd; done | grep '^%s/%s/'; true`, layout.Clusters, cluster),
 	}
 	for _, what := range slices.Sorted(maps.Keys(left)) {
-		said := ""
+		output := ""
 		f.eventually(what+" of the cluster to be gone", func() bool { // once systemd has noticed all ends
-			before := said
-			if said = f.anywhere(left[what]); said != before && said != "" {
-				f.Logf("%s of cluster %s that are there:\n%s", what, cluster, said)
+			before := output
+			if output = f.anywhere(left[what]); output != before && output != "" {
+				f.Logf("%s of cluster %s that are there:\n%s", what, cluster, output)
 			}
-			return said == ""
+			return output == ""
 		})
 	}
 }

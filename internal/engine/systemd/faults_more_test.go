@@ -161,8 +161,8 @@ func TestHostForgotten(t *testing.T) {
 	if err := f.Forget(f.bounded(), "host3"); err == nil || !strings.Contains(err.Error(), "host host3 can be reached") {
 		t.Errorf("a host that is there is to be forgotten: %v", err)
 	}
-	if said := f.runs(err, "forget"); !strings.Contains(said, "Host host2 was removed from cluster lab") {
-		t.Errorf("the command says %q", said)
+	if output := f.runs(err, "forget"); !strings.Contains(output, "Host host2 was removed from cluster lab") {
+		t.Errorf("the command says %q", output)
 	}
 	f.eventually("its member to be elsewhere", func() bool {
 		members := f.observed(f.Engine, "job")

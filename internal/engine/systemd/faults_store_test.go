@@ -116,8 +116,8 @@ func TestStoreHostLost(t *testing.T) {
 			f.observed(second, "brief")["brief-on2-0"].State == domain.StateCompleted
 	})
 
-	if said := f.runs(f.refused(second), "promote"); !strings.Contains(said, "Host host2 now keeps the store of cluster lab, in place of host1.") {
-		t.Errorf("the command says %q", said)
+	if output := f.runs(f.refused(second), "promote"); !strings.Contains(output, "Host host2 now keeps the store of cluster lab, in place of host1.") {
+		t.Errorf("the command says %q", output)
 	}
 	// The new one goes down, too, before it could inform the old one.
 	f.suffers(1, powerCut)

@@ -242,16 +242,16 @@ func TestNullValuesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		said := ""
+		output := ""
 		for _, d := range resp.Diagnostics {
-			said += d.Detail
+			output += d.Detail
 		}
 		want := ""
 		if steps := test.at.Steps(); len(steps) > 0 {
 			want = test.at.String() + " is null: leave it out, or give it a value"
 		}
-		if said != want {
-			t.Errorf("%s: got %q, want %q", name, said, want)
+		if output != want {
+			t.Errorf("%s: got %q, want %q", name, output, want)
 		}
 	}
 }

@@ -244,7 +244,7 @@ func (b *bed) reassign(ask *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response
 		b.t.Error("a reassignment may change how many replicas there are")
 	}
 	for _, topic := range ask.Topics {
-		said := kmsg.AlterPartitionAssignmentsResponseTopic{Topic: topic.Topic}
+		printed := kmsg.AlterPartitionAssignmentsResponseTopic{Topic: topic.Topic}
 		for _, to := range topic.Partitions {
 			p, code := partition{topic.Topic, to.Partition}, int16(0)
 			switch h, ok := b.partitions[p]; {
@@ -261,9 +261,9 @@ func (b *bed) reassign(ask *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response
 				h.replicas = to.Replicas
 				b.partitions[p] = h
 			}
-			said.Partitions = append(said.Partitions, kmsg.AlterPartitionAssignmentsResponseTopicPartition{Partition: to.Partition, ErrorCode: code})
+			printed.Partitions = append(printed.Partitions, kmsg.AlterPartitionAssignmentsResponseTopicPartition{Partition: to.Partition, ErrorCode: code})
 		}
-		answer.Topics = append(answer.Topics, said)
+		answer.Topics = append(answer.Topics, printed)
 	}
 	return answer
 }
@@ -314,15 +314,15 @@ func (b *bed) alter(ask *kmsg.IncrementalAlterConfigsRequest) kmsg.Response {
 func (b *bed) describe(ask *kmsg.DescribeConfigsRequest) kmsg.Response {
 	answer := ask.ResponseKind().(*kmsg.DescribeConfigsResponse) //nolint:forcetypeassert // its kind
 	for _, of := range ask.Resources {
-		said := kmsg.DescribeConfigsResponseResource{ResourceType: of.ResourceType, ResourceName: of.ResourceName}
+		printed := kmsg.DescribeConfigsResponseResource{ResourceType: of.ResourceType, ResourceName: of.ResourceName}
 		source := kmsg.ConfigSourceDynamicBrokerConfig
 		if of.ResourceType == kmsg.ConfigResourceTypeTopic {
 			source = kmsg.ConfigSourceDynamicTopicConfig
 		}
 		for name, value := range b.configs[configured(of.ResourceType, of.ResourceName)] {
-			said.Configs = append(said.Configs, kmsg.DescribeConfigsResponseResourceConfig{Name: name, Value: &value, Source: source})
+			printed.Configs = append(printed.Configs, kmsg.DescribeConfigsResponseResourceConfig{Name: name, Value: &value, Source: source})
 		}
-		answer.Resources = append(answer.Resources, said)
+		answer.Resources = append(answer.Resources, printed)
 	}
 	return answer
 }

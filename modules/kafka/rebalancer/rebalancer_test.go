@@ -266,8 +266,8 @@ func TestRefused(t *testing.T) {
 	stranger := told(beforeRemoval, "1", 3, 2, 2)
 	stranger.Members = []string{"other-broker-2"}
 	for name, test := range map[string]struct {
-		told hook
-		want string
+		reported hook
+		want     string
 	}{
 		"too few are left": {told(beforeRemoval, "1", 3, 2, 2), "HTTP 409 Conflict: 2 brokers would be left, and topic orders has 3 replicas of each partition"},
 		"no ID":            {told(afterAddition, "", 3, 4, 3), `HTTP 400 Bad Request: id must have`},
@@ -277,7 +277,7 @@ func TestRefused(t *testing.T) {
 		"negative":         {told(afterAddition, "1", -1, 2, 1), "from and to must be 0 to 10000, got -1 and 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if reply, err := tell(t, address, "", test.told); err == nil || !strings.Contains(err.Error(), test.want) {
+			if reply, err := tell(t, address, "", test.reported); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("it is %+v, %v", reply, err)
 			}
 		})

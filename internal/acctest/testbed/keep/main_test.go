@@ -15,7 +15,7 @@ import (
 )
 
 // kept runs a bed, passes its complete output to look, and ends the bed.
-func kept(t *testing.T, keep func(context.Context, io.Writer) error, look func(said string)) {
+func kept(t *testing.T, keep func(context.Context, io.Writer) error, look func(printed string)) {
 	t.Helper()
 	testbed.SkipIfShort(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -51,16 +51,16 @@ func after(text, beginning, end string) string {
 func TestKeep(t *testing.T) {
 	options := testbed.Options{Nodes: 2, Managers: 1, TLS: true}
 	var socket string
-	kept(t, func(ctx context.Context, out io.Writer) error { return keep(ctx, out, options) }, func(said string) {
-		socket = after(said, "DOCKER_HOST=unix://", "\n")
+	kept(t, func(ctx context.Context, out io.Writer) error { return keep(ctx, out, options) }, func(output string) {
+		socket = after(output, "DOCKER_HOST=unix://", "\n")
 		if _, err := os.Stat(socket); err != nil {
 			t.Errorf("it names no socket: %v", err)
 		}
 		for _, want := range []string{
 			"node1  manager  10.200.0.1", "node2  worker   10.200.0.2", "DOCKER_HOST=tcp://127.0.0.1:", "DOCKER_CERT_PATH=/",
 		} {
-			if !strings.Contains(said, want) {
-				t.Errorf("it does not say %q:\n%s", want, said)
+			if !strings.Contains(output, want) {
+				t.Errorf("it does not say %q:\n%s", want, output)
 			}
 		}
 	})
@@ -72,14 +72,14 @@ func TestKeep(t *testing.T) {
 func TestKeepHosts(t *testing.T) {
 	options := testbed.HostOptions{Hosts: 2}
 	var key string
-	kept(t, func(ctx context.Context, out io.Writer) error { return keepHosts(ctx, out, options) }, func(said string) {
-		key = after(said, " -i ", " ")
+	kept(t, func(ctx context.Context, out io.Writer) error { return keepHosts(ctx, out, options) }, func(output string) {
+		key = after(output, " -i ", " ")
 		if _, err := os.Stat(key); err != nil {
 			t.Errorf("it names no key: %v", err)
 		}
 		for _, want := range []string{"host1  10.200.0.1\n  ssh -p ", "host2  10.200.0.2", " root@127.0.0.1\n"} {
-			if !strings.Contains(said, want) {
-				t.Errorf("it does not say %q:\n%s", want, said)
+			if !strings.Contains(output, want) {
+				t.Errorf("it does not say %q:\n%s", want, output)
 			}
 		}
 	})

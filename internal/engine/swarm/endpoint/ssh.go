@@ -84,11 +84,11 @@ const contextCommand = "docker context inspect --format '{{.Endpoints.docker.Hos
 
 // contextSocket returns the path of the socket that a host's docker command uses, "" if it uses none or can't be asked.
 func contextSocket(ctx context.Context, client *sshclient.Client) string {
-	said, err := client.Run(ctx, contextCommand)
+	output, err := client.Run(ctx, contextCommand)
 	if err != nil {
 		return ""
 	}
-	e, err := Parse(strings.TrimSpace(string(said)))
+	e, err := Parse(strings.TrimSpace(string(output)))
 	if err != nil || e.Scheme != SchemeUnix {
 		return ""
 	}

@@ -162,10 +162,10 @@ func (e Images) resolve(ctx context.Context, w wanted, in Surroundings) (spec.Re
 		host := w.hosts[node]
 		reached, ok := in.engines[node]
 		mu.Lock()
-		_, told := all[host]
-		unreached = unreached || !ok && !told
+		_, reported := all[host]
+		unreached = unreached || !ok && !reported
 		mu.Unlock()
-		if !ok || told && e.Connection.Settings.Controller {
+		if !ok || reported && e.Connection.Settings.Controller {
 			return nil
 		}
 		held, err := e.present(ctx, reached, w)

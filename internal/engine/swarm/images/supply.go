@@ -122,19 +122,19 @@ const buildTail = 20
 
 // built reads an Engine's build messages to the end, and returns the image's ID. An error includes the last lines.
 func built(body io.Reader) (id string, err error) {
-	said := &bounded.Tail{Most: bounded.Said}
+	printed := &bounded.Tail{Most: bounded.Said}
 	err = messages(body, func(message jsonmessage.JSONMessage) {
 		var result build.Result
 		if message.Aux != nil && json.Unmarshal(*message.Aux, &result) == nil && result.ID != "" {
 			id = result.ID
 		}
-		_, _ = io.WriteString(said, message.Stream) // writing to it never fails
+		_, _ = io.WriteString(printed, message.Stream) // writing to it never fails
 	})
 	if err == nil && id == "" {
 		err = errors.New("the build produced no image")
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w%s", err, tail(said.String()))
+		return "", fmt.Errorf("%w%s", err, tail(printed.String()))
 	}
 	return id, nil
 }
@@ -159,8 +159,8 @@ func messages(body io.Reader, each func(jsonmessage.JSONMessage)) error {
 }
 
 // tail returns the last lines of a build's output, to be shown below an error.
-func tail(said string) string {
-	lines := strings.Split(strings.TrimSpace(said), "\n")
+func tail(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
 	if lines[0] == "" {
 		return ""
 	}

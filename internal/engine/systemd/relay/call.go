@@ -39,17 +39,17 @@ func (c Call[Q, A]) Ask(ctx context.Context, client *Client, cluster string, que
 	if err != nil {
 		return answer, err
 	}
-	told, known, err := client.looked.answer(ctx, cluster, q)
+	reported, known, err := client.looked.answer(ctx, cluster, q)
 	if !known {
-		told, err = c.ask(ctx, client, cluster, q.Asked)
+		reported, err = c.ask(ctx, client, cluster, q.Asked)
 	}
 	if _, broke := errors.AsType[*brokenError](err); broke && !c.once {
-		told, err = c.ask(ctx, client, cluster, q.Asked) // over another connection
+		reported, err = c.ask(ctx, client, cluster, q.Asked) // over another connection
 	}
 	if err != nil {
 		return answer, err
 	}
-	if err := json.Unmarshal(told, &answer); err != nil {
+	if err := json.Unmarshal(reported, &answer); err != nil {
 		return answer, fmt.Errorf("decoding the answer of %s to %q: %w", client.name, c.name, err)
 	}
 	return answer, nil
@@ -62,11 +62,11 @@ func (c Call[Q, A]) ask(ctx context.Context, client *Client, cluster string, ask
 		return nil, err
 	}
 	defer response.Close()
-	told, err := bounded.ReadAll(response, mostAsked)
+	reported, err := bounded.ReadAll(response, mostAsked)
 	if err != nil {
 		err = client.failure(ctx, &brokenError{err})
 	}
-	return told, err
+	return reported, err
 }
 
 // Answer registers the call's handler with a server.
@@ -77,15 +77,15 @@ func (c Call[Q, A]) Answer(mux *http.ServeMux, answer func(ctx context.Context, 
 		if err == nil {
 			err = json.Unmarshal(asked, &question)
 		}
-		var told A
+		var reported A
 		if err == nil {
-			told, err = answer(r.Context(), r.PathValue("cluster"), question)
+			reported, err = answer(r.Context(), r.PathValue("cluster"), question)
 		}
 		if err != nil {
 			refuse(w, err)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(told) // otherwise the client is gone
+		_ = json.NewEncoder(w).Encode(reported) // otherwise the client is gone
 	})
 }
 
@@ -97,13 +97,13 @@ func refuse(w http.ResponseWriter, err error) {
 
 // readFault returns the error that a host answered with.
 func readFault(body io.Reader) error {
-	told, err := bounded.ReadAll(body, bounded.Answer)
+	reported, err := bounded.ReadAll(body, bounded.Answer)
 	if err != nil {
 		return err
 	}
 	var f fault
-	if err := json.Unmarshal(told, &f); err != nil {
-		return fmt.Errorf("unexpected answer %.200q", told)
+	if err := json.Unmarshal(reported, &f); err != nil {
+		return fmt.Errorf("unexpected answer %.200q", reported)
 	}
 	return f.err()
 }
