@@ -244,7 +244,7 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 		says   string
 	}{
 		"as it is": {config, `Guard of autoscaling policy "g/worker" has never had a value: guards.busy.http: queried since 2026-11-20T12:00:00Z, it has never had a value, so no members are removed: HTTP 404. ` +
-			"Check its URL and path"},
+			"Check its URL and path\n\nSee https://registry.terraform.io/providers/trainyard/trainyard/latest/docs/guides/troubleshooting#guard-of-autoscaling-policy--has-never-had-a-value"},
 		"another path":   {config: tf.policy(asking("apps.#"))},
 		"without guards": {config: tf.policy()},
 		"destroyed":      {},
