@@ -49,6 +49,7 @@ type Resident struct {
 	totals  reading // the last one, for all totals
 	gpus    domain.HostGPUs
 	looked  bool // whether the GPUs were read
+	sighted bool // whether they had been when the last sample was taken
 }
 
 // NewResident returns a resident of a node, until ctx is done. It has measured for a moment, so that there is a sample
@@ -202,9 +203,17 @@ func (r *Resident) sample(known reading) error {
 	r.last = now
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.totals = now
+	r.totals, r.sighted = now, r.looked
 	r.history.add(taken, r.gpus)
 	return nil
+}
+
+// lacksGPUs reports whether the GPUs were first read after the last sample, which thus lacks the GPU memory of
+// instances.
+func (r *Resident) lacksGPUs() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.looked && !r.sighted
 }
 
 // Report returns the report of a window that ends now.
@@ -247,7 +256,11 @@ func (r *Resident) Handler() http.Handler {
 		looking, cancel := context.WithTimeout(request.Context(), lookPatience)
 		defer cancel()
 		r.look(looking)
-		if request.URL.Query().Has(newOption) {
+		late := r.lacksGPUs()
+		if late {
+			arrived = time.Now() // a sample from before the GPUs were read is not enough
+		}
+		if late || request.URL.Query().Has(newOption) {
 			if err := r.refresh(request.Context(), arrived); err != nil {
 				http.Error(w, err.Error(), http.StatusInternalServerError)
 				return

@@ -120,6 +120,23 @@ func TestResidentLooksForInstances(t *testing.T) {
 	}
 }
 
+// TestFirstAnswerKnowsGPUMemory: samples before the first read of the GPUs lack the instances' GPU memory. An answer
+// after that read has it, even if nobody asks for new instances.
+func TestFirstAnswerKnowsGPUMemory(t *testing.T) {
+	name := t.Name()
+	start(t, name, "echo ready; read never")
+	r := newResident(t)
+	if early := r.Report(Interval); early.Instances[name].MemoryMiB.Last == nil || early.Instances[name].GPUMemoryMiB.Last != nil {
+		t.Fatalf("before the GPUs were read, an instance uses %+v", early.Instances[name])
+	}
+	socket := filepath.Join(t.TempDir(), "agent.sock")
+	serveAt(t, socket, r.Handler())
+	report, err := Ask(t.Context(), socket, Query{Window: time.Minute})
+	if used := report.Instances[name].GPUMemoryMiB.Last; err != nil || used == nil || *used != 0 {
+		t.Errorf("the first answer says that an instance uses %v MiB of GPU memory, want 0: %v", used, err)
+	}
+}
+
 // TestRefreshIsShared: a query for new instances reuses a search that began after it arrived, whoever requested that.
 func TestRefreshIsShared(t *testing.T) {
 	begin := time.Now()
