@@ -23,24 +23,24 @@ func Resumed(t testing.TB, lines []string, starts, epoch int, whole Checkpoint) 
 	t.Helper()
 	done, started := 0, 0
 	for _, line := range lines {
-		var printed Checkpoint
-		if json.Unmarshal([]byte(line), &printed) != nil {
+		var entry Checkpoint
+		if json.Unmarshal([]byte(line), &entry) != nil {
 			continue // a warning from a library
 		}
-		switch printed.Event {
+		switch entry.Event {
 		case "began", "resumed":
 			started++
 			// One that dies after saving but before logging is an epoch ahead of its log.
-			if (printed.Event == "began") != (started == 1) || printed.Epoch != done && printed.Epoch != done+1 {
-				t.Fatalf("start %d: %s at epoch %d, want that of the checkpoint, %d", started, printed.Event, printed.Epoch, done)
+			if (entry.Event == "began") != (started == 1) || entry.Epoch != done && entry.Epoch != done+1 {
+				t.Fatalf("start %d: %s at epoch %d, want that of the checkpoint, %d", started, entry.Event, entry.Epoch, done)
 			}
-			done = printed.Epoch
+			done = entry.Epoch
 		case "saved":
-			if done++; printed.Epoch != done {
-				t.Fatalf("epoch %d follows epoch %d", printed.Epoch, done-1)
+			if done++; entry.Epoch != done {
+				t.Fatalf("epoch %d follows epoch %d", entry.Epoch, done-1)
 			}
-			if printed.Epoch == whole.Epoch && printed.Checksum != whole.Checksum {
-				t.Fatalf("epoch %d, after %d starts: checksum %d, want %d", printed.Epoch, started, printed.Checksum, whole.Checksum)
+			if entry.Epoch == whole.Epoch && entry.Checksum != whole.Checksum {
+				t.Fatalf("epoch %d, after %d starts: checksum %d, want %d", entry.Epoch, started, entry.Checksum, whole.Checksum)
 			}
 		}
 	}

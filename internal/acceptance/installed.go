@@ -32,11 +32,11 @@ func installed(t testing.TB, what, script string, args ...string) (folder string
 		t.Skipf("this installs %s, once into the user's cache folder: run make test-systems", what)
 	}
 	command := exec.CommandContext(t.Context(), script, args...)
-	var output strings.Builder
-	command.Stderr = &output
+	var stderr strings.Builder
+	command.Stderr = &stderr
 	printed, err := command.Output()
-	if output.Len() > 0 {
-		t.Log(strings.TrimSpace(output.String()))
+	if stderr.Len() > 0 {
+		t.Log(strings.TrimSpace(stderr.String()))
 	}
 	if err != nil {
 		t.Fatalf("%s can't be installed: %v", what, err)

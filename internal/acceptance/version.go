@@ -48,8 +48,8 @@ func RequiresAsIn(t testing.TB, folder string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if printed := requiredVersion.FindSubmatch(content); printed != nil {
-			Requires(t, string(printed[1]))
+		if match := requiredVersion.FindSubmatch(content); match != nil {
+			Requires(t, string(match[1]))
 		}
 	}
 }
@@ -60,13 +60,13 @@ func cliVersion(t testing.TB) *version.Version {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var printed struct {
+	var info struct {
 		Version string `json:"terraform_version"` // also used by OpenTofu
 	}
-	if err := json.Unmarshal(output, &printed); err != nil {
+	if err := json.Unmarshal(output, &info); err != nil {
 		t.Fatal(err)
 	}
-	cli, err := version.NewVersion(printed.Version)
+	cli, err := version.NewVersion(info.Version)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,16 +68,16 @@ func TestAccScalingGuards(t *testing.T) {
 		l.must(err)
 		return string(output)
 	}
-	if reported := program("top", "--once"); !strings.Contains(reported, "autoscaled, no value for busy.http") {
-		t.Errorf("top shows\n%s", reported)
+	if output := program("top", "--once"); !strings.Contains(output, "autoscaled, no value for busy.http") {
+		t.Errorf("top shows\n%s", output)
 	}
 	// The plan fails if it has changes.
 	plan := func() string {
 		return strings.Join(strings.Fields(strings.ReplaceAll(l.workspace.Must("plan", "-detailed-exitcode"), "│", "")), " ")
 	}
 	const warning = `Warning: Guard of autoscaling policy "job/worker" has never had a value`
-	if printed := plan(); !strings.Contains(printed, warning) || !strings.Contains(printed, "guards.busy.http: queried since") || !strings.Contains(printed, "HTTP 503") {
-		t.Errorf("the plan says %s", printed)
+	if output := plan(); !strings.Contains(output, warning) || !strings.Contains(output, "guards.busy.http: queried since") || !strings.Contains(output, "HTTP 503") {
+		t.Errorf("the plan says %s", output)
 	}
 
 	applications.Store(1)
@@ -89,8 +89,8 @@ func TestAccScalingGuards(t *testing.T) {
 		return len(e.Guards) == 2 && e.Guards[0].Name == "busy.http" && e.Guards[0].Never && !e.Guards[1].Never
 	})
 	l.awaitHistory("an application", says("1 wanted, but the role is busy: activeapps.# of "+master.URL+"/json/ is 1"))
-	if reported := program("autoscale", "explain", "-n", "0", "job/worker"); !strings.Contains(reported, "warning: this guard has never had a value") || !strings.Contains(reported, "observed: the metric has no algorithm") {
-		t.Errorf("explain says\n%s", reported)
+	if output := program("autoscale", "explain", "-n", "0", "job/worker"); !strings.Contains(output, "warning: this guard has never had a value") || !strings.Contains(output, "observed: the metric has no algorithm") {
+		t.Errorf("explain says\n%s", output)
 	}
 
 	// The next controller is held by the guard as the killed one was, until the guard releases members.
@@ -114,8 +114,8 @@ func TestAccScalingGuards(t *testing.T) {
 	needed.value.Store(1)
 	l.awaitWorkers(1)
 	l.awaitHistory("a count that can't be told", says("1 wanted, but it is unknown how many are needed"))
-	if printed := plan(); strings.Contains(printed, warning) {
-		t.Errorf("after all of it, the plan says %s", printed)
+	if output := plan(); strings.Contains(output, warning) {
+		t.Errorf("after all of it, the plan says %s", output)
 	}
 	l.expectCounts(1, 3, 4, 2, 5, 1)
 	if e := l.history(); *e[len(e)-1].Metrics[1].Value != 812 || e[len(e)-1].Metrics[1].Count != nil {

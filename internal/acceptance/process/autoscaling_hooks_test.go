@@ -25,11 +25,11 @@ type mover struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// told are all announcements of changes, looks counts the requests for progress, and progress is the answer to
+	// announced are all announcements of changes, looks counts the requests for progress, and progress is the answer to
 	// those by hook; "" if done.
-	reported []moved
-	looks    int
-	progress map[string]string
+	announced []moved
+	looks     int
+	progress  map[string]string
 }
 
 // moved is an announcement to the mover.
@@ -50,9 +50,9 @@ func newMover(t *testing.T) *mover {
 			if err := json.NewDecoder(r.Body).Decode(&about); err != nil {
 				t.Errorf("what it is told can't be read: %v", err)
 			}
-			m.reported = append(m.reported, about)
-		} else if i := slices.IndexFunc(m.reported, func(reported moved) bool { return r.URL.Path == "/changes/"+reported.ID }); i >= 0 {
-			about = m.reported[i]
+			m.announced = append(m.announced, about)
+		} else if i := slices.IndexFunc(m.announced, func(change moved) bool { return r.URL.Path == "/changes/"+change.ID }); i >= 0 {
+			about = m.announced[i]
 			m.looks++
 		}
 		if m.progress[about.Hook] == "" {
@@ -77,7 +77,7 @@ func (m *mover) says(hook, progress string) {
 func (m *mover) heard() ([]moved, int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return slices.Clone(m.reported), m.looks
+	return slices.Clone(m.announced), m.looks
 }
 
 // awaitLooks waits for a few more requests for progress.
@@ -131,7 +131,7 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
 	d.value.Store(1)
 	l.awaitHistory("who holds the members", acceptance.Outcomes(autoscale.OutcomeUnchanged, 3, 3, "1 wanted, but a hook is at work"))
 	m.says("after_addition", "")
-	acctest.Eventually(t, "the hook to hear of the members that go", func() bool { reported, _ := m.heard(); return len(reported) == 2 })
+	acctest.Eventually(t, "the hook to hear of the members that go", func() bool { announced, _ := m.heard(); return len(announced) == 2 })
 	atWork("before_removal", "moved 3 of 7 partitions")
 	l.awaitWorkers(3)
 	l.workspace.ExpectNoChange("with members that are about to go")
@@ -139,16 +139,16 @@ func TestAccScalingWaitsForHooks(t *testing.T) {
 	l.awaitWorkers(1)
 	l.awaitHistory("the removal", acceptance.Outcomes(autoscale.OutcomeDone, 3, 1, ""))
 	l.expectCounts(1, 3, 1)
-	reported, _ := m.heard()
-	for i := range reported {
-		if len(reported[i].ID) != 26 {
-			t.Errorf("the ID of a change is %q", reported[i].ID)
+	announced, _ := m.heard()
+	for i := range announced {
+		if len(announced[i].ID) != 26 {
+			t.Errorf("the ID of a change is %q", announced[i].ID)
 		}
-		reported[i].ID = ""
+		announced[i].ID = ""
 	}
 	if diff := cmp.Diff([]moved{
 		{Hook: "after_addition", From: 1, To: 3, Members: []string{"job-worker-1", "job-worker-2"}}, {Hook: "before_removal", From: 3, To: 1, Members: []string{"job-worker-2", "job-worker-1"}},
-	}, reported); diff != "" {
+	}, announced); diff != "" {
 		t.Errorf("the hooks were told (-want +got):\n%s", diff)
 	}
 	l.workspace.ExpectNoChange("without them")

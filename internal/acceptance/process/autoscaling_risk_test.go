@@ -25,11 +25,11 @@ func TestAccScalingKeepsRisk(t *testing.T) {
     source    = { queue = { http = { url = %q, path = "length" } } }
     algorithm = { risk = { percent = 5, capacity = 1, per = "total" } }
   } }`, d.URL)))
-	printed := func(what string) func(e autoscale.Entry) bool {
+	says := func(what string) func(e autoscale.Entry) bool {
 		return func(e autoscale.Entry) bool { return strings.Contains(e.Why(), what) }
 	}
 	l.awaitAtLeast(2)
-	l.awaitHistory("the share so far", printed("too few for"))
+	l.awaitHistory("the share so far", says("too few for"))
 	l.kill("trainyard-controller")
 	d.value.Store(5)
 	l.awaitAtLeast(5)
@@ -38,7 +38,7 @@ func TestAccScalingKeepsRisk(t *testing.T) {
 
 	// A failing source is not a load of 0.
 	d.value.Store(broken)
-	l.awaitHistory("the source", printed("500"))
+	l.awaitHistory("the source", says("500"))
 	l.kill("trainyard-controller")
 	d.awaitAsked(t)
 	if count := l.read().Document.Counts["worker"]; count < 5 {

@@ -210,8 +210,8 @@ func (r *running) Write(text []byte) (int, error) {
 	return r.output.Write(text)
 }
 
-// said returns the output so far.
-func (r *running) said() string {
+// outputSoFar returns the output so far.
+func (r *running) outputSoFar() string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return r.output.String()
@@ -239,10 +239,10 @@ func (p *project) wait(r *running) (int, string) {
 	p.Helper()
 	err := r.Wait()
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
-		return exit.ExitCode(), r.said()
+		return exit.ExitCode(), r.outputSoFar()
 	}
 	p.must(err)
-	return 0, r.said()
+	return 0, r.outputSoFar()
 }
 
 // stateStore stores one Terraform state like GitLab, for clients with the password.

@@ -102,8 +102,8 @@ print("ends", end="")
 	p.commit()
 	job := p.submissions("1")["GitHub"]
 	first := p.start(job)
-	acctest.Eventually(t, "the log", func() bool { return strings.Contains(first.said(), "\nwaits\n") })
-	acctest.Eventually(t, "the end of the apply", func() bool { return strings.Contains(first.said(), "Apply complete!") })
+	acctest.Eventually(t, "the log", func() bool { return strings.Contains(first.outputSoFar(), "\nwaits\n") })
+	acctest.Eventually(t, "the end of the apply", func() bool { return strings.Contains(first.outputSoFar(), "Apply complete!") })
 	if p.backend.locked() {
 		t.Error("the state is locked while the job runs")
 	}
@@ -113,7 +113,7 @@ print("ends", end="")
 	}
 	// The same run, followed again.
 	again := p.start(job)
-	acctest.Eventually(t, "the log", func() bool { return strings.Contains(again.said(), "\nwaits\n") })
+	acctest.Eventually(t, "the log", func() bool { return strings.Contains(again.outputSoFar(), "\nwaits\n") })
 	p.must(os.WriteFile(done, nil, 0o600))
 	if code, output := p.wait(again); code != 0 || !strings.Contains(output, "\nends\n") {
 		t.Errorf("exit code %d\n%s", code, output)

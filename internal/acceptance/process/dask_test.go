@@ -86,15 +86,15 @@ resource "trainyard_group" "digits" {
 func (l *lab) daskLines(training int) (lines []daskLine) {
 	l.Helper()
 	for _, line := range l.logs("digits-client-0")["digits-client-0"] {
-		var printed daskLine
-		if json.Unmarshal([]byte(line), &printed) != nil {
+		var entry daskLine
+		if json.Unmarshal([]byte(line), &entry) != nil {
 			continue // from Dask itself
 		}
-		if printed.Event == "joined" {
+		if entry.Event == "joined" {
 			training--
 		}
 		if training == 0 {
-			lines = append(lines, printed)
+			lines = append(lines, entry)
 		}
 	}
 	return lines
@@ -117,14 +117,14 @@ func (l *lab) expectTrainedByDask(w *acctest.Workspace) daskLine {
 		Trained struct{ Value daskLine }
 	}
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
-	printed, lines := outputs.Trained.Value, l.daskLines(1)
-	if outputs.Phase.Value != "completed" || printed.Accuracy < 0.9 || printed.Checksum == 0 {
-		l.Fatalf("phase %s, %+v; want completed, an accuracy of more than 0.9", outputs.Phase.Value, printed)
+	result, lines := outputs.Trained.Value, l.daskLines(1)
+	if outputs.Phase.Value != "completed" || result.Accuracy < 0.9 || result.Checksum == 0 {
+		l.Fatalf("phase %s, %+v; want completed, an accuracy of more than 0.9", outputs.Phase.Value, result)
 	}
 	first, last := lines[1], lines[len(lines)-2]
-	if last.Loss >= first.Loss || last.Checksum != printed.Checksum {
-		l.Errorf("the rounds lead from %+v to %+v, want the loss to fall, and the checksum %d", first, last, printed.Checksum)
+	if last.Loss >= first.Loss || last.Checksum != result.Checksum {
+		l.Errorf("the rounds lead from %+v to %+v, want the loss to fall, and the checksum %d", first, last, result.Checksum)
 	}
-	l.Logf("trained in %.1f s, to an accuracy of %.1f %%", printed.Seconds, 100*printed.Accuracy)
-	return printed
+	l.Logf("trained in %.1f s, to an accuracy of %.1f %%", result.Seconds, 100*result.Accuracy)
+	return result
 }

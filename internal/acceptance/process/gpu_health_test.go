@@ -191,7 +191,7 @@ func TestAccGPUHealth(t *testing.T) {
 
 		w.terraform.Must("apply", "-auto-approve")
 		w.check(w.changes("~job-worker-0"))
-		w.check(w.told(map[string][3]string{"job-worker-0": {w.devices[spare].UUID, w.devices[spare].UUID, ""}}))
+		w.check(w.printsGPUs(map[string][3]string{"job-worker-0": {w.devices[spare].UUID, w.devices[spare].UUID, ""}}))
 		if got := w.progress(); got.Phase != domain.PhaseRunning {
 			t.Errorf("on the spare GPU the group is %+v", got)
 		}

@@ -32,8 +32,8 @@ func worker(replicas int, gpus, args string) string {
 	return fmt.Sprintf("worker = { replicas = %d, gpus = { pool = trainyard_gpu_pool.p.name %s }, args = %s }\n", replicas, gpus, args)
 }
 
-// told returns a check of what members printed about their GPUs at their last start.
-func (l *gpuLab) told(want map[string][3]string) resource.TestCheckFunc {
+// printsGPUs returns a check of what members printed about their GPUs at their last start.
+func (l *gpuLab) printsGPUs(want map[string][3]string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		for member, lines := range want {
 			acctest.Eventually(l, member+" to say "+strings.Join(lines[:], ", "), func() bool {
@@ -81,7 +81,7 @@ func TestAccGroupWithSlots(t *testing.T) {
 	l.test(
 		resource.TestStep{
 			Config: config(2, ", memory_mib = 2000"),
-			Check:  l.told(map[string][3]string{"job-worker-0": {uuid, uuid, "2000"}, "job-worker-1": {uuid, uuid, "2000"}}),
+			Check:  l.printsGPUs(map[string][3]string{"job-worker-0": {uuid, uuid, "2000"}, "job-worker-1": {uuid, uuid, "2000"}}),
 		},
 		resource.TestStep{
 			Config: config(37, ""),
@@ -89,7 +89,7 @@ func TestAccGroupWithSlots(t *testing.T) {
 				l.expectAlive(37),
 				resource.TestCheckResourceAttr(acceptance.TheJob, "placements.%", "37"),
 				resource.TestCheckResourceAttr(acceptance.TheJob, "placements.job-worker-36", l.place(0)),
-				l.told(map[string][3]string{"job-worker-36": {uuid, uuid, ""}}),
+				l.printsGPUs(map[string][3]string{"job-worker-36": {uuid, uuid, ""}}),
 			),
 		},
 		resource.TestStep{

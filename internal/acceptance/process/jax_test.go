@@ -101,9 +101,9 @@ func (l *lab) awaitJAX(members []string) {
 		for _, lines := range l.logs(members...) {
 			var last jaxLine
 			for _, line := range lines {
-				var printed jaxLine
-				if json.Unmarshal([]byte(line), &printed) == nil && printed.Event != "" {
-					last = printed
+				var entry jaxLine
+				if json.Unmarshal([]byte(line), &entry) == nil && entry.Event != "" {
+					last = entry
 				}
 			}
 			if last.Event != "epoch" || last.Epoch == 0 || last.WorldSize != len(members) {

@@ -92,16 +92,16 @@ func (l *lab) awaitMPI(start, ranks int) {
 	acctest.Eventually(l, fmt.Sprintf("%d ranks that train, after start %d", ranks, start), func() bool {
 		joined, trains := map[int]int{}, map[int]bool{}
 		for _, line := range l.logs("digits-launcher-0")["digits-launcher-0"] {
-			var printed mpiLine
-			if json.Unmarshal([]byte(line), &printed) != nil {
+			var entry mpiLine
+			if json.Unmarshal([]byte(line), &entry) != nil {
 				continue // from Hydra itself
 			}
-			switch printed.Event {
+			switch entry.Event {
 			case "joined":
-				joined[printed.Rank]++
-				delete(trains, printed.Rank)
+				joined[entry.Rank]++
+				delete(trains, entry.Rank)
 			case "epoch":
-				trains[printed.Rank] = printed.Epoch > 0 && printed.WorldSize == ranks
+				trains[entry.Rank] = entry.Epoch > 0 && entry.WorldSize == ranks
 			}
 		}
 		for rank := range ranks {

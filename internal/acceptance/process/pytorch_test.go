@@ -31,9 +31,9 @@ type torchLine struct {
 func (l *lab) torchLines(member string) (lines []torchLine) {
 	l.Helper()
 	for _, line := range l.logs(member)[member] {
-		var printed torchLine
-		if json.Unmarshal([]byte(line), &printed) == nil && printed.Event != "" {
-			lines = append(lines, printed)
+		var entry torchLine
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Event != "" {
+			lines = append(lines, entry)
 		}
 	}
 	return lines

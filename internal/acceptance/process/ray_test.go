@@ -95,19 +95,19 @@ func (l *lab) rayTrials() (searches int, trials map[int]string) {
 	l.Helper()
 	trials = map[int]string{}
 	for _, line := range l.logs("search-submit-0")["search-submit-0"] {
-		var printed rayLine
-		if json.Unmarshal([]byte(line), &printed) != nil {
+		var entry rayLine
+		if json.Unmarshal([]byte(line), &entry) != nil {
 			continue // from Ray itself
 		}
-		switch printed.Event {
+		switch entry.Event {
 		case "joined":
 			searches++
 			clear(trials)
 		case "trial":
-			if trials[printed.Trial] != "" {
-				l.Fatalf("trial %d has ended twice", printed.Trial)
+			if trials[entry.Trial] != "" {
+				l.Fatalf("trial %d has ended twice", entry.Trial)
 			}
-			trials[printed.Trial] = printed.Node
+			trials[entry.Trial] = entry.Node
 		}
 	}
 	return searches, trials
@@ -131,15 +131,15 @@ func (l *lab) expectSearchedByRay(w *acctest.Workspace, trials, nodes int) {
 		Searched struct{ Value rayLine }
 	}
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
-	printed := outputs.Searched.Value
-	if outputs.Phase.Value != "completed" || printed.Accuracy < 0.9 || printed.Trials != trials || printed.Nodes != nodes {
+	result := outputs.Searched.Value
+	if outputs.Phase.Value != "completed" || result.Accuracy < 0.9 || result.Trials != trials || result.Nodes != nodes {
 		l.Errorf("phase %s, %+v; want completed, an accuracy of more than 0.9, %d trials on %d nodes",
-			outputs.Phase.Value, printed, trials, nodes)
+			outputs.Phase.Value, result, trials, nodes)
 	}
 	_, ended := l.rayTrials()
 	if len(ended) != trials || nodesOf(ended) != nodes {
 		l.Errorf("the log has trials %v, want %d on %d nodes", ended, trials, nodes)
 	}
 	l.Logf("%d trials on %d nodes of Ray in %.1f s, to an accuracy of %.1f %%",
-		printed.Trials, printed.Nodes, printed.Seconds, 100*printed.Accuracy)
+		result.Trials, result.Nodes, result.Seconds, 100*result.Accuracy)
 }

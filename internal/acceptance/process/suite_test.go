@@ -36,9 +36,9 @@ func TestAcc(t *testing.T) {
 			Kill:  "kill -KILL $(cat /proc/%[1]d/task/%[1]d/children)",
 			Alive: func() int { return acctest.Alive(t, l.files.Root, acctest.Build(t, acctest.Member)) },
 			CommandOutput: func(command ...string) string {
-				printed, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.files.Root)...).CombinedOutput()
+				output, err := exec.CommandContext(t.Context(), l.program().File, append(command, "--endpoint", l.files.Root)...).CombinedOutput()
 				l.must(err)
-				return string(printed)
+				return string(output)
 			},
 		}
 	})

@@ -330,7 +330,7 @@ func TestAccSweepAgentsKilled(t *testing.T) {
 func TestAccSweepOnFinish(t *testing.T) {
 	l := newLab(t)
 	var mutex sync.Mutex
-	reported, refused := map[string]int{}, false
+	reports, refused := map[string]int{}, false
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		mutex.Lock()
 		defer mutex.Unlock()
@@ -348,7 +348,7 @@ func TestAccSweepOnFinish(t *testing.T) {
 		if report.Cluster != "lab" || report.Sweep != "lr" || (report.ExitCode == nil) != (report.State == "cancelled") || report.Results != filepath.Join(l.files.WorkDir("lr-"+report.Run+"-0"), "out") {
 			t.Errorf("it is told %+v", report)
 		}
-		reported[fmt.Sprintf("%s %d %s", report.Run, report.Attempt, report.State)]++
+		reports[fmt.Sprintf("%s %d %s", report.Run, report.Attempt, report.State)]++
 	}))
 	t.Cleanup(hook.Close)
 	steps := map[string]string{"bad": "exit:3", "good": "exit:0", "on": "wait", "waits": "exit:0"}
@@ -365,7 +365,7 @@ func TestAccSweepOnFinish(t *testing.T) {
 			acctest.Eventually(t, "the hook to be told of all attempts", func() bool {
 				mutex.Lock()
 				defer mutex.Unlock()
-				return slices.Equal(slices.Sorted(maps.Keys(reported)), want)
+				return slices.Equal(slices.Sorted(maps.Keys(reports)), want)
 			})
 			return nil
 		}),

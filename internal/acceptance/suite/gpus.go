@@ -64,19 +64,19 @@ func (l *Lab) use(n int, processes ...fakenvml.Process) {
 func (l *Lab) awaitSample() {
 	l.Helper()
 	changed := time.Now()
-	var reportedAt time.Time // when a read of the devices since then was seen
+	var seenAt time.Time // when a read of the devices since then was seen
 	acctest.Eventually(l, "a sample of the GPUs as they are", func() bool {
 		usage, err := l.Open().Usage(l.Context(), engine.ShortestWindow)
 		l.must(err)
-		if reportedAt.IsZero() && usage.GPUs[l.devices[0].UUID].SampledAt.After(changed) {
-			reportedAt = time.Now()
+		if seenAt.IsZero() && usage.GPUs[l.devices[0].UUID].SampledAt.After(changed) {
+			seenAt = time.Now()
 		}
-		return !reportedAt.IsZero() && usage.Hosts[l.Host].SampledAt.After(reportedAt)
+		return !seenAt.IsZero() && usage.Hosts[l.Host].SampledAt.After(seenAt)
 	})
 }
 
-// told returns a check of what members printed about their GPUs at their last start.
-func (l *Lab) told(want map[string][3]string) resource.TestCheckFunc {
+// printsGPUs returns a check of what members printed about their GPUs at their last start.
+func (l *Lab) printsGPUs(want map[string][3]string) resource.TestCheckFunc {
 	return func(*terraform.State) error {
 		for member, lines := range want {
 			acctest.Eventually(l, member+" to say "+strings.Join(lines[:], ", "), func() bool {
@@ -151,7 +151,7 @@ data "trainyard_gpus" "lab" {
 	placements := acceptance.Texts(map[string]string{"job-ps-0": l.Host, "job-worker-0": l.place(5), "job-worker-1": l.place(4)})
 	shown := plancheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), placements)
 	places := statecheck.ExpectKnownValue(acceptance.TheJob, tfjsonpath.New("placements"), placements)
-	reported := map[string][3]string{
+	gpuLines := map[string][3]string{
 		"job-ps-0":     {"-1", "void", ""},
 		"job-worker-0": {l.devices[5].UUID, l.devices[5].UUID, ""},
 		"job-worker-1": {l.devices[4].UUID, l.devices[4].UUID, ""},
@@ -172,7 +172,7 @@ data "trainyard_gpus" "lab" {
 			Config:            config(ps + worker(2, tells())),
 			ConfigPlanChecks:  acceptance.Planned(shown),
 			ConfigStateChecks: []statecheck.StateCheck{places, has("job-ps-0"), has("job-worker-0", 5), has("job-worker-1", 4)},
-			Check:             resource.ComposeTestCheckFunc(l.changes("+job-ps-0", "+job-worker-0", "+job-worker-1"), l.told(reported)),
+			Check:             resource.ComposeTestCheckFunc(l.changes("+job-ps-0", "+job-worker-0", "+job-worker-1"), l.printsGPUs(gpuLines)),
 		},
 		resource.TestStep{
 			PreConfig: func() {
@@ -201,7 +201,7 @@ data "trainyard_gpus" "lab" {
 			Config:            config(ps + worker(2, tells("print:again"))),
 			ConfigPlanChecks:  acceptance.Planned(shown),
 			ConfigStateChecks: []statecheck.StateCheck{places},
-			Check:             resource.ComposeTestCheckFunc(l.changes("~job-worker-0", "~job-worker-1"), l.told(reported), l.restarts("job-worker-0"), l.told(reported)),
+			Check:             resource.ComposeTestCheckFunc(l.changes("~job-worker-0", "~job-worker-1"), l.printsGPUs(gpuLines), l.restarts("job-worker-0"), l.printsGPUs(gpuLines)),
 		},
 		resource.TestStep{
 			Config:      config(ps + worker(3, tells())),

@@ -90,8 +90,8 @@ resource "trainyard_group" "digits" {
 	w.updateNode(second, func(spec *dockerswarm.NodeSpec) { spec.Availability = dockerswarm.NodeAvailabilityDrain })
 	acctest.Eventually(t, "a training that goes on from there on another host", func() bool {
 		for _, line := range w.wholeLog(member) {
-			var printed acceptance.Checkpoint
-			if json.Unmarshal([]byte(line), &printed) == nil && printed.Event == "resumed" && printed.Epoch >= whole.Epoch {
+			var entry acceptance.Checkpoint
+			if json.Unmarshal([]byte(line), &entry) == nil && entry.Event == "resumed" && entry.Epoch >= whole.Epoch {
 				// For a moment there are both the old task and one without a host.
 				tasks := w.tasksOf(w.service(member).ID)
 				return len(tasks) == 1 && tasks[0].NodeID != "" && w.hostOf(member) != second

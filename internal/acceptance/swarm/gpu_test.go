@@ -183,7 +183,7 @@ data "trainyard_gpus" "now" {
 		if i%2 == 1 {
 			node, n, after = l.bed.Nodes[1], 1, []string{"node2", "node3", "node3"}
 		}
-		uuid, output := fakenvml.V100s(node.Name, 2)[n].UUID, "host "+node.Name+": "+fault.why
+		uuid, reason := fakenvml.V100s(node.Name, 2)[n].UUID, "host "+node.Name+": "+fault.why
 		steps = append(steps, resource.TestStep{
 			PreConfig: func() {
 				l.haveGPUs(l.bed.Nodes[1], fakenvml.V100s("node2", 2)...) // nobody else uses them any more
@@ -198,13 +198,13 @@ data "trainyard_gpus" "now" {
 			},
 			Config: three,
 			ConfigPlanChecks: acceptance.Planned(
-				showsBefore{address, "unhealthy", map[string]any{uuid: output}},
+				showsBefore{address, "unhealthy", map[string]any{uuid: reason}},
 				plancheck.ExpectUnknownValue(address, acceptance.Attribute("unhealthy")),
 				plancheck.ExpectResourceAction(acceptance.TheJob, plancheck.ResourceActionUpdate),
 			),
 			Check: resource.ComposeAggregateTestCheckFunc(
 				l.changes("~gpus-worker-1"),
-				resource.TestCheckResourceAttr(address, "unhealthy."+uuid, output),
+				resource.TestCheckResourceAttr(address, "unhealthy."+uuid, reason),
 				l.onGPUs(after...),
 			),
 			ExpectNonEmptyPlan: true,

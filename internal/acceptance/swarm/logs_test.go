@@ -58,12 +58,12 @@ func TestAccSwarmLogs(t *testing.T) {
 	}
 	fails := regexp.MustCompile("exit code [79]")
 	// Whether the next plan repeats a failed apply depends on when the member failed, so no step checks that.
-	printed := func(code int, want string) func() { return func() { l.must(says(code, want)(nil)) } }
+	expect := func(code int, want string) func() { return func() { l.must(says(code, want)(nil)) } }
 	l.test(
 		resource.TestStep{Config: config(1, 0), Check: says(0, "begins\nrun 1\n")},
 		resource.TestStep{Config: config(2, 0), Check: says(0, "begins\nrun 2\n")},
 		resource.TestStep{Config: completed(config(3, 7)), ExpectError: fails},
-		resource.TestStep{PreConfig: printed(7, "begins\nrun 3\nbegins\nrun 3\n"), Config: completed(config(4, 9)), ExpectError: fails},
-		resource.TestStep{PreConfig: printed(9, "begins\nrun 4\n"), Config: config(5, 0), Check: says(0, "begins\nrun 5\n")},
+		resource.TestStep{PreConfig: expect(7, "begins\nrun 3\nbegins\nrun 3\n"), Config: completed(config(4, 9)), ExpectError: fails},
+		resource.TestStep{PreConfig: expect(9, "begins\nrun 4\n"), Config: config(5, 0), Check: says(0, "begins\nrun 5\n")},
 	)
 }

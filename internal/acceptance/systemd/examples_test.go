@@ -100,7 +100,7 @@ func (l *lab) trains(w *acctest.Workspace, variables string) {
 	var outputs map[string]struct{ Value any }
 	l.must(json.Unmarshal([]byte(w.Must("output", "-json")), &outputs))
 	accuracy, known := outputs["accuracy"].Value.(float64)
-	if phase, reported := outputs["phase"]; reported && phase.Value != "completed" || !known || accuracy < leastAccuracy {
+	if phase, hasPhase := outputs["phase"]; hasPhase && phase.Value != "completed" || !known || accuracy < leastAccuracy {
 		l.Errorf("got %v", outputs)
 	}
 	w.Must("destroy", "-auto-approve")

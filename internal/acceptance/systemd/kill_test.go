@@ -120,20 +120,20 @@ func (d deadly) startedOnce(says string, workers int) {
 	d.must(acceptance.Differences(workers, d.running(workers, d.hosts...)))
 	for i := range workers {
 		member := fmt.Sprintf("job-worker-%d", i)
-		line, printed := says+" from "+member, 0
+		line, starts := says+" from "+member, 0
 		acctest.AtLeast(d.lab, 1, "lines of "+member, func() int {
 			lines, err := d.open().Logs(context.WithoutCancel(d.Context()), member, engine.LogOptions{})
 			d.must(err)
-			printed = 0
+			starts = 0
 			for _, l := range lines {
 				if l == line {
-					printed++
+					starts++
 				}
 			}
-			return printed
+			return starts
 		})
-		if printed != 1 {
-			d.Errorf("%s was started %d times", member, printed)
+		if starts != 1 {
+			d.Errorf("%s was started %d times", member, starts)
 		}
 	}
 }

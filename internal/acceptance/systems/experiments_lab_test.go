@@ -81,17 +81,17 @@ type line struct {
 	ResumedAt *int `json:"resumed_at_episode"`
 }
 
-// said returns the last line of a run that satisfies a condition.
-func (e *experiments) said(key string, with func(line) bool) (last line) {
+// lastLine returns the last line of a run that satisfies a condition.
+func (e *experiments) lastLine(key string, with func(line) bool) (last line) {
 	e.Helper()
 	lines, err := e.engine().Logs(e.Context(), "pricing-"+key+"-0", engine.LogOptions{})
 	if err != nil {
 		return last // it is between two attempts
 	}
 	for _, text := range lines {
-		var printed line
-		if json.Unmarshal([]byte(text), &printed) == nil && with(printed) {
-			last = printed
+		var entry line
+		if json.Unmarshal([]byte(text), &entry) == nil && with(entry) {
+			last = entry
 		}
 	}
 	return last
@@ -100,13 +100,13 @@ func (e *experiments) said(key string, with func(line) bool) (last line) {
 // episode returns the last episode that a run reported.
 func (e *experiments) episode(key string) int {
 	e.Helper()
-	return e.said(key, func(l line) bool { return l.Episode > 0 }).Episode
+	return e.lastLine(key, func(l line) bool { return l.Episode > 0 }).Episode
 }
 
 // resumedAt returns the episode at which a run resumed; nil if it started from scratch.
 func (e *experiments) resumedAt(key string) *int {
 	e.Helper()
-	return e.said(key, func(l line) bool { return l.ResumedAt != nil }).ResumedAt
+	return e.lastLine(key, func(l line) bool { return l.ResumedAt != nil }).ResumedAt
 }
 
 // goesOn waits until a run is past an episode.

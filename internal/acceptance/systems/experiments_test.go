@@ -136,11 +136,11 @@ func TestSystemExperiments(t *testing.T) {
 	keys := []string{"dqn-seed-0", "dqn-seed-1", "q-learning-seed-0", "q-learning-seed-1"}
 	expectLearnt(t, acceptance.Fetched(t, "pricing", "--endpoint", e.StateDir), 3, keys...)
 	expectTensorBoard(e.Workspace, "http://127.0.0.1:18206", results)
-	reported := map[string]int{"endless-seed-0 1 queued": 1, "endless-seed-0 2 cancelled": 1}
+	ends := map[string]int{"endless-seed-0 1 queued": 1, "endless-seed-0 2 cancelled": 1}
 	for _, key := range keys {
-		reported[key+" 1 succeeded"] = 1
+		ends[key+" 1 succeeded"] = 1
 	}
-	hook.expect(reported)
+	hook.expect(ends)
 
 	// Results that are gone are drift, and are produced again.
 	if err := os.RemoveAll(filepath.Join(results, "pricing", "q-learning-seed-1")); err != nil {
@@ -315,23 +315,23 @@ type learnt struct {
 
 // expectLearnt fails unless exactly these runs have left complete results, and their agents earn at least this many
 // times as much as random prices, and more in the end than at first.
-func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...string) (reported map[string]learnt) {
+func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...string) (runs map[string]learnt) {
 	t.Helper()
-	reported = map[string]learnt{}
+	runs = map[string]learnt{}
 	for file := range files {
 		if key, name, _ := strings.Cut(file, "/"); name == "run.json" {
 			var run learnt
 			if err := json.Unmarshal([]byte(files[file]), &run); err != nil {
 				t.Fatalf("%s: %v", file, err)
 			}
-			reported[key] = run
+			runs[key] = run
 		}
 	}
-	if len(reported) != len(keys) {
-		t.Errorf("%d runs have left results, want %q", len(reported), keys)
+	if len(runs) != len(keys) {
+		t.Errorf("%d runs have left results, want %q", len(runs), keys)
 	}
 	for _, key := range keys {
-		run := reported[key]
+		run := runs[key]
 		if run.Run != key || run.State != "finished" || run.StartedAt == "" || run.EndedAt == "" {
 			t.Errorf("%s has left %+v", key, run)
 		}
@@ -354,7 +354,7 @@ func expectLearnt(t *testing.T, files map[string]string, times float64, keys ...
 		}
 		t.Logf("%s: %.0f an episode, %.0f at random", key, final, random)
 	}
-	return reported
+	return runs
 }
 
 // rewardsOf returns the mean of each tenth of the rewards that a run recorded.
@@ -384,14 +384,14 @@ func rewardsOf(t *testing.T, metrics string) (means []float64) {
 // hook is called when runs end.
 type hook struct {
 	*httptest.Server
-	t        *testing.T
-	mutex    sync.Mutex
-	reported map[string]int
+	t     *testing.T
+	mutex sync.Mutex
+	ends  map[string]int
 }
 
 func newHook(t *testing.T) *hook {
 	t.Helper()
-	h := &hook{t: t, reported: map[string]int{}}
+	h := &hook{t: t, ends: map[string]int{}}
 	h.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		var end struct {
 			Run, State string
@@ -402,7 +402,7 @@ func newHook(t *testing.T) *hook {
 		}
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
-		h.reported[fmt.Sprintf("%s %d %s", end.Run, end.Attempt, end.State)]++
+		h.ends[fmt.Sprintf("%s %d %s", end.Run, end.Attempt, end.State)]++
 	}))
 	t.Cleanup(h.Close)
 	return h
@@ -411,14 +411,14 @@ func newHook(t *testing.T) *hook {
 // expect waits for this many calls, which have to be exactly these.
 func (h *hook) expect(want map[string]int) {
 	h.t.Helper()
-	var reported map[string]int
+	var got map[string]int
 	acctest.Eventually(h.t, "the hook to be told of all ends", func() bool {
 		h.mutex.Lock()
 		defer h.mutex.Unlock()
-		reported = maps.Clone(h.reported)
-		return len(reported) >= len(want)
+		got = maps.Clone(h.ends)
+		return len(got) >= len(want)
 	})
-	if err := acceptance.Differences(want, reported); err != nil {
+	if err := acceptance.Differences(want, got); err != nil {
 		h.t.Error(err)
 	}
 }

@@ -95,8 +95,8 @@ func (l *lab) state(member string) statedir.State {
 	return state
 }
 
-// said returns a member's lines about its training, oldest first.
-func (l *lab) said(member string) []trained {
+// trainingLines returns a member's lines about its training, oldest first.
+func (l *lab) trainingLines(member string) []trained {
 	l.Helper()
 	lines, err := l.engine.Logs(context.WithoutCancel(l.Context()), member, engine.LogOptions{})
 	l.must(err)
@@ -107,9 +107,9 @@ func (l *lab) said(member string) []trained {
 func trainedOf(lines []string) []trained {
 	var all []trained
 	for _, line := range lines {
-		var printed trained
-		if json.Unmarshal([]byte(line), &printed) == nil {
-			all = append(all, printed)
+		var entry trained
+		if json.Unmarshal([]byte(line), &entry) == nil {
+			all = append(all, entry)
 		}
 	}
 	return all
@@ -151,14 +151,14 @@ func (l *lab) expectResumed(victim, chief, folder string) {
 	var before, again int
 	acctest.Eventually(l, "the training to go on after the death of "+victim, func() bool {
 		before, again = 0, 0
-		for _, printed := range l.said(chief) {
+		for _, entry := range l.trainingLines(chief) {
 			switch {
-			case printed.Time <= killed:
-				before = printed.Step
-			case printed.Step < last:
-				l.Fatalf("after the death of %s, there is step %d again, before the checkpoint of step %d", victim, printed.Step, last)
+			case entry.Time <= killed:
+				before = entry.Step
+			case entry.Step < last:
+				l.Fatalf("after the death of %s, there is step %d again, before the checkpoint of step %d", victim, entry.Step, last)
 			case again == 0:
-				again = printed.Step
+				again = entry.Step
 			}
 		}
 		return again > 0 && l.checkpoint(folder) > before

@@ -125,11 +125,11 @@ func expectTrained(w *acctest.Workspace, steps int, applied time.Duration) {
 	}
 	var losses []float64
 	var last trained
-	for _, printed := range trainedOf(outputs.Log.Value) {
-		if printed.Loss != nil {
-			losses = append(losses, *printed.Loss)
+	for _, entry := range trainedOf(outputs.Log.Value) {
+		if entry.Loss != nil {
+			losses = append(losses, *entry.Loss)
 		}
-		last = printed
+		last = entry
 	}
 	log := strings.Join(outputs.Log.Value, "\n")
 	if len(losses) < 2 || losses[len(losses)-1] >= losses[0] {

@@ -51,8 +51,8 @@ output %[1]q { value = data.trainyard_logs.%[1]s[*].lines }
 `, name, workers)
 }
 
-// said returns each worker's lines since its last start, by rank.
-func said(w *acctest.Workspace, name string) [][]rankLine {
+// rankLines returns each worker's lines since its last start, by rank.
+func rankLines(w *acctest.Workspace, name string) [][]rankLine {
 	w.Helper()
 	var logs [][]string
 	if err := json.Unmarshal([]byte(w.Must("output", "-json", name)), &logs); err != nil {
@@ -78,7 +78,7 @@ func said(w *acctest.Workspace, name string) [][]rankLine {
 // and has the same weights. It returns worker 0's first and last lines.
 func expectSameRanks(w *acctest.Workspace, name string) (joined, trained rankLine) {
 	w.Helper()
-	all := said(w, name)
+	all := rankLines(w, name)
 	if len(all) != workers {
 		w.Fatalf("%s has the logs of %d workers, want %d", name, len(all), workers)
 	}

@@ -157,8 +157,8 @@ func (l *sparkLab) signal(signal syscall.Signal, words ...string) {
 	}
 }
 
-// said decodes the line about an event in the log of an application's driver, and reports whether there is one.
-func (l *sparkLab) said(application, event string, into any) bool {
+// decodeEvent decodes the line about an event in the log of an application's driver, and reports whether there is one.
+func (l *sparkLab) decodeEvent(application, event string, into any) bool {
 	l.Helper()
 	lines, err := l.engine().Logs(l.t.Context(), application+"-driver-0", engine.LogOptions{})
 	l.must(err)

@@ -53,7 +53,7 @@ output "train" { value = [data.trainyard_group.train.phase, one(values(data.trai
 	status := l.await("two workers", withWorkers(2))
 	l.expectCompleted(status, "train", 2)
 	var trained sparkTrained
-	if !l.said("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 || trained.AUC < 0.92 {
+	if !l.decodeEvent("train", "evaluated", &trained) || trained.Workers != 2 || trained.Accuracy < 0.88 || trained.AUC < 0.92 {
 		t.Errorf("the driver says %+v, want an accuracy above 0.88 and an AUC above 0.92, of two workers", trained)
 	}
 	t.Logf("classification: %+v, applied in %.1f s", trained, applied.Seconds())
@@ -168,7 +168,7 @@ module "fares" {
 	})
 	fares := l.expectCompleted(status, "fares", 2)
 	var trained sparkTrained
-	if !l.said("fares", "evaluated", &trained) || trained.Workers != 2 || trained.RMSE > trained.Deviation/4 {
+	if !l.decodeEvent("fares", "evaluated", &trained) || trained.Workers != 2 || trained.RMSE > trained.Deviation/4 {
 		t.Errorf("the driver says %+v, want an error below a quarter of the deviation, of two workers", trained)
 	}
 	t.Logf("regression: %+v", trained)
@@ -245,9 +245,9 @@ module "devices" {
 		Sum     int      `json:"sum"`
 		Made    int      `json:"made"`
 	}
-	acctest.Eventually(t, "an application that has shuffled", func() bool { return l.said("devices", "shuffled", &event) })
+	acctest.Eventually(t, "an application that has shuffled", func() bool { return l.decodeEvent("devices", "shuffled", &event) })
 	want := []string{cards[4].UUID + " 0", cards[5].UUID + " 0"}
-	if !l.said("devices", "devices", &event) || !slices.Equal(event.Devices, want) {
+	if !l.decodeEvent("devices", "devices", &event) || !slices.Equal(event.Devices, want) {
 		t.Errorf("the executors have %q, want %q: each its own, which it counts as its first", event.Devices, want)
 	}
 	for _, worker := range l.await("two workers", withWorkers(2)).Workers {
@@ -265,7 +265,7 @@ module "devices" {
 	l.Must("apply", "-auto-approve")
 	l.await("one worker", withWorkers(1))
 	l.must(os.WriteFile(goes, nil, 0o600))
-	acctest.Eventually(t, "the result", func() bool { return l.said("devices", "summed", &event) })
+	acctest.Eventually(t, "the result", func() bool { return l.decodeEvent("devices", "summed", &event) })
 	if want := 20000 * 19999 / 2; event.Sum != want {
 		t.Errorf("the sum is %d, want %d", event.Sum, want)
 	}
