@@ -184,8 +184,8 @@ func (h *Host) console() string {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err.Error()
 		}
-		printed := strings.Split(strings.TrimSpace(string(content)), "\n")
-		lines = append(lines, printed[max(0, len(printed)-logTail):]...)
+		all := strings.Split(strings.TrimSpace(string(content)), "\n")
+		lines = append(lines, all[max(0, len(all)-logTail):]...)
 	}
 	return strings.Join(lines, "\n")
 }

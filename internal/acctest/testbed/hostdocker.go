@@ -137,8 +137,8 @@ func (h *Host) awaitEngine(ctx context.Context, started *boot) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			output, _ := h.Run(context.WithoutCancel(ctx), engineJournal) // it may have ended
-			return fmt.Errorf("the engine of %s does not answer: %w: %w\n%s", h.Name, context.Cause(ctx), err, output)
+			journal, _ := h.Run(context.WithoutCancel(ctx), engineJournal) // it may have ended
+			return fmt.Errorf("the engine of %s does not answer: %w: %w\n%s", h.Name, context.Cause(ctx), err, journal)
 		}
 	}
 }

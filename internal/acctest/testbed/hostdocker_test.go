@@ -44,7 +44,7 @@ func runPeer(t testing.TB, host *Host, with container.HostConfig, arguments ...s
 }
 
 // peerSays returns the output of a peer that ends, and its exit status.
-func peerSays(t testing.TB, host *Host, with container.HostConfig, arguments ...string) (printed string, status int64) {
+func peerSays(t testing.TB, host *Host, with container.HostConfig, arguments ...string) (text string, status int64) {
 	t.Helper()
 	ctx, engine := limited(t), host.Client()
 	id, err := runPeer(t, host, with, arguments...)

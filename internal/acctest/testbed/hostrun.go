@@ -28,19 +28,19 @@ func (h *Host) Run(ctx context.Context, command string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	output, printed, status, err := running.run(ctx, command)
+	output, stderr, status, err := running.run(ctx, command)
 	output = strings.TrimSuffix(output, "\n")
 	if err == nil && status != "0" {
 		err = fmt.Errorf("exit status %s", status)
 	}
 	if err != nil {
-		return output, fmt.Errorf("%s: %s: %w: %s", h.Name, command, err, strings.TrimSpace(printed))
+		return output, fmt.Errorf("%s: %s: %w: %s", h.Name, command, err, strings.TrimSpace(stderr))
 	}
 	return output, nil
 }
 
 // run runs a shell command and returns its standard output and error, and its exit status.
-func (b *boot) run(ctx context.Context, command string) (output, printed, status string, err error) {
+func (b *boot) run(ctx context.Context, command string) (output, stderr, status string, err error) {
 	shell := exec.Command("/bin/sh", "-c", detached, "sh", command)
 	shell.Dir = "/"
 	shell.Env = []string{"PATH=" + searchPath, "HOME=/root", "LANG=C.UTF-8"}

@@ -15,7 +15,7 @@ import (
 )
 
 // kept runs a bed, passes its complete output to look, and ends the bed.
-func kept(t *testing.T, keep func(context.Context, io.Writer) error, look func(printed string)) {
+func kept(t *testing.T, keep func(context.Context, io.Writer) error, look func(output string)) {
 	t.Helper()
 	testbed.SkipIfShort(t)
 	ctx, interrupt := context.WithCancel(t.Context())
