@@ -77,20 +77,20 @@ func Run(ctx context.Context, args []string, out io.Writer, log *slog.Logger) er
 
 // sample writes a report.
 func (o options) sample(ctx context.Context, out io.Writer) error {
-	var reported any
+	var report any
 	var err error
 	switch {
 	case len(o.peers) > 0:
-		reported, err = telemetry.AskPeers(ctx, o.peers, o.keys, o.query)
+		report, err = telemetry.AskPeers(ctx, o.peers, o.keys, o.query)
 	case o.socket != "":
-		reported, err = telemetry.Ask(ctx, o.socket, o.query)
+		report, err = telemetry.Ask(ctx, o.socket, o.query)
 	default:
-		reported, err = telemetry.Once(ctx, o.settings(nvml.Source(nvmlSettings())))
+		report, err = telemetry.Once(ctx, o.settings(nvml.Source(nvmlSettings())))
 	}
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(out).Encode(reported)
+	return json.NewEncoder(out).Encode(report)
 }
 
 func (o options) settings(gpus telemetry.GPUSource) telemetry.Settings {

@@ -110,11 +110,11 @@ func (e *Engine) explain(err error) error {
 
 // reason returns the Engine's message, with an explanation where it is obscure: for a file system that the kernel
 // doesn't support, the Engine passes on the kernel's error.
-func reason(output string) string {
-	if strings.Contains(output, "failed to mount local volume: ") && strings.HasSuffix(output, ": no such device") {
-		output += `; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`
+func reason(message string) string {
+	if strings.Contains(message, "failed to mount local volume: ") && strings.HasSuffix(message, ": no such device") {
+		message += `; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`
 	}
-	return output
+	return message
 }
 
 // Facts are properties of an Engine.

@@ -86,13 +86,13 @@ func TestMounts(t *testing.T) {
 // TestReason: the kernel's message about an unsupported file system is explained.
 func TestReason(t *testing.T) {
 	const mounting = "error while mounting volume '/v/_data': failed to mount local volume: mount :/export/data:/v/_data, data: addr=10.0.0.9: "
-	for output, want := range map[string]string{
+	for text, want := range map[string]string{
 		mounting + "no such device":     `mounting + no such device; this host's kernel doesn't support the file system given as "type" in the volume's driver options. For NFS: sudo modprobe nfs`,
 		mounting + "connection refused": "mounting + connection refused",
 		"stat /dev/x: no such device":   "stat /dev/x: no such device",
 	} {
-		if got := reason(output); got != strings.Replace(want, "mounting + ", mounting, 1) {
-			t.Errorf("%q is told as %q", output, got)
+		if got := reason(text); got != strings.Replace(want, "mounting + ", mounting, 1) {
+			t.Errorf("%q is told as %q", text, got)
 		}
 	}
 }

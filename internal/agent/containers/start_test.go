@@ -55,12 +55,12 @@ func TestPauseNoticedLate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			output := ""
+			got := ""
 			if err := e.Pause(t.Context(), "c"); err != nil {
-				output = err.Error()
+				got = err.Error()
 			}
-			if output != test.want {
-				t.Errorf("the error is %q, not %q", output, test.want)
+			if got != test.want {
+				t.Errorf("the error is %q, not %q", got, test.want)
 			}
 		})
 	}

@@ -42,13 +42,13 @@ func TestOfThisHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reported := answer(t, Handler(resident.Report, "node1"))
+	body := answer(t, Handler(resident.Report, "node1"))
 	for _, want := range []string{
 		`trainyard_host_cpus_busy{node="node1"} `, `trainyard_host_network_sent_bytes_total{node="node1"} `,
 		`trainyard_member_cpus_busy{id="TestOfThisHost.1",node="node1"} `,
 	} {
-		if !strings.Contains(reported, "\n"+want) {
-			t.Errorf("%s is not told:%s", want, reported)
+		if !strings.Contains(body, "\n"+want) {
+			t.Errorf("%s is not told:%s", want, body)
 		}
 	}
 }

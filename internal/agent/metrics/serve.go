@@ -16,15 +16,15 @@ const serveAgain = 2 * time.Second
 // Serve serves at an address, see [telemetry.ListenWithin], until ctx is done. If the address is unavailable it retries
 // rather than fails, as the process has other work to do. Consecutive identical errors are logged once.
 func Serve(ctx context.Context, address string, answer http.Handler, log *slog.Logger) {
-	reported := ""
+	logged := ""
 	for ctx.Err() == nil {
 		listener, err := telemetry.ListenWithin(address)
 		if err == nil {
-			reported = ""
+			logged = ""
 			err = bounded.Serve(ctx, listener, answer)
 		}
-		if err != nil && err.Error() != reported {
-			reported = err.Error()
+		if err != nil && err.Error() != logged {
+			logged = err.Error()
 			log.Error("can't serve Prometheus metrics; retrying", "address", address, "error", err)
 		}
 		select {

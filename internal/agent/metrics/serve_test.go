@@ -21,7 +21,7 @@ func TestServe(t *testing.T) {
 	}
 	address := taken.Addr().String()
 	ctx, cancel := context.WithCancel(t.Context())
-	log := make(said, 16)
+	log := make(logLines, 16)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -52,11 +52,11 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// said is a log with one line per element.
-type said chan string
+// logLines is a log with one line per element.
+type logLines chan string
 
 // Write appends a line.
-func (s said) Write(line []byte) (int, error) {
+func (s logLines) Write(line []byte) (int, error) {
 	s <- string(line)
 	return len(line), nil
 }

@@ -97,9 +97,9 @@ func (k *keeper) listen() {
 			if err == nil {
 				return
 			}
-			if output := err.Error(); output != complaint {
+			if message := err.Error(); message != complaint {
 				k.log.Error("can't watch for GPU errors", "error", err)
-				complaint = output
+				complaint = message
 			}
 			if !isAnswer(err) {
 				return // the library does not support it

@@ -17,18 +17,18 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 )
 
-// told is an error that a watch reported.
-type told struct {
+// xidEvent is an error that a watch reported.
+type xidEvent struct {
 	UUID string
 	XID  int
 }
 
 // watcher is a watch in progress.
 type watcher struct {
-	mu       sync.Mutex
-	reported []told
-	end      context.CancelFunc
-	done     chan error
+	mu   sync.Mutex
+	seen []xidEvent
+	end  context.CancelFunc
+	done chan error
 }
 
 func watch(t *testing.T, r *Reader) *watcher {
@@ -39,7 +39,7 @@ func watch(t *testing.T, r *Reader) *watcher {
 		w.done <- r.Watch(ctx, func(uuid string, xid int, at time.Time) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.reported = append(w.reported, told{uuid, xid})
+			w.seen = append(w.seen, xidEvent{uuid, xid})
 			if at.IsZero() {
 				t.Error("an error without its time")
 			}
@@ -67,29 +67,29 @@ func (w *watcher) ends() error {
 }
 
 // hears waits until the watch has reported exactly these errors, in this order.
-func (w *watcher) hears(t *testing.T, want ...told) {
+func (w *watcher) hears(t *testing.T, want ...xidEvent) {
 	t.Helper()
 	w.compare(t, want)
 }
 
 // hearsAnyhow is hears for errors of several GPUs, in any order.
-func (w *watcher) hearsAnyhow(t *testing.T, want ...told) {
+func (w *watcher) hearsAnyhow(t *testing.T, want ...xidEvent) {
 	t.Helper()
-	w.compare(t, want, cmpopts.SortSlices(func(a, b told) int {
+	w.compare(t, want, cmpopts.SortSlices(func(a, b xidEvent) int {
 		return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 	}))
 }
 
-func (w *watcher) compare(t *testing.T, want []told, options ...cmp.Option) {
+func (w *watcher) compare(t *testing.T, want []xidEvent, options ...cmp.Option) {
 	t.Helper()
 	eventually(t, "errors of GPUs", func() bool {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return len(w.reported) >= len(want)
+		return len(w.seen) >= len(want)
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if diff := cmp.Diff(want, w.reported, options...); diff != "" {
+	if diff := cmp.Diff(want, w.seen, options...); diff != "" {
 		t.Errorf("errors told (-want +got):\n%s", diff)
 	}
 }
@@ -101,7 +101,7 @@ func TestWatch(t *testing.T) {
 
 	devices[1].XIDs = []int{31}
 	control.Set(devices...)
-	want := []told{{devices[1].UUID, 31}}
+	want := []xidEvent{{devices[1].UUID, 31}}
 	w.hears(t, want...)
 	if gpu := read(t, r)[1]; gpu.XID == nil || *gpu.XID != 31 || gpu.XIDAt.IsZero() || gpu.Trouble != "" {
 		t.Errorf("after a fault of a program: %+v", gpu)
@@ -110,7 +110,7 @@ func TestWatch(t *testing.T) {
 	// Later errors of a GPU do not cancel the one that made it unusable.
 	devices[1].XIDs = append(devices[1].XIDs, 94, 45)
 	control.Set(devices...)
-	want = append(want, told{devices[1].UUID, 94}, told{devices[1].UUID, 45})
+	want = append(want, xidEvent{devices[1].UUID, 94}, xidEvent{devices[1].UUID, 45})
 	w.hears(t, want...)
 	if gpu := read(t, r)[1]; gpu.XID == nil || *gpu.XID != 45 || gpu.Trouble != "contained ECC error (XID 94)" || gpu.Condemned != nil {
 		t.Errorf("after an error that condemns it: %+v", gpu)
@@ -119,7 +119,7 @@ func TestWatch(t *testing.T) {
 	// A lost device reports that too.
 	devices[6].XIDs, devices[6].Lost = []int{79}, true
 	control.Set(devices...)
-	want = append(want, told{devices[6].UUID, 79})
+	want = append(want, xidEvent{devices[6].UUID, 79})
 	w.hears(t, want...)
 	gpus := read(t, r)
 	if gpu := gpus[6]; gpu.Trouble != "fallen off the bus (XID 79)" || gpu.TemperatureC != nil || gpu.UUID != devices[6].UUID {
@@ -159,13 +159,13 @@ func TestWatchUntilReset(t *testing.T) {
 	settings.Answer, settings.Quarantine = 2*time.Second, time.Nanosecond // the quarantine ends while the driver hangs
 	r, control := openFake(t, settings, devices...)
 	w := watch(t, r)
-	var want []told
+	var want []xidEvent
 	reports := func(xids ...int) {
 		t.Helper()
 		devices[0].XIDs = append(devices[0].XIDs, xids...)
 		control.Set(devices...)
 		for _, xid := range xids {
-			want = append(want, told{devices[0].UUID, xid})
+			want = append(want, xidEvent{devices[0].UUID, xid})
 		}
 		w.hears(t, want...)
 	}
@@ -245,13 +245,13 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 	r, control := openFake(t, hasty(t), devices...)
 	w := watch(t, r)
-	want := []told{{devices[0].UUID, 13}, {devices[5].UUID, 13}}
+	want := []xidEvent{{devices[0].UUID, 13}, {devices[5].UUID, 13}}
 	w.hearsAnyhow(t, want...)
 
 	devices[2].Faults, devices[3].Faults, devices[4].Lost = nil, nil, false
 	control.Set(devices...)
 	for _, i := range []int{2, 3, 4} {
-		want = append(want, told{devices[i].UUID, 13})
+		want = append(want, xidEvent{devices[i].UUID, 13})
 	}
 	w.hearsAnyhow(t, want...)
 
@@ -265,7 +265,7 @@ func TestWatchGoesOn(t *testing.T) {
 	devices[5].XIDs = append(devices[5].XIDs, 94)
 	control.Set(devices...)
 	control.Break(nil)
-	want = append(want, told{devices[5].UUID, 94})
+	want = append(want, xidEvent{devices[5].UUID, 94})
 	w.hearsAnyhow(t, want...)
 	if err := w.ends(); err != nil {
 		t.Error(err)
@@ -291,7 +291,7 @@ func TestWatchHangs(t *testing.T) {
 	devices[0].XIDs = []int{13}
 	control.Set(devices...)
 	control.Break(nil)
-	w.hears(t, told{devices[0].UUID, 13})
+	w.hears(t, xidEvent{devices[0].UUID, 13})
 	if err := w.ends(); err != nil {
 		t.Error(err)
 	}

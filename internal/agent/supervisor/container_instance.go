@@ -45,8 +45,8 @@ type containerInstance struct {
 	// Engine did not answer.
 	ran, away bool
 	breaks    int
-	// told is set once the container was sent its stop signal.
-	reported bool
+	// signalled is set once the container was sent its stop signal.
+	signalled bool
 	// sick is the output of the failed health check, and killAt is when the container is killed because of it; zero
 	// before.
 	sick   string
@@ -240,7 +240,7 @@ func (i *containerInstance) attend(found containers.Container) error {
 			return err
 		}
 	}
-	if i.reported {
+	if i.signalled {
 		return nil
 	}
 	if isClosed(i.asked) {
@@ -250,7 +250,7 @@ func (i *containerInstance) attend(found containers.Container) error {
 		}
 	}
 	err := engine.Signal(i.launcher.done, i.name, cmp.Or(found.StopSignal, "SIGTERM"))
-	i.reported = err == nil
+	i.signalled = err == nil
 	return err
 }
 

@@ -25,13 +25,13 @@ type starvation struct {
 	// counter is the file with the counter.
 	counter string
 	// events counts events of a version 1 cgroup; nil for version 2.
-	events   *os.File
-	reported chan bool
+	events  *os.File
+	outcome chan bool
 }
 
 // watchMemory watches the memory of the container with this first process. It returns nil if that is not possible.
 func watchMemory(done context.Context, pid int) *starvation {
-	s := &starvation{counter: memoryCounter(pid), reported: make(chan bool, 1)}
+	s := &starvation{counter: memoryCounter(pid), outcome: make(chan bool, 1)}
 	process, err := proctree.Lookup(pid)
 	if err != nil || s.counter == "" {
 		return nil
@@ -43,7 +43,7 @@ func watchMemory(done context.Context, pid int) *starvation {
 	s.events = countEvents(s.counter)
 	go func() {
 		<-watcher.Done()
-		s.reported <- s.look(done)
+		s.outcome <- s.look(done)
 		if s.events != nil {
 			_ = s.events.Close()
 		}
@@ -52,7 +52,7 @@ func watchMemory(done context.Context, pid int) *starvation {
 }
 
 // happened waits for the end of the container, and reports whether memory ran out.
-func (s *starvation) happened() bool { return s != nil && <-s.reported }
+func (s *starvation) happened() bool { return s != nil && <-s.outcome }
 
 // removalNotice is how long after the end of a cgroup the kernel's notification may take.
 const removalNotice = 100 * time.Millisecond

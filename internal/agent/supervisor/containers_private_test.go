@@ -44,13 +44,13 @@ func TestContainerPrivateImage(t *testing.T) {
 	}
 	expect := func(login string, code int, says ...string) {
 		l.Helper()
-		got, reported := ends(login)
+		got, lastError := ends(login)
 		if got != code {
-			t.Errorf("with %q it ends with %d: %s", login, got, reported)
+			t.Errorf("with %q it ends with %d: %s", login, got, lastError)
 		}
 		for _, words := range says {
-			if !strings.Contains(reported, words) {
-				t.Errorf("with %q it says %q, without %q", login, reported, words)
+			if !strings.Contains(lastError, words) {
+				t.Errorf("with %q it says %q, without %q", login, lastError, words)
 			}
 		}
 	}

@@ -213,8 +213,8 @@ func TestContainerSettings(t *testing.T) {
 		t.Errorf("only %s have the mark", marked)
 	}
 	// Only root can read on the host what the container was given.
-	if reported := l.sh("setpriv --reuid nobody --clear-groups sh -c 'cat " + stateDir + "/*/exits/*/*; ls " + stateDir + "/*/exits' 2>&1 || true"); strings.Contains(reported, "secret\n") {
-		t.Errorf("others read %s", reported)
+	if readable := l.sh("setpriv --reuid nobody --clear-groups sh -c 'cat " + stateDir + "/*/exits/*/*; ls " + stateDir + "/*/exits' 2>&1 || true"); strings.Contains(readable, "secret\n") {
+		t.Errorf("others read %s", readable)
 	}
 	l.stop(spec)
 	l.await(spec, domain.StateStopped)

@@ -48,8 +48,8 @@ type processInstance struct {
 	shell    proctree.Process
 	done     <-chan struct{}
 	limits   limited
-	// told is set once its processes were sent the stop signal.
-	reported bool
+	// signalled is set once its processes were sent the stop signal.
+	signalled bool
 }
 
 func (l *processes) turn() { l.table = nil }
@@ -176,12 +176,12 @@ func (i *processInstance) terminate(now, killAt time.Time) (next time.Time, err 
 	if err != nil {
 		return time.Time{}, err
 	}
-	if !i.reported && !i.starting(processes) {
-		i.reported = i.signal(processes, unix.SIGTERM)
+	if !i.signalled && !i.starting(processes) {
+		i.signalled = i.signal(processes, unix.SIGTERM)
 		i.signal(processes, unix.SIGCONT) // paused processes would never see the stop signal
 	}
 	switch {
-	case killAt.After(now) && i.reported:
+	case killAt.After(now) && i.signalled:
 		return killAt, nil
 	case killAt.After(now):
 		return now.Add(sweep), nil

@@ -58,7 +58,7 @@ type unitInstance struct {
 	// command; credentials is the folder of configs and secrets.
 	record, environment, script, credentials string
 	over                                     chan struct{}
-	reported                                 bool
+	stopping                                 bool
 }
 
 // newTransient returns the launcher. It watches for the ends of instances until ctx is done.
@@ -369,7 +369,7 @@ func (i *unitInstance) ended() <-chan struct{} { return i.over }
 // terminate stops the unit, which systemd would kill after the grace period and a margin.
 func (i *unitInstance) terminate(now, killAt time.Time) (next time.Time, err error) {
 	manager, ctx := i.launcher.manager, i.launcher.done
-	if !i.reported {
+	if !i.stopping {
 		listed, err := i.launcher.units()
 		if err != nil {
 			return time.Time{}, err
@@ -381,7 +381,7 @@ func (i *unitInstance) terminate(now, killAt time.Time) (next time.Time, err err
 		if err := manager.Stop(ctx, i.unit); err != nil && !errors.Is(err, units.ErrGone) {
 			return time.Time{}, err
 		}
-		i.reported = true
+		i.stopping = true
 	}
 	if killAt.After(now) {
 		return killAt, nil

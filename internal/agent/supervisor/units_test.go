@@ -108,8 +108,8 @@ func TestUnitSecrets(t *testing.T) {
 		"systemctl show " + "'" + l.unitOf(member) + "'", "systemctl cat '" + l.unitOf(member) + "'", "cat /run/systemd/transient/*", "cat /proc/*/cmdline",
 		"cat /var/lib/trainyard/secrets/exits/*",
 	} {
-		if reported := l.sh("setpriv --reuid nobody --clear-groups sh -c \"" + ask + "\" 2>&1 || true"); strings.Contains(reported, "psecret") {
-			t.Errorf("%s tells the secret:\n%s", ask, reported)
+		if output := l.sh("setpriv --reuid nobody --clear-groups sh -c \"" + ask + "\" 2>&1 || true"); strings.Contains(output, "psecret") {
+			t.Errorf("%s tells the secret:\n%s", ask, output)
 		}
 	}
 }

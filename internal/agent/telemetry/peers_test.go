@@ -151,8 +151,8 @@ func TestNewKeyIsHandedOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			port := answerPeers(t, test.server, newResident(t).Handler())
 			found := askBy(t, test.client, port, Peer{"node1", "127.0.0.1"})
-			if _, reported := found.Reports["node1"]; reported == test.refused {
-				t.Errorf("it told: %t; %v", reported, found.Failures)
+			if _, answered := found.Reports["node1"]; answered == test.refused {
+				t.Errorf("it told: %t; %v", answered, found.Failures)
 			}
 		})
 	}

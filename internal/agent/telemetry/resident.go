@@ -87,14 +87,14 @@ func (r *Resident) Run(ctx context.Context) {
 	}()
 	complaint := ""
 	for pause(ctx, Interval) {
-		output := ""
+		message := ""
 		if err := r.step(); err != nil {
-			output = err.Error()
-			if output != complaint {
+			message = err.Error()
+			if message != complaint {
 				r.log.Error("can't measure the host; retrying", "error", err)
 			}
 		}
-		complaint = output
+		complaint = message
 	}
 	if r.settings.History == "" {
 		return

@@ -328,7 +328,7 @@ func TestHistory(t *testing.T) {
 	if use := report.Instances["stays"]; *use.CPUs.Max != 1 || *use.MemoryMiB.P95 != 5 || *use.GPUMemoryMiB.Last != 0 {
 		t.Errorf("an instance uses %+v", use)
 	}
-	if _, reported := report.Instances["ended"]; reported {
+	if _, found := report.Instances["ended"]; found {
 		t.Error("an instance that has ended is told of")
 	}
 	if h.instances["ended"] == nil || h.instances["ended long ago"] != nil || h.gpus["GPU-2"] != nil || len(h.seen) != 3 {

@@ -143,27 +143,27 @@ func tell(networks map[string]network, others [2]space, inUnits unitLook, err er
 	for _, n := range networks {
 		users[n.space]++
 	}
-	reported := make(map[string]traffic, len(networks))
+	byInstance := make(map[string]traffic, len(networks))
 	for id, n := range networks {
 		unit, isUnit := inUnits.of(id)
 		switch {
 		case isUnit:
-			reported[id] = unit
+			byInstance[id] = unit
 		case n.fault != "":
-			reported[id] = traffic{unknown: n.fault}
+			byInstance[id] = traffic{unknown: n.fault}
 		case err != nil:
-			reported[id] = traffic{unknown: err.Error()}
+			byInstance[id] = traffic{unknown: err.Error()}
 		case n.space == host && inUnits.err != nil:
-			reported[id] = traffic{unknown: inUnits.err.Error()}
+			byInstance[id] = traffic{unknown: inUnits.err.Error()}
 		case n.space == host:
-			reported[id] = traffic{unknown: onHostNetwork}
+			byInstance[id] = traffic{unknown: onHostNetwork}
 		case users[n.space] > 1:
-			reported[id] = traffic{unknown: onSharedNetwork}
+			byInstance[id] = traffic{unknown: onSharedNetwork}
 		default:
-			reported[id] = traffic{counted: n.counted, in: n.space}
+			byInstance[id] = traffic{counted: n.counted, in: n.space}
 		}
 	}
-	return reported
+	return byInstance
 }
 
 // rates returns the bytes per second that an instance received and sent between two readings; NaN if one of them is

@@ -151,14 +151,14 @@ func TestResidentTellsTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reported := r.Report(Interval).Instances
-	if i := reported[apart]; i.ReceivedBps.Last == nil || *i.ReceivedBps.Last != 0 || i.SentBytes == nil || *i.SentBytes != 0 || i.TrafficUnknown != "" {
+	instances := r.Report(Interval).Instances
+	if i := instances[apart]; i.ReceivedBps.Last == nil || *i.ReceivedBps.Last != 0 || i.SentBytes == nil || *i.SentBytes != 0 || i.TrafficUnknown != "" {
 		t.Errorf("one with a network without interfaces: %+v", i)
 	}
-	if i := reported[unit]; i.ReceivedBps.Last == nil || *i.ReceivedBps.Last <= 0 || i.ReceivedBytes == nil || *i.ReceivedBytes != 2000 || *i.SentBytes != 1<<41 {
+	if i := instances[unit]; i.ReceivedBps.Last == nil || *i.ReceivedBps.Last <= 0 || i.ReceivedBytes == nil || *i.ReceivedBytes != 2000 || *i.SentBytes != 1<<41 {
 		t.Errorf("one that systemd counts: %+v", i)
 	}
-	if i := reported[other]; i.ReceivedBps.Last != nil || i.SentBps.Mean != nil || i.ReceivedBytes != nil || i.SentBytes != nil || i.TrafficUnknown != onHostNetwork {
+	if i := instances[other]; i.ReceivedBps.Last != nil || i.SentBps.Mean != nil || i.ReceivedBytes != nil || i.SentBytes != nil || i.TrafficUnknown != onHostNetwork {
 		t.Errorf("one that nobody counts: %+v", i)
 	}
 }

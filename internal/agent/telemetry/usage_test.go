@@ -26,15 +26,15 @@ func TestUsageOfAMoment(t *testing.T) {
 		Noun: "process",
 	}
 	usage := Usage(map[string]Answer{"local": answer}, running)
-	for what, printed := range map[string][2]string{
+	for what, reasons := range map[string][2]string{
 		"the host":            {usage.Hosts["local"].Reason, brief},
 		"a GPU":               {usage.GPUs["GPU-1"].Reason, brief},
 		"a GPU in trouble":    {usage.GPUs["GPU-2"].Reason, trouble},
 		"a member":            {usage.Members["runs"].Reason, brief},
 		"a member that ended": {usage.Members["ended"].Reason, "no process: the member is completed"},
 	} {
-		if printed[0] != printed[1] {
-			t.Errorf("of %s it is said: %q, want %q", what, printed[0], printed[1])
+		if reasons[0] != reasons[1] {
+			t.Errorf("of %s it is said: %q, want %q", what, reasons[0], reasons[1])
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestUsageOfTraffic(t *testing.T) {
 	}
 	known := domain.Instant(new(3.0))
 	for name, test := range map[string]struct {
-		reported InstanceReport
+		report   InstanceReport
 		received *float64
 		why      string
 	}{
@@ -58,7 +58,7 @@ func TestUsageOfTraffic(t *testing.T) {
 		"an earlier agent":    {earlier.Instances["mark"], nil, "its agent is an earlier version and does not report it: apply the cluster again"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			answer := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": test.reported}}}
+			answer := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": test.report}}}
 			got := Usage(map[string]Answer{"local": answer}, Running{Observed: []domain.Observed{{Name: "runs", Host: "local", Instance: "mark"}}}).Members["runs"]
 			if diff := cmp.Diff(test.received, got.ReceivedBps.Last); diff != "" || got.WhyNoTraffic() != test.why {
 				t.Errorf("it is not known as %q, want %q; -want +got:\n%s", got.WhyNoTraffic(), test.why, diff)
@@ -70,9 +70,9 @@ func TestUsageOfTraffic(t *testing.T) {
 // TestUnmeasured: a running member missing from its agent's report is worth another query; one that no agent could know
 // is not.
 func TestUnmeasured(t *testing.T) {
-	reported := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": {}}}}
+	answer := Answer{Report: Report{Instances: map[string]InstanceReport{"mark": {}}}}
 	withGPU := func(uuid string) Answer {
-		a := reported
+		a := answer
 		a.GPUs.GPUs, a.Devices = []domain.GPU{{Device: domain.Device{UUID: uuid}}}, map[string]DeviceReport{"GPU-1": {}}
 		return a
 	}
@@ -81,14 +81,14 @@ func TestUnmeasured(t *testing.T) {
 		answers  map[string]Answer
 		want     bool
 	}{
-		"it is told of":             {"mark", map[string]Answer{"a": reported}, false},
-		"it is not":                 {"another", map[string]Answer{"a": reported}, true},
-		"another host's agent does": {"mark", map[string]Answer{"a": {}, "b": reported}, true},
-		"it does not run":           {"", map[string]Answer{"a": reported}, false},
-		"its agent did not answer":  {"mark", map[string]Answer{"a": {Why: "no agent"}, "b": reported}, false},
+		"it is told of":             {"mark", map[string]Answer{"a": answer}, false},
+		"it is not":                 {"another", map[string]Answer{"a": answer}, true},
+		"another host's agent does": {"mark", map[string]Answer{"a": {}, "b": answer}, true},
+		"it does not run":           {"", map[string]Answer{"a": answer}, false},
+		"its agent did not answer":  {"mark", map[string]Answer{"a": {Why: "no agent"}, "b": answer}, false},
 		"a GPU is told of":          {"mark", map[string]Answer{"a": withGPU("GPU-1")}, false},
-		"a GPU is not":              {"mark", map[string]Answer{"a": reported, "b": withGPU("GPU-2")}, true},
-		"its host has none":         {"mark", map[string]Answer{"b": reported}, false},
+		"a GPU is not":              {"mark", map[string]Answer{"a": answer, "b": withGPU("GPU-2")}, true},
+		"its host has none":         {"mark", map[string]Answer{"b": answer}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			running := Running{Observed: []domain.Observed{{Name: "runs", Host: "a", Instance: test.instance}}}

@@ -29,7 +29,7 @@ func TestSilentBus(t *testing.T) {
 		}
 	}()
 	t.Cleanup(func() { _ = listener.Close() })
-	if reported, err := (&Manager{}).Traffic(ctx); err == nil {
-		t.Errorf("it told %v", reported)
+	if traffic, err := (&Manager{}).Traffic(ctx); err == nil {
+		t.Errorf("it told %v", traffic)
 	}
 }

@@ -227,19 +227,19 @@ func TestStart(t *testing.T) {
 		if err != nil || where.String() != folder+"\n" {
 			t.Fatalf("%v in %s", err, where.String())
 		}
-		got, reported := map[string]string{}, []string{}
+		got, received := map[string]string{}, []string{}
 		for entry := range strings.SplitSeq(strings.TrimSuffix(string(output), "\x00"), "\x00") {
 			name, value, _ := strings.Cut(entry, "=")
 			if _, ours := want[name]; ours || name == "OLDPWD" {
 				got[name] = value
 			} else if name == "argument" {
-				reported = append(reported, value)
+				received = append(received, value)
 			}
 		}
 		if len(arguments) == 0 {
 			arguments = []string{""} // as printf has it
 		}
-		if diff := cmp.Diff(want, got) + cmp.Diff(arguments, reported); diff != "" {
+		if diff := cmp.Diff(want, got) + cmp.Diff(arguments, received); diff != "" {
 			t.Fatalf("(-want +got):\n%s", diff)
 		}
 	})
