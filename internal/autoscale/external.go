@@ -66,26 +66,26 @@ const (
 // ParseAnswer parses an answer: {"count": 4}, or {"action": "up"}, "down" or "none". Anything else counts as no answer,
 // with a reason.
 func ParseAnswer(data []byte) Answer {
-	var printed struct {
+	var answer struct {
 		Count  *float64 `json:"count"`
 		Action *string  `json:"action"`
 	}
-	if err := json.Unmarshal(data, &printed); err != nil {
+	if err := json.Unmarshal(data, &answer); err != nil {
 		return Answer{Why: fmt.Sprintf("its answer, %.40q, is not JSON such as {\"count\": 4} or {\"action\": \"up\"}", strings.TrimSpace(string(data)))}
 	}
 	switch {
-	case printed.Count != nil && printed.Action != nil:
+	case answer.Count != nil && answer.Action != nil:
 		return Answer{Why: "its answer has both a count and an action"}
-	case printed.Count != nil && (*printed.Count < 0 || *printed.Count > domain.MaxReplicas || *printed.Count != math.Trunc(*printed.Count)):
-		return Answer{Why: fmt.Sprintf("its count is %g; it must be a whole number from 0 to %d", *printed.Count, domain.MaxReplicas)}
-	case printed.Count != nil:
-		return Answer{Count: new(int(*printed.Count))}
-	case printed.Action == nil:
+	case answer.Count != nil && (*answer.Count < 0 || *answer.Count > domain.MaxReplicas || *answer.Count != math.Trunc(*answer.Count)):
+		return Answer{Why: fmt.Sprintf("its count is %g; it must be a whole number from 0 to %d", *answer.Count, domain.MaxReplicas)}
+	case answer.Count != nil:
+		return Answer{Count: new(int(*answer.Count))}
+	case answer.Action == nil:
 		return Answer{Why: "its answer has neither a count nor an action"}
-	case *printed.Action != actionUp && *printed.Action != actionDown && *printed.Action != actionNone:
-		return Answer{Why: fmt.Sprintf("its action is %.40q; it must be up, down or none", *printed.Action)}
+	case *answer.Action != actionUp && *answer.Action != actionDown && *answer.Action != actionNone:
+		return Answer{Why: fmt.Sprintf("its action is %.40q; it must be up, down or none", *answer.Action)}
 	}
-	return Answer{Action: *printed.Action}
+	return Answer{Action: *answer.Action}
 }
 
 // external asks for what the user's own algorithm answered. Without an answer, it changes nothing and keeps others from

@@ -13,7 +13,7 @@ import (
 // TestGuards checks that nothing is done that a guard forbids, whatever the metrics ask for, and that the decision
 // names the guard.
 func TestGuards(t *testing.T) {
-	reported := func(name string, m Measurement, pauses domain.ScalingPause) func(*domain.AutoscalingPolicy, *Seen) {
+	guarded := func(name string, m Measurement, pauses domain.ScalingPause) func(*domain.AutoscalingPolicy, *Seen) {
 		return func(p *domain.AutoscalingPolicy, s *Seen) {
 			s.Guards = map[string]Measurement{name: m}
 			if name == domain.GuardAtLeast {
@@ -24,10 +24,10 @@ func TestGuards(t *testing.T) {
 		}
 	}
 	busy := func(value float64, pauses domain.ScalingPause) func(*domain.AutoscalingPolicy, *Seen) {
-		return reported(domain.GuardBusyHTTP, Measurement{Value: value, At: noon}, pauses)
+		return guarded(domain.GuardBusyHTTP, Measurement{Value: value, At: noon}, pauses)
 	}
 	atLeast := func(value float64) func(*domain.AutoscalingPolicy, *Seen) {
-		return reported(domain.GuardAtLeast, Measurement{Value: value, At: noon}, "")
+		return guarded(domain.GuardAtLeast, Measurement{Value: value, At: noon}, "")
 	}
 	for name, test := range map[string]struct {
 		guard func(p *domain.AutoscalingPolicy, s *Seen)
@@ -54,11 +54,11 @@ func TestGuards(t *testing.T) {
 		"busy, all paused":                      {busy(2, domain.PauseAll), 4, 100, 4, "8 wanted, but the role is busy"},
 		"busy, all paused, below":               {busy(2, domain.PauseAll), 0, 100, 0, "1 wanted, but the role is busy"},
 		"idle, all paused":                      {busy(0, domain.PauseAll), 4, 100, 8, "cpu: "},
-		"unknown":                               {reported(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, ""), 4, 25, 4, "2 wanted, but it is unknown whether the role is busy: HTTP 404"},
-		"unknown, and out":                      {reported(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, ""), 4, 100, 8, "cpu: "},
-		"unknown, all paused":                   {reported(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, domain.PauseAll), 4, 100, 4, "8 wanted, but it is unknown whether the role is busy"},
-		"too old":                               {reported(domain.GuardBusyHTTP, Measurement{At: noon.Add(-2 * time.Minute)}, ""), 4, 25, 4, "stale: its last value is 2m0s old"},
-		"not asked":                             {reported("another", Measurement{At: noon}, ""), 4, 25, 4, "it was not asked"},
+		"unknown":                               {guarded(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, ""), 4, 25, 4, "2 wanted, but it is unknown whether the role is busy: HTTP 404"},
+		"unknown, and out":                      {guarded(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, ""), 4, 100, 8, "cpu: "},
+		"unknown, all paused":                   {guarded(domain.GuardBusyHTTP, Measurement{Why: "HTTP 404"}, domain.PauseAll), 4, 100, 4, "8 wanted, but it is unknown whether the role is busy"},
+		"too old":                               {guarded(domain.GuardBusyHTTP, Measurement{At: noon.Add(-2 * time.Minute)}, ""), 4, 25, 4, "stale: its last value is 2m0s old"},
+		"not asked":                             {guarded("another", Measurement{At: noon}, ""), 4, 25, 4, "it was not asked"},
 		"no number":                             {busy(math.NaN(), ""), 4, 25, 4, notANumber},
 		"at least 3":                            {atLeast(2.5), 4, 25, 3, "2 wanted, but guards.at_least requires 2.5: replicas of http://data"},
 		"at least as many":                      {atLeast(4), 4, 25, 4, "2 wanted, but guards.at_least requires 4"},
@@ -68,8 +68,8 @@ func TestGuards(t *testing.T) {
 		"at least more than max":                {atLeast(1e6), 4, 25, 8, "2 wanted, but guards.at_least requires 1000000"},
 		"at least more than max, out of bounds": {atLeast(11), 12, 25, 11, "10 wanted, but guards.at_least requires 11"},
 		"at least few":                          {atLeast(1), 4, 25, 2, "cpu: "},
-		"at least what, unknown":                {reported(domain.GuardAtLeast, Measurement{Why: "HTTP 503"}, ""), 4, 25, 4, "2 wanted, but it is unknown how many are needed: HTTP 503"},
-		"at least what, and out":                {reported(domain.GuardAtLeast, Measurement{Why: "HTTP 503"}, ""), 4, 100, 8, "cpu: "},
+		"at least what, unknown":                {guarded(domain.GuardAtLeast, Measurement{Why: "HTTP 503"}, ""), 4, 25, 4, "2 wanted, but it is unknown how many are needed: HTTP 503"},
+		"at least what, and out":                {guarded(domain.GuardAtLeast, Measurement{Why: "HTTP 503"}, ""), 4, 100, 8, "cpu: "},
 		"at least, over budget":                 {func(p *domain.AutoscalingPolicy, s *Seen) { atLeast(3)(p, s); p.Guards.MemberHoursPerDay = 1e-9 }, 4, 25, 3, "guards.at_least requires 3"},
 		"a guard without a cause":               {func(p *domain.AutoscalingPolicy, s *Seen) { busy(1, "")(p, s); s.Held = "an apply" }, 4, 50, 4, "cpu: "},
 	} {

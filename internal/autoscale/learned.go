@@ -112,11 +112,11 @@ func (in asking) masks(o Observation) (masks [qmodel.NumActions]string) {
 // worth describes the values of the actions, and why some are masked.
 func worth(values [qmodel.NumActions]float64, masks [qmodel.NumActions]string) string {
 	words := [qmodel.NumActions]string{qmodel.Up: "one more", qmodel.Stay: "as many", qmodel.Down: "one fewer"}
-	lines := make([]string, len(words))
+	parts := make([]string, len(words))
 	for action, word := range words {
-		if lines[action] = say(word, " is worth ", values[action]); masks[action] != "" {
-			lines[action] = say(word, " is masked: ", masks[action])
+		if parts[action] = say(word, " is worth ", values[action]); masks[action] != "" {
+			parts[action] = say(word, " is masked: ", masks[action])
 		}
 	}
-	return strings.Join(lines, ", ")
+	return strings.Join(parts, ", ")
 }

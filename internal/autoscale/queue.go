@@ -28,9 +28,9 @@ func queue(a domain.QueueAlgorithm, m *Memory, in asking) proposal {
 		m.EmptySince = in.now
 	}
 	empty, coolDown := in.now.Sub(m.EmptySince), a.CoolDown.Or(domain.DefaultQueueCoolDown)
-	printed := empty.Round(time.Second / 10)
+	rounded := empty.Round(time.Second / 10)
 	if empty >= coolDown {
-		return proposal{why: say("the queue has been empty for ", printed)}
+		return proposal{why: say("the queue has been empty for ", rounded)}
 	}
-	return proposal{count: min(in.count, 1), why: say("the queue has been empty for ", printed, ", and the last member stays for ", coolDown)}
+	return proposal{count: min(in.count, 1), why: say("the queue has been empty for ", rounded, ", and the last member stays for ", coolDown)}
 }

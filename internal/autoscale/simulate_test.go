@@ -37,11 +37,11 @@ func TestBacktest(t *testing.T) {
 	if diff := cmp.Diff(want, course, cmpopts.EquateApprox(1e-9, 0)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	var reported []string
+	var got []string
 	for _, step := range steps {
-		reported = append(reported, step.At.Format("15:04 ")+strings.Repeat("|", step.To))
+		got = append(got, step.At.Format("15:04 ")+strings.Repeat("|", step.To))
 	}
-	if diff := cmp.Diff([]string{"12:00 ||", "12:01 ||||", "12:05 |", "12:07 ||||"}, reported); diff != "" {
+	if diff := cmp.Diff([]string{"12:00 ||", "12:01 ||||", "12:05 |", "12:07 ||||"}, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
