@@ -34,11 +34,11 @@ type ansible struct {
 func (h *hostsBench) ansible(ctx context.Context) (_ *ansible, err error) {
 	h.say("hosts: installing Ansible, unless it is there")
 	install := exec.CommandContext(ctx, "internal/tools/python.sh", "ansible")
-	var output bytes.Buffer
-	install.Stderr = &output
+	var stderr bytes.Buffer
+	install.Stderr = &stderr
 	folder, err := install.Output()
 	if err != nil {
-		return nil, fmt.Errorf("Ansible can't be installed: %w: %s", err, bytes.TrimSpace(output.Bytes())) //nolint:staticcheck // a name
+		return nil, fmt.Errorf("Ansible can't be installed: %w: %s", err, bytes.TrimSpace(stderr.Bytes())) //nolint:staticcheck // a name
 	}
 	program := filepath.Join(strings.TrimSpace(string(folder)), "ansible-playbook")
 	a := &ansible{hostsBench: h, program: program, dir: filepath.Join(h.work, "ansible")}

@@ -90,13 +90,13 @@ func TestSidesWithoutAnsible(t *testing.T) {
 		return side{name: name, apply: s, plan: s, destroy: s, restart: s}
 	}
 	sections := sidesTable([]side{of("systemd", 50), of("swarm", 100)}, errors.New("no route to PyPI"))
-	output := ""
+	text := ""
 	for _, section := range sections {
-		output += section.String()
+		text += section.String()
 	}
 	for _, want := range []string{"not there", "no route to PyPI", "0.50 ×", "50 ms (50 – 50)"} {
-		if !strings.Contains(output, want) {
-			t.Errorf("no %q in\n%s", want, output)
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 	rows, ok := sections[0].(*table)
@@ -108,8 +108,8 @@ func TestSidesWithoutAnsible(t *testing.T) {
 			t.Errorf("%d cells under %d heads: %q", len(row), len(rows.head), row)
 		}
 	}
-	if strings.Contains(output, "MISSED") {
-		t.Errorf("half of swarm's time misses a bar:\n%s", output)
+	if strings.Contains(text, "MISSED") {
+		t.Errorf("half of swarm's time misses a bar:\n%s", text)
 	}
 	if missed := sidesTable([]side{of("systemd", 101), of("swarm", 100)}, nil)[0].String(); strings.Count(missed, "MISSED") != 3 {
 		t.Errorf("not all bars are missed:\n%s", missed)

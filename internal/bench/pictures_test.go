@@ -58,8 +58,8 @@ func TestPictures(t *testing.T) {
 func TestDrawnCrowd(t *testing.T) {
 	want := map[string]time.Duration{"crowd-target": 18 * time.Minute, "crowd-forecast": 8 * time.Minute}
 	for _, d := range drawings() {
-		minutes, reported := want[d.name]
-		if !reported {
+		minutes, wanted := want[d.name]
+		if !wanted {
 			continue
 		}
 		delete(want, d.name)

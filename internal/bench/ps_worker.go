@@ -198,11 +198,11 @@ func (p *psWorkerBench) measure(ctx context.Context, f formation) (rate float64,
 	ctx, cancel := context.WithTimeoutCause(ctx, psWorkerPatience+p.training, errors.New("not all workers train in time"))
 	defer cancel()
 	for {
-		printed, err := p.said(ctx, e, f.workers)
+		logs, err := p.workerLogs(ctx, e, f.workers)
 		if err != nil {
 			return 0, cmp.Or(context.Cause(ctx), err)
 		}
-		if rate, span := rateOfAll(printed); span >= p.training {
+		if rate, span := rateOfAll(logs); span >= p.training {
 			p.say("ps-worker: %.0f steps a second; all trained after %.0f s", rate, (time.Since(begin) - span).Seconds())
 			return rate, nil
 		}
@@ -218,44 +218,44 @@ func (p *psWorkerBench) end(ctx context.Context, w *workspace) error {
 	return l.close(ctx, w)
 }
 
-// told is a line from a worker.
-type told struct {
+// trainLine is a line from a worker.
+type trainLine struct {
 	Step     int      `json:"step"`
 	Accuracy *float64 `json:"accuracy"`
 	Time     float64  `json:"time"`
 }
 
-// said returns the lines of this many workers, by index.
-func (p *psWorkerBench) said(ctx context.Context, e engine.Telemetry, workers int) ([][]told, error) {
-	printed := make([][]told, workers)
-	for i := range printed {
+// workerLogs returns the lines of this many workers, by index.
+func (p *psWorkerBench) workerLogs(ctx context.Context, e engine.Telemetry, workers int) ([][]trainLine, error) {
+	logs := make([][]trainLine, workers)
+	for i := range logs {
 		lines, err := e.Logs(ctx, domain.MemberName("mnist", "worker", i), engine.LogOptions{})
 		if err != nil {
 			return nil, err
 		}
 		for _, line := range lines {
-			var one told
+			var one trainLine
 			if json.Unmarshal([]byte(line), &one) == nil && one.Time > 0 {
-				printed[i] = append(printed[i], one)
+				logs[i] = append(logs[i], one)
 			}
 		}
 	}
-	return printed, nil
+	return logs, nil
 }
 
 // rateOfAll returns the steps per second of all workers together from the first step of the last worker on, according
 // to the first worker, and over which time. It is 0 while any of them has printed nothing.
-func rateOfAll(printed [][]told) (rate float64, span time.Duration) {
+func rateOfAll(logs [][]trainLine) (rate float64, span time.Duration) {
 	begin := 0.0
-	for _, lines := range printed {
+	for _, lines := range logs {
 		if len(lines) == 0 {
 			return 0, 0
 		}
 		begin = max(begin, lines[0].Time)
 	}
-	var first, last *told
-	for i := range printed[0] {
-		if one := &printed[0][i]; one.Time >= begin {
+	var first, last *trainLine
+	for i := range logs[0] {
+		if one := &logs[0][i]; one.Time >= begin {
 			first, last = cmp.Or(first, one), one
 		}
 	}

@@ -58,12 +58,12 @@ func (p *psWorkerBench) followPolicy(ctx context.Context) (found psPolicy, err e
 	}
 	found.took = time.Since(begin)
 
-	printed, err := p.said(ctx, e, 1)
+	logs, err := p.workerLogs(ctx, e, 1)
 	if err != nil {
 		return found, err
 	}
 	last := 0
-	for _, one := range printed[0] {
+	for _, one := range logs[0] {
 		last = max(last, one.Step)
 	}
 	cluster, _ := p.cluster(w, f.hosts)

@@ -29,18 +29,18 @@ func TestKnee(t *testing.T) {
 
 // Steps count from the last worker's first one on.
 func TestRateOfAll(t *testing.T) {
-	chief := []told{{Step: 0, Time: 10}, {Step: 10, Time: 11}, {Step: 30, Time: 12}, {Step: 70, Time: 14}}
+	chief := []trainLine{{Step: 0, Time: 10}, {Step: 10, Time: 11}, {Step: 30, Time: 12}, {Step: 70, Time: 14}}
 	for name, test := range map[string]struct {
-		printed [][]told
-		rate    float64
-		span    time.Duration
+		logs [][]trainLine
+		rate float64
+		span time.Duration
 	}{
-		"of two":                       {[][]told{chief, {{Step: 9, Time: 10.9}}}, 20, 3 * time.Second},
-		"of one":                       {[][]told{chief}, 17.5, 4 * time.Second},
-		"with one that starts":         {[][]told{chief, nil}, 0, 0},
-		"with one that has just begun": {[][]told{chief, {{Step: 70, Time: 14}}}, 0, 0},
+		"of two":                       {[][]trainLine{chief, {{Step: 9, Time: 10.9}}}, 20, 3 * time.Second},
+		"of one":                       {[][]trainLine{chief}, 17.5, 4 * time.Second},
+		"with one that starts":         {[][]trainLine{chief, nil}, 0, 0},
+		"with one that has just begun": {[][]trainLine{chief, {{Step: 70, Time: 14}}}, 0, 0},
 	} {
-		rate, span := rateOfAll(test.printed)
+		rate, span := rateOfAll(test.logs)
 		if rate != test.rate || span != test.span {
 			t.Errorf("%s: %v steps a second over %s, want %v over %s", name, rate, span, test.rate, test.span)
 		}

@@ -145,12 +145,12 @@ func sparkTook(log []byte) (time.Duration, error) {
 		return 0, err
 	}
 	for _, line := range slices.Backward(lines) {
-		var printed struct {
+		var entry struct {
 			Event   string  `json:"event"`
 			Seconds float64 `json:"seconds"`
 		}
-		if json.Unmarshal([]byte(line), &printed) == nil && printed.Event == "evaluated" {
-			return time.Duration(printed.Seconds * float64(time.Second)), nil
+		if json.Unmarshal([]byte(line), &entry) == nil && entry.Event == "evaluated" {
+			return time.Duration(entry.Seconds * float64(time.Second)), nil
 		}
 	}
 	return 0, errors.New("the driver does not say how long it took")
