@@ -85,10 +85,10 @@ func attend(ctx context.Context, e engine.Engine, log *slog.Logger, do duty) err
 
 // watch looks after the groups.
 func watch(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
-	reported := faults{}
+	logged := faults{}
 	for {
 		start := time.Now()
-		next := keepAll(ctx, r, log, reported)
+		next := keepAll(ctx, r, log, logged)
 		engine.ResidentPace.Rest(ctx, start)
 		if err := engine.Await(ctx, events, next); err != nil {
 			return err
@@ -114,7 +114,7 @@ func (f faults) news(group string, fault error) bool {
 }
 
 // keepAll does what the groups need now, and returns when the next group needs something without an event.
-func keepAll(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, reported faults) (next time.Time) {
+func keepAll(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, logged faults) (next time.Time) {
 	next = time.Now().Add(atLatest)
 	once := reconcile.Reconciler{Engine: r.Engine.Snapshot(), Controller: true}
 	pending, err := once.Pending(ctx, time.Now())
@@ -126,7 +126,7 @@ func keepAll(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, repo
 		due := p.Due
 		if !due.After(time.Now()) {
 			due, err = r.Keep(ctx, p.Group)
-			if reported.news(p.Group, err) && err != nil {
+			if logged.news(p.Group, err) && err != nil {
 				log.Error("reconciling a group failed; trying again", "group", p.Group, "error", err)
 			}
 			if err != nil {

@@ -8,7 +8,7 @@ import (
 // TestFaultsAreToldOnce: a fault is news unless it is the group's last one.
 func TestFaultsAreToldOnce(t *testing.T) {
 	down, full := errors.New("host a is down"), errors.New("no room")
-	reported := faults{}
+	logged := faults{}
 	for i, step := range []struct {
 		group string
 		fault error
@@ -22,7 +22,7 @@ func TestFaultsAreToldOnce(t *testing.T) {
 		{"mnist", nil, true},
 		{"mnist", full, true},
 	} {
-		if got := reported.news(step.group, step.fault); got != step.news {
+		if got := logged.news(step.group, step.fault); got != step.news {
 			t.Errorf("step %d: %v of group %s is news: %v", i, step.fault, step.group, got)
 		}
 	}

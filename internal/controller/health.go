@@ -19,11 +19,11 @@ const (
 // watchGPUs records what is wrong with the GPUs of pools. While there are no pools, it only checks
 // for some after each change.
 func watchGPUs(ctx context.Context, r reconcile.Reconciler, events <-chan struct{}, log *slog.Logger) error {
-	reported := faults{}
+	logged := faults{}
 	for {
 		start := time.Now()
 		pooled, err := r.KeepPools(ctx)
-		if reported.news(everything, err) && err != nil && ctx.Err() == nil {
+		if logged.news(everything, err) && err != nil && ctx.Err() == nil {
 			log.Error("checking the GPUs of pools failed; trying again", "error", err)
 		}
 		if pooled || err != nil {

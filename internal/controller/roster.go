@@ -24,14 +24,14 @@ type roster struct {
 	cluster string
 	log     *slog.Logger
 
-	mu       sync.Mutex
-	known    []metrics.MemberInfo
-	learned  time.Time
-	reported faults
+	mu      sync.Mutex
+	known   []metrics.MemberInfo
+	learned time.Time
+	logged  faults
 }
 
 func newRoster(life context.Context, e engine.Engine, cluster string, log *slog.Logger) *roster {
-	return &roster{life: life, engine: e, cluster: cluster, log: log, reported: faults{}}
+	return &roster{life: life, engine: e, cluster: cluster, log: log, logged: faults{}}
 }
 
 // running returns the running members; none if the engine fails.
@@ -42,7 +42,7 @@ func (r *roster) running() []metrics.MemberInfo {
 		return r.known
 	}
 	known, err := r.ask()
-	if r.reported.news(everything, err) && err != nil {
+	if r.logged.news(everything, err) && err != nil {
 		r.log.Error("listing running members for Prometheus failed; trying again at the next scrape", "error", err)
 	}
 	r.known, r.learned = known, time.Now()

@@ -74,7 +74,7 @@ type scaler struct {
 	reconciler reconcile.Reconciler
 	meter      *meter.Meter
 	log        *slog.Logger
-	reported   faults
+	logged     faults
 	board      *board
 	policies   engine.Decoded[domain.AutoscalingPolicyDocument, *domain.AutoscalingPolicyDocument]
 	memory     *memory
@@ -139,7 +139,7 @@ type followed struct {
 // newScaler returns a scaler with the stored state of the policies.
 func newScaler(ctx context.Context, r reconcile.Reconciler, log *slog.Logger, board *board) (*scaler, error) {
 	s := &scaler{
-		reconciler: r, meter: meter.New(r.Engine), log: log, reported: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
+		reconciler: r, meter: meter.New(r.Engine), log: log, logged: faults{}, board: board, memory: newMemory(r.Engine), history: newHistoryKeeper(r.Engine),
 		scaledAt: map[string]time.Time{}, followed: map[string]*followed{}, answers: make(chan *asked), hooks: make(chan struct{}, hooksAtOnce),
 		outcomes: make(chan outcome), turns: newTurns(), hooked: make(chan hooked), resizes: make(chan resized), hookPace: usualHookPace,
 		sharing: sharing{seen: map[string]time.Time{}, shares: make(chan share)},
@@ -196,7 +196,7 @@ func (s *scaler) run(ctx context.Context, events <-chan struct{}) error {
 		case err != nil:
 			next = earliest(next, time.Now().Add(afterFault))
 		}
-		if (look || err != nil) && s.reported.news(everything, err) && err != nil && ctx.Err() == nil {
+		if (look || err != nil) && s.logged.news(everything, err) && err != nil && ctx.Err() == nil {
 			s.log.Error("evaluating autoscaling policies failed; trying again", "error", err)
 		}
 		if look, err = s.await(ctx, events, next); err != nil {
@@ -341,7 +341,7 @@ func (s *scaler) follow(ctx context.Context, e engine.Engine, documents map[stri
 			continue
 		}
 		autoscaler, err := autoscale.New(spec)
-		if s.reported.news(key, err) && err != nil {
+		if s.logged.news(key, err) && err != nil {
 			s.log.Error("an autoscaling policy is invalid", "policy", key, "error", err)
 		}
 		if f == nil {

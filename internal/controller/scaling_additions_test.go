@@ -22,29 +22,29 @@ func TestHookAfterAddition(t *testing.T) {
 	l.load = 2
 	w.until("more members", func() bool { return l.count() == 4 })
 	l.load = 0.1
-	w.until("the history to say why nobody goes", func() bool { return strings.Contains(w.said(), "1 wanted, but a hook is at work") })
+	w.until("the history to say why nobody goes", func() bool { return strings.Contains(w.historyText(), "1 wanted, but a hook is at work") })
 	w.kill()
 	w = l.watcher()
-	_, reported := r.seen()
+	_, received := r.seen()
 	w.until("the hook to be asked by the next controller", func() bool { asked, _ := r.seen(); return len(asked) > 8 })
-	if _, now := r.seen(); len(now) != len(reported) || len(reported) != 1 || l.count() != 4 {
+	if _, now := r.seen(); len(now) != len(received) || len(received) != 1 || l.count() != 4 {
 		t.Errorf("it was told %+v; the count is %d", now, l.count())
 	}
 	l.load = 2
 	r.answers(http.StatusInternalServerError, `{"title": "no such broker"}`)
-	w.until("the second change to be told", func() bool { _, reported := r.seen(); return len(reported) == 2 })
+	w.until("the second change to be told", func() bool { _, received := r.seen(); return len(received) == 2 })
 	l.load = 0.1
 	r.answers(http.StatusOK, "")
 	w.until("the members to go", func() bool { return l.count() == 1 && w.idle() })
 	var members []string
-	for _, reported := range r.unlike() {
-		members = append(members, strings.Join(reported.Members, " "))
+	for _, request := range r.unlike() {
+		members = append(members, strings.Join(request.Members, " "))
 	}
 	if diff := cmp.Diff([]string{"job-worker-2", "job-worker-3"}, members); diff != "" {
 		t.Errorf("it was told of members (-want +got):\n%s", diff)
 	}
-	if output := w.said(); !strings.Contains(output, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL) || !strings.Contains(output, "HTTP 500 Internal Server Error: no such broker") {
-		t.Errorf("the history does not tell of the failure:\n%s", output)
+	if history := w.historyText(); !strings.Contains(history, "failed hook after_addition failed for job-worker-2, which stay: "+r.URL) || !strings.Contains(history, "HTTP 500 Internal Server Error: no such broker") {
+		t.Errorf("the history does not tell of the failure:\n%s", history)
 	}
 }
 
@@ -63,13 +63,13 @@ func TestHookOfThoseWhoRun(t *testing.T) {
 	for range 5 {
 		w.step()
 	}
-	if _, reported := r.seen(); len(reported) > 0 {
-		t.Errorf("it was told of members that don't run: %+v", reported)
+	if _, received := r.seen(); len(received) > 0 {
+		t.Errorf("it was told of members that don't run: %+v", received)
 	}
 	l.runs("job-worker-2")
 	w.until("the hook to be told", w.idle)
-	if _, reported := r.seen(); len(reported) != 1 || !slices.Equal(reported[0].Members, []string{"job-worker-2"}) || reported[0].From != 2 || reported[0].To != 3 {
-		t.Errorf("it was told %+v", reported)
+	if _, received := r.seen(); len(received) != 1 || !slices.Equal(received[0].Members, []string{"job-worker-2"}) || received[0].From != 2 || received[0].To != 3 {
+		t.Errorf("it was told %+v", received)
 	}
 }
 
@@ -82,8 +82,8 @@ func TestHookOfThoseWithoutNames(t *testing.T) {
 	l.schedules = true
 	w := l.watcher()
 	l.load = 2
-	w.until("the hook to be told", func() bool { _, reported := r.seen(); return len(reported) > 0 && w.idle() })
-	if _, reported := r.seen(); len(reported) != 1 || reported[0].Members != nil || reported[0].From != 2 || reported[0].To != l.count() {
-		t.Errorf("it was told %+v, and the count is %d", reported, l.count())
+	w.until("the hook to be told", func() bool { _, received := r.seen(); return len(received) > 0 && w.idle() })
+	if _, received := r.seen(); len(received) != 1 || received[0].Members != nil || received[0].From != 2 || received[0].To != l.count() {
+		t.Errorf("it was told %+v, and the count is %d", received, l.count())
 	}
 }

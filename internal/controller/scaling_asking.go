@@ -122,8 +122,8 @@ func (s *scaler) askExternal(ctx context.Context, a *asked, autoscaler *autoscal
 			case <-ctx.Done():
 				return
 			}
-			output, err := meter.Call(ctx, metric.Algorithm.External.ScalingHook, question)
-			answer := autoscale.ParseAnswer(output)
+			reply, err := meter.Call(ctx, metric.Algorithm.External.ScalingHook, question)
+			answer := autoscale.ParseAnswer(reply)
 			if err != nil {
 				answer = autoscale.Answer{Why: err.Error()}
 			}

@@ -93,8 +93,8 @@ func (s *scaler) begin(ctx context.Context, c change) {
 		default:
 			o.entry.Outcome, o.entry.OutcomeWhy = autoscale.OutcomeHeld, came.short
 		}
-		if len(came.reported) > 0 {
-			o.entry.OutcomeWhy += "; hook before_removal has finished for members that are still there: " + domain.Enumerate(came.reported)
+		if len(came.notified) > 0 {
+			o.entry.OutcomeWhy += "; hook before_removal has finished for members that are still there: " + domain.Enumerate(came.notified)
 		}
 		select {
 		case s.outcomes <- o:
@@ -165,9 +165,10 @@ func (s *scaler) unchanged(ctx context.Context, decided domain.AutoscalingPolicy
 // carried is the result of carrying out a change.
 type carried struct {
 	done domain.Scaled
-	// short says why less was done than decided. told are the members that the hook was told would go, and that stayed.
+	// short says why less was done than decided. notified are the members that the hook was told would go, and that
+	// stayed.
 	short    string
-	reported []string
+	notified []string
 	// change is the ID by which hooks know the change; "" without hooks.
 	change string
 }
@@ -190,7 +191,7 @@ func (s *scaler) carryOut(ctx, calls context.Context, document domain.Autoscalin
 		if err = s.beforeRemoval(ctx, calls, policy, c, gone, &came); err != nil {
 			return came, err
 		}
-		if came.reported != nil {
+		if came.notified != nil {
 			scaling.At = scaling.At.Add(time.Since(began))
 		}
 	}
@@ -204,7 +205,7 @@ func (s *scaler) carryOut(ctx, calls context.Context, document domain.Autoscalin
 	}
 	err = s.scale(ctx, policy, c, scaling, &came)
 	went := scaling.Remove[:min(max(came.done.From-came.done.To, 0), len(scaling.Remove))]
-	came.reported = slices.DeleteFunc(came.reported, func(name string) bool { return slices.Contains(went, name) })
+	came.notified = slices.DeleteFunc(came.notified, func(name string) bool { return slices.Contains(went, name) })
 	return came, err
 }
 

@@ -86,9 +86,9 @@ func TestGuardSources(t *testing.T) {
 			if !slices.ContainsFunc(entries, func(e autoscale.Entry) bool { return strings.Contains(e.Why(), test.says) }) {
 				t.Errorf("the history does not say %q: %+v", test.says, entries)
 			}
-			reported := s.board.statuses()[0].Guards
-			if last := entries[len(entries)-1].Guards[0]; len(reported) != 1 || (reported[last.Name] == nil) != (last.Value == nil) || last.Value != nil && *reported[last.Name] != *last.Value {
-				t.Errorf("Prometheus is told %v of %+v", reported, last)
+			exported := s.board.statuses()[0].Guards
+			if last := entries[len(entries)-1].Guards[0]; len(exported) != 1 || (exported[last.Name] == nil) != (last.Value == nil) || last.Value != nil && *exported[last.Name] != *last.Value {
+				t.Errorf("Prometheus is told %v of %+v", exported, last)
 			}
 			for _, e := range entries {
 				if g := e.Guards; len(g) != 1 || (g[0].Value == nil) != g[0].Never {

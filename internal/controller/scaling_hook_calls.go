@@ -149,7 +149,7 @@ func (c *hookCalls) end(ctx context.Context) ([]domain.HookCall, error) {
 }
 
 // atWork describes the hooks at work and their progress, and returns the change ID of the first one, or "".
-func (c *hookCalls) atWork() (id, output string) {
+func (c *hookCalls) atWork() (id, description string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var all []string

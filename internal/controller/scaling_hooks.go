@@ -28,8 +28,8 @@ const (
 	callingOff = 10 * time.Second
 )
 
-// toldOf is the body of a hook request, as JSON.
-type toldOf struct {
+// hookRequest is the body of a hook request, as JSON.
+type hookRequest struct {
 	ID      string            `json:"id"`
 	Hook    domain.HookMoment `json:"hook"`
 	Cluster string            `json:"cluster"`
@@ -116,7 +116,7 @@ func (s *scaler) converse(ctx context.Context, hook domain.ScalingHook, policy d
 	case <-ctx.Done():
 		return meter.Reply{}, context.Cause(ctx)
 	}
-	return meter.Tell(ctx, hook, call.ID, call.Location, toldOf{
+	return meter.Tell(ctx, hook, call.ID, call.Location, hookRequest{
 		call.ID, call.Moment, policy.Cluster, policy.Group, policy.Role, call.From, call.To, call.Members,
 	})
 }
@@ -144,7 +144,7 @@ func (s *scaler) beforeRemoval(ctx, calls context.Context, policy domain.Autosca
 	held, calledOff := errors.AsType[*reconcile.HeldError](err)
 	switch {
 	case err == nil:
-		came.reported = slices.Clone(call.Members)
+		came.notified = slices.Clone(call.Members)
 		return nil
 	case calledOff:
 		return held

@@ -27,9 +27,9 @@ type rebalancer struct {
 	*httptest.Server
 
 	mu sync.Mutex
-	// asked are the requests so far, as method and path; told are their bodies.
+	// asked are the requests so far, as method and path; received are their bodies.
 	asked    []string
-	reported []toldOf
+	received []hookRequest
 	// status and body are its answer; nameless means that it gives changes no URL of their own.
 	status   int
 	body     string
@@ -46,13 +46,13 @@ func newRebalancer(t *testing.T) *rebalancer {
 		defer r.mu.Unlock()
 		r.asked = append(r.asked, req.Method+" "+req.URL.Path)
 		if req.Method == http.MethodPost {
-			var reported toldOf
-			if err := json.NewDecoder(req.Body).Decode(&reported); err != nil || req.Header.Get("Idempotency-Key") != `"`+reported.ID+`"` {
-				t.Errorf("it is told %+v (%v) with the key %s", reported, err, req.Header.Get("Idempotency-Key"))
+			var request hookRequest
+			if err := json.NewDecoder(req.Body).Decode(&request); err != nil || req.Header.Get("Idempotency-Key") != `"`+request.ID+`"` {
+				t.Errorf("it is told %+v (%v) with the key %s", request, err, req.Header.Get("Idempotency-Key"))
 			}
-			r.reported = append(r.reported, reported)
+			r.received = append(r.received, request)
 			if r.status == http.StatusAccepted && !r.nameless {
-				w.Header().Set("Location", "/changes/"+reported.ID)
+				w.Header().Set("Location", "/changes/"+request.ID)
 			}
 		}
 		if r.forgetful && req.Method != http.MethodPost {
@@ -74,17 +74,17 @@ func (r *rebalancer) answers(status int, body string) {
 }
 
 // seen returns the requests and their bodies so far.
-func (r *rebalancer) seen() ([]string, []toldOf) {
+func (r *rebalancer) seen() ([]string, []hookRequest) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.asked), slices.Clone(r.reported)
+	return slices.Clone(r.asked), slices.Clone(r.received)
 }
 
 // ids returns the distinct change IDs that it was told.
 func (r *rebalancer) ids() []string {
-	_, reported := r.seen()
+	_, received := r.seen()
 	var ids []string
-	for _, t := range reported {
+	for _, t := range received {
 		if !slices.Contains(ids, t.ID) {
 			ids = append(ids, t.ID)
 		}
@@ -183,8 +183,8 @@ func (w *watcher) until(what string, holds func() bool) {
 	})
 }
 
-// said returns the policy's history in words, after storing it.
-func (w *watcher) said() string {
+// historyText returns the policy's history in words, after storing it.
+func (w *watcher) historyText() string {
 	w.Helper()
 	w.must(nil, w.history.Flush(w.ctx, w.now))
 	var lines []string
@@ -225,9 +225,9 @@ func TestHookBeforeRemoval(t *testing.T) {
 				w := l.watcher()
 				w.until("the hook to be asked how it gets on", asks(4))
 				r.answers(http.StatusAccepted, fmt.Sprintf(`{"progress": %d.5}`, 20+i))
-				w.until("the history to tell of it", func() bool { return strings.Contains(w.said(), fmt.Sprintf("2 → 1: %d.5 %%", 20+i)) })
+				w.until("the history to tell of it", func() bool { return strings.Contains(w.historyText(), fmt.Sprintf("2 → 1: %d.5 %%", 20+i)) })
 				w.until("the history to say why nobody goes", func() bool {
-					return strings.Contains(w.said(), "2 → 2 unchanged hook before_removal is running for change "+r.ids()[0])
+					return strings.Contains(w.historyText(), "2 → 2 unchanged hook before_removal is running for change "+r.ids()[0])
 				})
 				w.kill()
 			}
@@ -238,13 +238,13 @@ func TestHookBeforeRemoval(t *testing.T) {
 			}
 			r.answers(http.StatusOK, "")
 			w.until("the member to be gone", func() bool { return l.count() == 1 && !w.followed["job/worker"].changing })
-			_, reported := r.seen()
-			want := toldOf{r.ids()[0], domain.BeforeRemoval, "lab", "job", "worker", 2, 1, []string{"job-worker-1"}}
-			if diff := cmp.Diff(want, reported[0]); diff != "" || len(r.ids()) != 1 || (len(reported) == 1) == test.nameless {
-				t.Errorf("it was told %d times of the changes %q (-want +got):\n%s", len(reported), r.ids(), diff)
+			_, received := r.seen()
+			want := hookRequest{r.ids()[0], domain.BeforeRemoval, "lab", "job", "worker", 2, 1, []string{"job-worker-1"}}
+			if diff := cmp.Diff(want, received[0]); diff != "" || len(r.ids()) != 1 || (len(received) == 1) == test.nameless {
+				t.Errorf("it was told %d times of the changes %q (-want +got):\n%s", len(received), r.ids(), diff)
 			}
-			if done := strings.Count(w.said(), "2 → 1 done"); done != 1 || strings.Contains(w.said(), "hunter2") {
-				t.Errorf("the history tells %d times of the change:\n%s", done, w.said())
+			if done := strings.Count(w.historyText(), "2 → 1 done"); done != 1 || strings.Contains(w.historyText(), "hunter2") {
+				t.Errorf("the history tells %d times of the change:\n%s", done, w.historyText())
 			}
 			if left := w.followed["job/worker"].calls.of(domain.BeforeRemoval); len(left) > 0 {
 				t.Errorf("there is left %+v", left)
@@ -278,7 +278,7 @@ func TestHookFails(t *testing.T) {
 			w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 })
 			r.answers(test.status, test.body)
 			want := "2 → 1 held hook before_removal failed for job-worker-1, so no member is removed: "
-			w.until("the failure to be told", func() bool { return strings.Contains(w.said(), want) && strings.Contains(w.said(), test.says) })
+			w.until("the failure to be told", func() bool { return strings.Contains(w.historyText(), want) && strings.Contains(w.historyText(), test.says) })
 			r.answers(http.StatusOK, "")
 			w.until("the member to be gone", func() bool { return l.count() == 1 })
 			if len(r.ids()) != 1 {
@@ -323,7 +323,7 @@ func TestHookForgets(t *testing.T) {
 	r.mu.Lock()
 	r.forgetful = true
 	r.mu.Unlock()
-	w.until("it to be told again", func() bool { _, reported := r.seen(); return len(reported) > 1 })
+	w.until("it to be told again", func() bool { _, received := r.seen(); return len(received) > 1 })
 	if len(r.ids()) != 1 || l.count() != 2 {
 		t.Errorf("the change had the IDs %q, and the count is %d", r.ids(), l.count())
 	}
@@ -355,8 +355,8 @@ func TestHookCalledOff(t *testing.T) {
 			test.change(l)
 			off := "DELETE /changes/" + r.ids()[0]
 			w.until("the hook to be called off", func() bool { asked, _ := r.seen(); return slices.Contains(asked, off) && l.count() == test.count })
-			if output := w.said(); !strings.Contains(output, test.says) {
-				t.Errorf("the history does not say %q:\n%s", test.says, output)
+			if history := w.historyText(); !strings.Contains(history, test.says) {
+				t.Errorf("the history does not say %q:\n%s", test.says, history)
 			}
 			stored, err := engine.List[domain.HookCallsDocument](l.Context(), l)
 			if l.must(nil, err); len(stored[key].Calls) > 0 {
@@ -397,14 +397,14 @@ func TestHooksOutliveDeath(t *testing.T) {
 		over = !dead
 		l.breaks(noFault)
 		var changes []string
-		for _, reported := range r.unlike() {
-			changes = append(changes, fmt.Sprintf("%s %d → %d", reported.Hook, reported.From, reported.To))
+		for _, request := range r.unlike() {
+			changes = append(changes, fmt.Sprintf("%s %d → %d", request.Hook, request.From, request.To))
 		}
 		if diff := cmp.Diff([]string{"after_addition 2 → 4", "before_removal 4 → 1"}, changes); diff != "" {
 			t.Errorf("with the write %d/2, the hooks were told of (-want +got):\n%s", last, diff)
 		}
-		if output := w.said(); strings.Count(output, "2 → 4 done") != 1 || strings.Count(output, "4 → 1 done") != 1 {
-			t.Errorf("with the write %d/2, the history tells of other changes:\n%s", last, output)
+		if history := w.historyText(); strings.Count(history, "2 → 4 done") != 1 || strings.Count(history, "4 → 1 done") != 1 {
+			t.Errorf("with the write %d/2, the history tells of other changes:\n%s", last, history)
 		}
 	}
 }
@@ -450,10 +450,10 @@ func (w *watcher) idle() bool {
 }
 
 // unlike returns the bodies of its requests, one per change.
-func (r *rebalancer) unlike() []toldOf {
-	_, reported := r.seen()
+func (r *rebalancer) unlike() []hookRequest {
+	_, received := r.seen()
 	ids := map[string]bool{}
-	return slices.DeleteFunc(reported, func(t toldOf) bool {
+	return slices.DeleteFunc(received, func(t hookRequest) bool {
 		again := ids[t.ID]
 		ids[t.ID] = true
 		return again

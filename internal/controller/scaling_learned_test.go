@@ -36,11 +36,11 @@ func TestLearned(t *testing.T) {
 		t.Errorf("with less of it, the counts are %v", got)
 	}
 	l.must(nil, s.history.Flush(t.Context(), l.now))
-	output := ""
+	history := ""
 	for _, e := range l.entries(t, l.now, autoscale.Selection{}) {
-		output += e.Why() + "\n"
+		history += e.Why() + "\n"
 	}
-	if want := "cpu: one more is worth 0.15, as many is worth 0, one fewer is worth 0"; !strings.Contains(output, want) {
-		t.Errorf("the history does not say %q:\n%s", want, output)
+	if want := "cpu: one more is worth 0.15, as many is worth 0, one fewer is worth 0"; !strings.Contains(history, want) {
+		t.Errorf("the history does not say %q:\n%s", want, history)
 	}
 }

@@ -112,11 +112,11 @@ func TestLeaving(t *testing.T) {
 // TestDrain: the hook is called about members before they are removed, and they stay if it fails.
 func TestDrain(t *testing.T) {
 	var fails atomic.Bool
-	reported := make(chan string, 100)
+	bodies := make(chan string, 100)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := make([]byte, 1000)
 		n, _ := r.Body.Read(body)
-		reported <- string(body[:n])
+		bodies <- string(body[:n])
 		if fails.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
@@ -136,11 +136,11 @@ func TestDrain(t *testing.T) {
 	if got := l.changes(); len(got) == 0 || !strings.HasPrefix(got[0], "2 → 1 held hook before_removal failed for job-worker-1, so no member is removed: ") {
 		t.Errorf("in the history: %q", got)
 	}
-	first := <-reported
+	first := <-bodies
 	if id, rest, _ := strings.Cut(strings.TrimPrefix(first, `{"id":"`), `",`); len(id) != 26 || rest != `"hook":"before_removal","cluster":"lab","group":"job","role":"worker","from":2,"to":1,"members":["job-worker-1"]}` {
 		t.Errorf("it was told %s", first)
 	}
-	if again := <-reported; again != first {
+	if again := <-bodies; again != first {
 		t.Errorf("the same change was told as %s, and then as %s", first, again)
 	}
 	fails.Store(false)

@@ -166,7 +166,7 @@ func (s *scaler) decideShare(ctx context.Context, requests map[string]domain.Roo
 // takeShare handles a decision about the requests for room.
 func (s *scaler) takeShare(made share, now time.Time) {
 	s.sharing.deciding, s.sharing.again = false, now.Add(sharingAgain)
-	if s.reported.news("sharing", made.err) && made.err != nil {
+	if s.logged.news("sharing", made.err) && made.err != nil {
 		s.log.Error("deciding which roles give up room failed; trying again", "error", made.err)
 	}
 	if made.err != nil {

@@ -98,8 +98,8 @@ func TestScalerSharesRoom(t *testing.T) {
 	if got := l.pass(s, 5*time.Second); !slices.Equal(got, []int{5}) {
 		t.Fatalf("for three others there are %v workers", got)
 	}
-	if output := l.answer(); output != "there is room" {
-		t.Errorf("who waits is told %q", output)
+	if answer := l.answer(); answer != "there is room" {
+		t.Errorf("who waits is told %q", answer)
 	}
 	if got := l.pass(s, 5*time.Minute); !slices.Equal(got, []int{5}) {
 		t.Errorf("while the others wait for their turn there are %v workers", got)
@@ -150,8 +150,8 @@ func TestScalerGivesNoRoom(t *testing.T) {
 				}
 				return
 			}
-			if output := l.answer(); !strings.Contains(output, test.says) {
-				t.Errorf("who waits is told %q", output)
+			if answer := l.answer(); !strings.Contains(answer, test.says) {
+				t.Errorf("who waits is told %q", answer)
 			}
 		})
 	}
@@ -188,8 +188,8 @@ func TestScalerGuardsRoom(t *testing.T) {
 	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
 		t.Fatalf("while it is busy there are %v workers", got)
 	}
-	if output := l.answer(); !strings.Contains(output, "but it keeps 8: 1 wanted, but the role is busy") {
-		t.Errorf("who waits is told %q", output)
+	if answer := l.answer(); !strings.Contains(answer, "but it keeps 8: 1 wanted, but the role is busy") {
+		t.Errorf("who waits is told %q", answer)
 	}
 	busy.Store(false)
 	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 5 {
@@ -209,8 +209,8 @@ func TestScalerGivesNothingInVain(t *testing.T) {
 	if got := l.pass(s, time.Minute); !slices.Equal(got, []int{8}) {
 		t.Fatalf("while one works there are %v workers", got)
 	}
-	if output := l.answer(); !strings.Contains(output, "but it keeps 8: job-worker-6 stays: it is busy (its CPU at 90 %)") {
-		t.Errorf("who waits is told %q", output)
+	if answer := l.answer(); !strings.Contains(answer, "but it keeps 8: job-worker-6 stays: it is busy (its CPU at 90 %)") {
+		t.Errorf("who waits is told %q", answer)
 	}
 	l.mu.Lock()
 	l.loads[worker(6)] = 0

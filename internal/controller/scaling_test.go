@@ -448,11 +448,11 @@ func TestPolicyChangesMeanwhile(t *testing.T) {
 
 // TestExternalAlgorithm: an external algorithm gets the measurements, and its count is used.
 func TestExternalAlgorithm(t *testing.T) {
-	printed := make(chan string, 1)
-	printed <- `{"count": 5}`
+	answers := make(chan string, 1)
+	answers <- `{"count": 5}`
 	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		answer := <-printed
-		printed <- answer
+		answer := <-answers
+		answers <- answer
 		_, _ = w.Write([]byte(answer))
 	}))
 	defer program.Close()
@@ -464,13 +464,13 @@ func TestExternalAlgorithm(t *testing.T) {
 	if got := l.pass(s, 10*time.Second); got[len(got)-1] != 5 {
 		t.Errorf("the counts were %v", got)
 	}
-	<-printed
-	printed <- `{"action": "down"}`
+	<-answers
+	answers <- `{"action": "down"}`
 	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{4, 3}) {
 		t.Errorf("told to go down, the counts were %v", got)
 	}
-	<-printed
-	printed <- `I don't know`
+	<-answers
+	answers <- `I don't know`
 	if got := l.pass(s, 10*time.Second); !slices.Equal(got, []int{3}) {
 		t.Errorf("without an answer, the counts were %v", got)
 	}

@@ -154,21 +154,21 @@ func (s *sweeper) pace() engine.Pace {
 
 // await returns after an event, after a hook call has ended or logs were read, or at the given time.
 func (s *sweeper) await(ctx context.Context, events <-chan struct{}, moment time.Time) error {
-	ctx, reported := context.WithCancelCause(ctx)
-	defer reported(nil)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
 		select {
 		case <-s.reports.woken:
-			reported(errNews)
+			cancel(errNews)
 		case <-s.searches.woken:
-			reported(errNews)
+			cancel(errNews)
 		case <-ctx.Done():
 		}
 	}()
 	err := engine.Await(ctx, events, moment)
-	reported(nil)
+	cancel(nil)
 	<-watching
 	if errors.Is(context.Cause(ctx), errNews) {
 		return nil

@@ -27,7 +27,7 @@ type reporter struct {
 
 	mu       sync.Mutex
 	telling  map[reportKey]bool
-	reported map[reportKey]error
+	finished map[reportKey]error
 	// next is when a sweep's hook may be called again after a failure, and pauses is the last interval, by sweep ID.
 	next   map[string]time.Time
 	pauses map[string]time.Duration
@@ -42,12 +42,12 @@ type reportKey struct {
 
 func newReporter() *reporter {
 	return &reporter{
-		woken: make(chan struct{}, 1), telling: map[reportKey]bool{}, reported: map[reportKey]error{}, next: map[string]time.Time{}, pauses: map[string]time.Duration{},
+		woken: make(chan struct{}, 1), telling: map[reportKey]bool{}, finished: map[reportKey]error{}, next: map[string]time.Time{}, pauses: map[string]time.Duration{},
 	}
 }
 
-// said is the body of a hook call, as JSON.
-type said struct {
+// reportBody is the body of a hook call, as JSON.
+type reportBody struct {
 	Cluster string `json:"cluster"`
 	Sweep   string `json:"sweep"`
 	Run     string `json:"run"`
@@ -78,9 +78,9 @@ func (s *sweeper) report(ctx context.Context, now time.Time) (next time.Time) {
 				continue
 			}
 			left := slices.DeleteFunc(slices.Clone(run.Reports), func(report domain.RunReport) bool {
-				err, ended := r.reported[keyOf(f, key, report)]
+				err, ended := r.finished[keyOf(f, key, report)]
 				if ended {
-					delete(r.reported, keyOf(f, key, report))
+					delete(r.finished, keyOf(f, key, report))
 					due = r.note(f, err, now)
 				}
 				return ended && err == nil || f.spec.OnFinish == nil
@@ -123,15 +123,15 @@ func (r *reporter) tell(ctx context.Context, s *sweeper, f *followedSweep, run s
 		return
 	}
 	r.telling[key] = true
-	hook, reported := *f.spec.OnFinish, said{Cluster: f.spec.Cluster, Sweep: f.spec.Name, Run: run, RunReport: report}
+	hook, body := *f.spec.OnFinish, reportBody{Cluster: f.spec.Cluster, Sweep: f.spec.Name, Run: run, RunReport: report}
 	go func() {
-		_, err := meter.Call(ctx, hook, reported)
+		_, err := meter.Call(ctx, hook, body)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", reported.Sweep, "run", run, "error", err)
+			s.log.Warn("reporting the end of a run to the hook of a sweep failed; trying again", "sweep", body.Sweep, "run", run, "error", err)
 		}
 		r.mu.Lock()
 		delete(r.telling, key)
-		r.reported[key] = err
+		r.finished[key] = err
 		r.mu.Unlock()
 		select {
 		case r.woken <- struct{}{}:

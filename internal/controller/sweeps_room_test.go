@@ -134,8 +134,8 @@ func TestHookCalledOffWithWhoWaits(t *testing.T) {
 			if ids := r.ids(); len(ids) != 1 || l.count() != 8 {
 				t.Errorf("the hook was told of the changes %v, and there are %d workers", ids, l.count())
 			}
-			if output := w.said(); !strings.Contains(output, "8 → 5 held 8 members are wanted now, so none is removed") {
-				t.Errorf("the history says\n%s", output)
+			if history := w.historyText(); !strings.Contains(history, "8 → 5 held 8 members are wanted now, so none is removed") {
+				t.Errorf("the history says\n%s", history)
 			}
 		})
 	}

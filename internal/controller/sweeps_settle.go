@@ -244,7 +244,7 @@ func (s *sweeper) removeOthers(ctx context.Context, members map[string]map[strin
 				continue
 			}
 			there[member], f.leaving[o.Role] = true, leavingAt(o, run)
-			if reportedAt, is := s.removed[member]; !is || now.Sub(reportedAt) >= removeAgain || now.Before(reportedAt) {
+			if removedAt, is := s.removed[member]; !is || now.Sub(removedAt) >= removeAgain || now.Before(removedAt) {
 				remove = append(remove, member)
 				s.removed[member] = now
 			}
