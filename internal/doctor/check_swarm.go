@@ -50,11 +50,11 @@ func ports(h Host) verdict {
 			unclear = append(unclear, port.String())
 			continue
 		}
-		output := port.String()
+		text := port.String()
 		if by.Process != "" {
-			output += " (" + by.Process + ")"
+			text += " (" + by.Process + ")"
 		}
-		taken = append(taken, output)
+		taken = append(taken, text)
 		if fix := h.free(port, by); !slices.Contains(fixes, fix) {
 			fixes = append(fixes, fix)
 		}

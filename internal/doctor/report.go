@@ -79,8 +79,8 @@ func (r Report) writeJSON(out io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// said are the words for results.
-var printed = map[Result]string{NotApplicable: "n/a", OK: "ok", Warning: "warning", Problem: "problem"}
+// resultWords are the words for results.
+var resultWords = map[Result]string{NotApplicable: "n/a", OK: "ok", Warning: "warning", Problem: "problem"}
 
 // writeText writes the report for people.
 func (r Report) writeText(out io.Writer) error {
@@ -113,7 +113,7 @@ func (h HostReport) writeTo(b *strings.Builder, engines []string, width int) {
 		if len(f.Engines) > 0 && len(f.Engines) < len(engines) {
 			found = "for " + strings.Join(f.Engines, ", ") + ": " + found
 		}
-		fmt.Fprintf(b, "  %-7s  %-*s  %s\n", printed[f.Result], width, f.Check, found)
+		fmt.Fprintf(b, "  %-7s  %-*s  %s\n", resultWords[f.Result], width, f.Check, found)
 		if f.Fix != "" {
 			fmt.Fprintf(b, "  %-7s  %-*s  fix: %s\n", "", width, "", f.Fix)
 		}
