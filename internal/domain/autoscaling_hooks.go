@@ -73,11 +73,11 @@ func (c HookCall) AtWork() bool { return !c.Called.IsZero() }
 
 // String describes the state of the hook.
 func (c HookCall) String() string {
-	output := fmt.Sprintf("hook %s is %s change %s, %d → %d", c.Moment, map[bool]string{true: "running for", false: "yet to be called for"}[c.AtWork()], c.ID, c.From, c.To)
+	text := fmt.Sprintf("hook %s is %s change %s, %d → %d", c.Moment, map[bool]string{true: "running for", false: "yet to be called for"}[c.AtWork()], c.ID, c.From, c.To)
 	if c.Progress != "" {
-		output += ": " + c.Progress
+		text += ": " + c.Progress
 	}
-	return output
+	return text
 }
 
 // Same reports whether two calls are for the same change, whenever it was decided.

@@ -108,11 +108,11 @@ func (p Path) Touches(other Path) bool {
 
 // Distinct returns the problems without repetitions at the same attribute.
 func (ps Problems) Distinct() Problems {
-	printed := map[[3]string]bool{}
+	seen := map[[3]string]bool{}
 	return slices.DeleteFunc(slices.Clone(ps), func(p Problem) bool {
 		key := [3]string{p.Path.String(), p.Summary, p.Detail}
-		repeated := printed[key]
-		printed[key] = true
+		repeated := seen[key]
+		seen[key] = true
 		return repeated
 	})
 }

@@ -109,13 +109,13 @@ func (r Residents) MissingAgents(hosts ...string) []string {
 }
 
 // tell describes the residents that meet a condition. Agents with the same reason share a sentence.
-func (r Residents) tell(condition func(Resident) bool) (reported []string) {
+func (r Residents) tell(condition func(Resident) bool) (sentences []string) {
 	if c := r.Controller; condition(c) {
 		at := ""
 		if c.Host != "" {
 			at = " on host " + c.Host
 		}
-		reported = append(reported, fmt.Sprintf("The controller isn't running%s: %s", at, c.Why()))
+		sentences = append(sentences, fmt.Sprintf("The controller isn't running%s: %s", at, c.Why()))
 	}
 	byReason := map[string][]string{}
 	for name, agent := range r.Agents {
@@ -128,7 +128,7 @@ func (r Residents) tell(condition func(Resident) bool) (reported []string) {
 		if len(byReason[reason]) > 1 {
 			form = "The agents aren't running on hosts %s: %s"
 		}
-		reported = append(reported, fmt.Sprintf(form, Enumerate(byReason[reason]), reason))
+		sentences = append(sentences, fmt.Sprintf(form, Enumerate(byReason[reason]), reason))
 	}
-	return reported
+	return sentences
 }
