@@ -34,11 +34,11 @@ func (r Registry) Names() []string { return slices.Sorted(maps.Keys(r)) }
 
 // Say joins a description of each engine, in the order of Names, such as "state directory (process)".
 func (r Registry) Say(of func(Driver) string) string {
-	var lines []string
+	var parts []string
 	for _, name := range r.Names() {
-		lines = append(lines, fmt.Sprintf("%s (%s)", of(r[name]), name))
+		parts = append(parts, fmt.Sprintf("%s (%s)", of(r[name]), name))
 	}
-	return strings.Join(lines, ", ")
+	return strings.Join(parts, ", ")
 }
 
 // Default returns the name of the engine that is used when none is named.

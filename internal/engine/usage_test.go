@@ -94,13 +94,13 @@ func TestWhyNoTraffic(t *testing.T) {
 
 // TestExpected: expected GPUs and members without a report are listed, with the reason why they are unknown.
 func TestExpected(t *testing.T) {
-	reported := Usage{
+	usage := Usage{
 		Hosts:   map[string]HostUsage{"a": {}, "b": {GPUsReason: "no agent"}},
 		GPUs:    map[string]GPUUsage{"GPU-1": {Host: "a"}},
 		Members: map[string]MemberUsage{"job-worker-0": {Group: "job", Role: "worker", Host: "a", State: domain.StateRunning}},
 	}
 	device := func(uuid string) domain.Device { return domain.Device{UUID: uuid, MemoryMiB: 8} }
-	got := reported.Expected(
+	got := usage.Expected(
 		map[string]domain.GPUPoolDocument{"p": {
 			Devices: map[string][]domain.Device{"a": {device("GPU-1"), device("GPU-2"), device("GPU-3")}, "b": {device("GPU-4")}},
 			Trouble: map[string]string{"GPU-3": "no longer found"},
@@ -112,13 +112,13 @@ func TestExpected(t *testing.T) {
 		},
 	)
 	want := Usage{
-		Hosts: reported.Hosts,
+		Hosts: usage.Hosts,
 		GPUs: map[string]GPUUsage{
 			"GPU-1": {Host: "a"}, "GPU-2": {Host: "a", TotalMemoryMiB: 8, Reason: "not found on host a"},
 			"GPU-3": {Host: "a", TotalMemoryMiB: 8, Reason: "no longer found"}, "GPU-4": {Host: "b", TotalMemoryMiB: 8, Reason: "no agent"},
 		},
 		Members: map[string]MemberUsage{
-			"job-worker-0": reported.Members["job-worker-0"], "job-worker-1": {Group: "job", Role: "worker", Host: "b", Reason: "the member is missing"},
+			"job-worker-0": usage.Members["job-worker-0"], "job-worker-1": {Group: "job", Role: "worker", Host: "b", Reason: "the member is missing"},
 			"farm-worker-1": {Group: "farm", Role: "worker", Reason: "the member is missing"},
 		},
 		Roles: map[string][]string{"job": {"evaluator", "worker"}, "farm": {"worker"}},
@@ -126,7 +126,7 @@ func TestExpected(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if len(reported.GPUs) != 1 || len(reported.Members) != 1 {
+	if len(usage.GPUs) != 1 || len(usage.Members) != 1 {
 		t.Error("what was told has changed")
 	}
 }

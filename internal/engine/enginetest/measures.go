@@ -120,11 +120,11 @@ func (m *machine) found(t *testing.T) domain.HostGPUs {
 		var err error
 		found, err = m.engine.GPUs(t.Context())
 		must(t, err)
-		reported := true
+		complete := true
 		for host, gpus := range found {
-			reported = reported && (host == m.Host || gpus.Unknown == "")
+			complete = complete && (host == m.Host || gpus.Unknown == "")
 		}
-		return reported
+		return complete
 	})
 	for host, gpus := range found {
 		if host != m.Host && len(gpus.GPUs) > 0 {
@@ -165,11 +165,11 @@ func (m *machine) usage(t *testing.T) (usage engine.Usage) {
 		var err error
 		usage, err = m.engine.Usage(t.Context(), time.Minute)
 		must(t, err)
-		reported := len(usage.Hosts) > 0
+		complete := len(usage.Hosts) > 0
 		for _, host := range usage.Hosts {
-			reported = reported && host.Reason == ""
+			complete = complete && host.Reason == ""
 		}
-		return reported
+		return complete
 	})
 	return usage
 }
@@ -184,11 +184,11 @@ func (m *machine) used(t *testing.T) {
 	var usage engine.Usage
 	acctest.Eventually(t, "the agents, which have just been started", func() bool {
 		usage = m.usage(t)
-		reported := true
+		complete := true
 		for _, host := range usage.Hosts {
-			reported = reported && host.GPUsReason == ""
+			complete = complete && host.GPUsReason == ""
 		}
-		return reported
+		return complete
 	})
 	for name, host := range usage.Hosts {
 		if host.CPUs.Last == nil || host.MemoryMiB.P95 == nil || *host.MemoryMiB.Mean <= 0 || host.Load.Last == nil || *host.DiskMiB.Last <= 0 || host.SentBps.Max == nil || host.TotalCPUs <= 0 || host.SampledAt.IsZero() {

@@ -14,7 +14,7 @@ import (
 // Usage returns what the agent reports of this machine, which is every host of the cluster, and of the members'
 // processes.
 func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
-	answers, running, err := e.told(ctx, window)
+	answers, running, err := e.collect(ctx, window)
 	if err != nil {
 		return engine.Usage{}, err
 	}
@@ -25,16 +25,16 @@ func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage,
 func (e *Engine) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
 
 func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
-	answers, running, err := e.told(ctx, 0)
+	answers, running, err := e.collect(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	return telemetry.GPUs(answers, running), nil
 }
 
-// told returns the agent's report for each host, and what runs. It asks the agent again if a running member is missing
-// from the report.
-func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+// collect returns the agent's report for each host, and what runs. It asks the agent again if a running member is
+// missing from the report.
+func (e *Engine) collect(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	cluster, err := engine.Cluster(ctx, e)
 	if err != nil {

@@ -43,7 +43,7 @@ func testAgentKeys(t *testing.T, engine string) {
 	acctest.Eventually(t, "the agents of all hosts to tell", func() bool { // one may be too busy to answer
 		var failures map[string]string
 		var err error
-		before, failures, err = l.told(acctest.Bounded(t))
+		before, failures, err = l.remembered(acctest.Bounded(t))
 		if err != nil || len(failures) > 0 {
 			t.Logf("the agents of %d hosts tell; %v, %v", len(before), failures, err)
 		}
@@ -71,11 +71,11 @@ func testAgentKeys(t *testing.T, engine string) {
 		return len(l.askWith(l.stealKeys(), "node2").Reports) == 1
 	})
 	acctest.Eventually(t, "an agent to refuse the old key", func() bool {
-		reported := l.askWith(stolen, "node2")
-		if len(reported.Reports) != 0 {
-			t.Fatalf("whoever has the old key is told %+v", reported)
+		reports := l.askWith(stolen, "node2")
+		if len(reports.Reports) != 0 {
+			t.Fatalf("whoever has the old key is told %+v", reports)
 		}
-		return strings.Contains(fmt.Sprint(reported.Failures), "certificate")
+		return strings.Contains(fmt.Sprint(reports.Failures), "certificate")
 	})
 
 	l.claim("node1")
@@ -150,8 +150,8 @@ func (l keysLab) awaitResidents() {
 	must(l.T, err)
 }
 
-// told returns everything that agents remember, by host name, and why others did not report.
-func (l keysLab) told(ctx context.Context) (reports map[string]telemetry.Report, failures map[string]string, err error) {
+// remembered returns everything that agents remember, by host name, and why others did not report.
+func (l keysLab) remembered(ctx context.Context) (reports map[string]telemetry.Report, failures map[string]string, err error) {
 	document, err := engine.Cluster(ctx, l.engine)
 	if err != nil {
 		return nil, nil, err
@@ -191,7 +191,7 @@ func (l keysLab) keepAsking(before map[string]telemetry.Report, hosts ...string)
 				ended = true
 			default:
 			}
-			now, failures, err := l.told(ctx)
+			now, failures, err := l.remembered(ctx)
 			if ctx.Err() != nil {
 				l.Errorf("waited for the agents to tell in vain: %v, %v", failures, err)
 				return
@@ -264,9 +264,9 @@ func (l keysLab) askWith(folder, host string) telemetry.Reports {
 		l.Logf("asking %s: %v", peer, err)
 		return telemetry.Reports{}
 	}
-	reported, err := telemetry.ReadReports(text)
+	reports, err := telemetry.ReadReports(text)
 	must(l.T, err)
-	return reported
+	return reports
 }
 
 // address returns the address of a node's agent on the cluster's network.

@@ -48,10 +48,10 @@ func (e *Engine) readResidents(ctx context.Context) (domain.Residents, error) {
 	}
 	all.Agents = make(map[string]domain.Resident, len(p.hosts))
 	for name := range p.hosts {
-		agent, reported := found[name].Agents[name]
+		agent, answered := found[name].Agents[name]
 		if err := failed[name]; err != nil {
 			agent = unreachable(err)
-		} else if !reported {
+		} else if !answered {
 			agent = domain.Resident{State: domain.ResidentStarting}
 		}
 		agent.Host = name

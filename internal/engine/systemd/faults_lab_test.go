@@ -323,13 +323,13 @@ func (f faulty) nothingLeft(cluster string) {
 		"members":   fmt.Sprintf(`for p in /proc/[0-9]*; do readlink $p/cwd; done | grep '^%s/%s/'; true`, layout.Clusters, cluster),
 	}
 	for _, what := range slices.Sorted(maps.Keys(left)) {
-		output := ""
+		remaining := ""
 		f.eventually(what+" of the cluster to be gone", func() bool { // once systemd has noticed all ends
-			before := output
-			if output = f.anywhere(left[what]); output != before && output != "" {
-				f.Logf("%s of cluster %s that are there:\n%s", what, cluster, output)
+			before := remaining
+			if remaining = f.anywhere(left[what]); remaining != before && remaining != "" {
+				f.Logf("%s of cluster %s that are there:\n%s", what, cluster, remaining)
 			}
-			return output == ""
+			return remaining == ""
 		})
 	}
 }

@@ -137,8 +137,8 @@ func (f faulty) worksWithClocksOff() {
 	f.must(err)
 	f.must(problems.Err())
 	for i, want := range []string{"behind", "ahead of"} {
-		printed := regexp.MustCompile("^host \"" + f.host(i).Name + `" \(.*\) has a clock (1h0m\ds|5\dm\d+s) ` + want + " this machine's .* a minute is allowed")
-		if len(problems) != 2 || !problems[i].Warning || problems[i].Path.String() != fmt.Sprintf("hosts[%q].address", f.host(i).Name) || !printed.MatchString(problems[i].Detail) {
+		pattern := regexp.MustCompile("^host \"" + f.host(i).Name + `" \(.*\) has a clock (1h0m\ds|5\dm\d+s) ` + want + " this machine's .* a minute is allowed")
+		if len(problems) != 2 || !problems[i].Warning || problems[i].Path.String() != fmt.Sprintf("hosts[%q].address", f.host(i).Name) || !pattern.MatchString(problems[i].Detail) {
 			f.Fatalf("the plan says %v", problems)
 		}
 	}

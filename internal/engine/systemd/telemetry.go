@@ -12,7 +12,7 @@ import (
 
 // Usage returns what the agents report about their hosts, and about the members' processes.
 func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
-	answers, running, err := e.told(ctx, window)
+	answers, running, err := e.collect(ctx, window)
 	if err != nil {
 		return engine.Usage{}, err
 	}
@@ -23,16 +23,16 @@ func (e *Engine) Usage(ctx context.Context, window time.Duration) (engine.Usage,
 func (e *Engine) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
 
 func (e *Engine) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
-	answers, running, err := e.told(ctx, 0)
+	answers, running, err := e.collect(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
 	return telemetry.GPUs(answers, running), nil
 }
 
-// told returns the agents' reports, and what runs. It asks the agents again if a running member is missing from a
+// collect returns the agents' reports, and what runs. It asks the agents again if a running member is missing from a
 // report.
-func (e *Engine) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+func (e *Engine) collect(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "process"}
 	p, err := e.whole(ctx)
 	if err != nil {

@@ -49,10 +49,10 @@ func (e Agents) Once() Agents {
 	return e
 }
 
-// told returns the agents' reports on the cluster's hosts, and what runs. One agent queries all others, by an exec into
-// its container, which needs neither a port nor the address of any other host; it queries them again if a running
-// member is missing from a report.
-func (e Agents) told(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
+// collect returns the agents' reports on the cluster's hosts, and what runs. One agent queries all others, by an exec
+// into its container, which needs neither a port nor the address of any other host; it queries them again if a
+// running member is missing from a report.
+func (e Agents) collect(ctx context.Context, window time.Duration) (map[string]telemetry.Answer, telemetry.Running, error) {
 	running := telemetry.Running{Noun: "container"}
 	document, err := engine.Cluster(ctx, e.Items)
 	if err != nil {
@@ -252,7 +252,7 @@ func askThrough(
 func (e Agents) GPUs(ctx context.Context) (map[string]domain.HostGPUs, error) { return e.gpus(ctx) }
 
 func (e Agents) readGPUs(ctx context.Context) (map[string]domain.HostGPUs, error) {
-	answers, running, err := e.told(ctx, 0)
+	answers, running, err := e.collect(ctx, 0)
 	if err != nil {
 		return nil, err
 	}

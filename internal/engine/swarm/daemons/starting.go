@@ -45,11 +45,11 @@ func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Cont
 	defer cancel()
 	var since time.Time // when the current patience began
 	for before := time.Duration(0); ; {
-		reported, whyNot := ask(ctx)
+		latest, whyNot := ask(ctx)
 		if ctx.Err() != nil && len(reports.Reports) > 0 {
 			return reports, why, nil // this round was cut short, the previous one was complete
 		}
-		reports, why = reported, whyNot
+		reports, why = latest, whyNot
 		silent := silentNodes(cluster, reports)
 		if len(silent) == 0 {
 			return reports, why, nil
@@ -76,7 +76,7 @@ func gatherBy(ctx context.Context, cluster domain.Cluster, ask func(context.Cont
 func silentNodes(cluster domain.Cluster, reports telemetry.Reports) []string {
 	var silent []string
 	for _, host := range cluster.Hosts {
-		if report, reported := reports.Reports[host.ID]; !reported || report.Starting {
+		if report, answered := reports.Reports[host.ID]; !answered || report.Starting {
 			silent = append(silent, host.ID)
 		}
 	}

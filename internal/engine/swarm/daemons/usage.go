@@ -10,7 +10,7 @@ import (
 
 // Usage returns the usage that the agents report for their hosts and for the members' containers.
 func (e Agents) Usage(ctx context.Context, window time.Duration) (engine.Usage, error) {
-	answers, running, err := e.told(ctx, window)
+	answers, running, err := e.collect(ctx, window)
 	if err != nil {
 		return engine.Usage{}, err
 	}

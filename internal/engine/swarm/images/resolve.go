@@ -162,10 +162,10 @@ func (e Images) resolve(ctx context.Context, w wanted, in Surroundings) (spec.Re
 		host := w.hosts[node]
 		reached, ok := in.engines[node]
 		mu.Lock()
-		_, reported := all[host]
-		unreached = unreached || !ok && !reported
+		_, known := all[host]
+		unreached = unreached || !ok && !known
 		mu.Unlock()
-		if !ok || reported && e.Connection.Settings.Controller {
+		if !ok || known && e.Connection.Settings.Controller {
 			return nil
 		}
 		held, err := e.present(ctx, reached, w)

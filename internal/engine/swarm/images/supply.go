@@ -122,19 +122,19 @@ const buildTail = 20
 
 // built reads an Engine's build messages to the end, and returns the image's ID. An error includes the last lines.
 func built(body io.Reader) (id string, err error) {
-	printed := &bounded.Tail{Most: bounded.Said}
+	output := &bounded.Tail{Most: bounded.Said}
 	err = messages(body, func(message jsonmessage.JSONMessage) {
 		var result build.Result
 		if message.Aux != nil && json.Unmarshal(*message.Aux, &result) == nil && result.ID != "" {
 			id = result.ID
 		}
-		_, _ = io.WriteString(printed, message.Stream) // writing to it never fails
+		_, _ = io.WriteString(output, message.Stream) // writing to it never fails
 	})
 	if err == nil && id == "" {
 		err = errors.New("the build produced no image")
 	}
 	if err != nil {
-		return "", fmt.Errorf("%w%s", err, tail(printed.String()))
+		return "", fmt.Errorf("%w%s", err, tail(output.String()))
 	}
 	return id, nil
 }

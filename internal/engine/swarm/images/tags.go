@@ -52,11 +52,11 @@ func (t *Tags) pin(ctx context.Context, m dockerapi.Manager, name, auth string) 
 		t.ask[name] = ask
 	}
 	t.mu.Unlock()
-	reported, err := ask(ctx)
+	image, err := ask(ctx)
 	if err != nil {
 		return "", err
 	}
-	return reported.pinned, reported.err
+	return image.pinned, image.err
 }
 
 // pinnedPrefix returns a pinned image's reference without the digest, "" for an invalid reference.

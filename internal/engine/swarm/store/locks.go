@@ -296,16 +296,16 @@ func (l *lock) remove(ctx context.Context) error {
 // lost. Without lose, the holder keeps it for as long as nobody else takes it.
 func (l *lock) keep(ctx context.Context, lose context.CancelCauseFunc) (release func() error) {
 	renewing, stop := context.WithCancel(ctx)
-	reported := func(cause error) {
+	cancel := func(cause error) {
 		if lose != nil {
 			lose(cause)
 			stop() // a lock that its holder considers lost is free to take
 		}
 	}
 	lost := make(chan error, 1)
-	go func() { lost <- l.renewUntil(renewing, reported) }()
+	go func() { lost <- l.renewUntil(renewing, cancel) }()
 	return sync.OnceValue(func() error {
-		reported(nil)
+		cancel(nil)
 		stop()
 		err := <-lost
 		if err == nil {

@@ -64,12 +64,12 @@ func Answer(output []byte, name string) ([]Line, error) {
 			return lines, nil
 		}
 	}
-	printed := clean(lastLine(string(output)))
+	last := clean(lastLine(string(output)))
 	if begun {
-		return nil, fmt.Errorf("querying the host: its answer broke off after %q", printed)
+		return nil, fmt.Errorf("querying the host: its answer broke off after %q", last)
 	}
 	return nil, fmt.Errorf("querying the host: %w: it printed %q; "+
-		"check that the user's login shell runs commands (getent passwd USER)", errNoShell, printed)
+		"check that the user's login shell runs commands (getent passwd USER)", errNoShell, last)
 }
 
 func lastLine(text string) string {
@@ -259,7 +259,7 @@ func (n *NVIDIA) set(key, value string) {
 }
 
 // FreeBytes returns what is free by a line of df -Pk, and false where it doesn't say.
-func FreeBytes(line string) (bytes int64, printed bool) {
+func FreeBytes(line string) (bytes int64, ok bool) {
 	kib := number(part(freeKiB, line), -1)
 	return max(kib, 0) << 10, kib >= 0
 }

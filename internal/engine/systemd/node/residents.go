@@ -150,11 +150,11 @@ func (n *Node) supervise(ctx context.Context, of engineKey) error {
 }
 
 func systemctl(ctx context.Context, arguments ...string) error {
-	printed := &bounded.Tail{Most: bounded.Complaint}
+	stderr := &bounded.Tail{Most: bounded.Complaint}
 	command := exec.CommandContext(ctx, "systemctl", arguments...) //nolint:gosec // the arguments are ours
-	command.Stderr = printed
+	command.Stderr = stderr
 	if err := command.Run(); err != nil {
-		return fmt.Errorf("systemctl %s: %w %s", strings.Join(arguments, " "), err, printed)
+		return fmt.Errorf("systemctl %s: %w %s", strings.Join(arguments, " "), err, stderr)
 	}
 	return nil
 }

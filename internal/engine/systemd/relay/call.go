@@ -39,17 +39,17 @@ func (c Call[Q, A]) Ask(ctx context.Context, client *Client, cluster string, que
 	if err != nil {
 		return answer, err
 	}
-	reported, known, err := client.looked.answer(ctx, cluster, q)
+	data, known, err := client.looked.answer(ctx, cluster, q)
 	if !known {
-		reported, err = c.ask(ctx, client, cluster, q.Asked)
+		data, err = c.ask(ctx, client, cluster, q.Asked)
 	}
 	if _, broke := errors.AsType[*brokenError](err); broke && !c.once {
-		reported, err = c.ask(ctx, client, cluster, q.Asked) // over another connection
+		data, err = c.ask(ctx, client, cluster, q.Asked) // over another connection
 	}
 	if err != nil {
 		return answer, err
 	}
-	if err := json.Unmarshal(reported, &answer); err != nil {
+	if err := json.Unmarshal(data, &answer); err != nil {
 		return answer, fmt.Errorf("decoding the answer of %s to %q: %w", client.name, c.name, err)
 	}
 	return answer, nil
@@ -62,11 +62,11 @@ func (c Call[Q, A]) ask(ctx context.Context, client *Client, cluster string, ask
 		return nil, err
 	}
 	defer response.Close()
-	reported, err := bounded.ReadAll(response, mostAsked)
+	data, err := bounded.ReadAll(response, mostAsked)
 	if err != nil {
 		err = client.failure(ctx, &brokenError{err})
 	}
-	return reported, err
+	return data, err
 }
 
 // Answer registers the call's handler with a server.
@@ -77,15 +77,15 @@ func (c Call[Q, A]) Answer(mux *http.ServeMux, answer func(ctx context.Context, 
 		if err == nil {
 			err = json.Unmarshal(asked, &question)
 		}
-		var reported A
+		var result A
 		if err == nil {
-			reported, err = answer(r.Context(), r.PathValue("cluster"), question)
+			result, err = answer(r.Context(), r.PathValue("cluster"), question)
 		}
 		if err != nil {
 			refuse(w, err)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(reported) // otherwise the client is gone
+		_ = json.NewEncoder(w).Encode(result) // otherwise the client is gone
 	})
 }
 
@@ -97,13 +97,13 @@ func refuse(w http.ResponseWriter, err error) {
 
 // readFault returns the error that a host answered with.
 func readFault(body io.Reader) error {
-	reported, err := bounded.ReadAll(body, bounded.Answer)
+	data, err := bounded.ReadAll(body, bounded.Answer)
 	if err != nil {
 		return err
 	}
 	var f fault
-	if err := json.Unmarshal(reported, &f); err != nil {
-		return fmt.Errorf("unexpected answer %.200q", reported)
+	if err := json.Unmarshal(data, &f); err != nil {
+		return fmt.Errorf("unexpected answer %.200q", data)
 	}
 	return f.err()
 }

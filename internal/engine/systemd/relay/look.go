@@ -11,7 +11,7 @@ import (
 )
 
 // look requests everything that plans ask a host, at once.
-var look = Call[None, []told]{name: "look"}
+var look = Call[None, []answered]{name: "look"}
 
 // Question is a call with its parameter.
 type Question struct {
@@ -28,8 +28,8 @@ func (c Call[Q, A]) Of(question Q) (Question, error) {
 // key identifies a question.
 func (q Question) key() string { return q.Call + " " + string(q.Asked) }
 
-// told is a question with its answer.
-type told struct {
+// answered is a question with its answer.
+type answered struct {
 	Question
 	Answer json.RawMessage `json:"answer,omitempty"`
 	Fault  *fault          `json:"fault,omitempty"`
@@ -38,12 +38,12 @@ type told struct {
 // Looking returns a client over the same connection for the many calls of a plan: its first call requests everything
 // that plans ask every host, as one request, and later calls are answered from that. All other calls are made as usual.
 func (c *Client) Looking(cluster string) *Client {
-	return &Client{link: c.link, looked: &looked{cluster: cluster, answers: engine.Once(func(ctx context.Context) (map[string]told, error) {
+	return &Client{link: c.link, looked: &looked{cluster: cluster, answers: engine.Once(func(ctx context.Context) (map[string]answered, error) {
 		answers, err := look.Ask(ctx, c, cluster, None{})
 		if err != nil {
 			return nil, nil //nolint:nilerr,nilnil // each call gets the error itself
 		}
-		byKey := make(map[string]told, len(answers))
+		byKey := make(map[string]answered, len(answers))
 		for _, t := range answers {
 			byKey[t.key()] = t
 		}
@@ -54,7 +54,7 @@ func (c *Client) Looking(cluster string) *Client {
 // looked are the answers from a host's look.
 type looked struct {
 	cluster string
-	answers func(ctx context.Context) (map[string]told, error)
+	answers func(ctx context.Context) (map[string]answered, error)
 }
 
 // answer returns the answer to a question about a cluster from the look; known is false if that did not include it.
@@ -76,12 +76,12 @@ func (l *looked) answer(ctx context.Context, cluster string, q Question) (answer
 // AnswerLook registers the handler of [Client.Looking] with a server. The host decides which questions plans ask about
 // a cluster.
 func AnswerLook(mux *http.ServeMux, questions func(ctx context.Context, cluster string) ([]Question, error)) {
-	look.Answer(mux, func(ctx context.Context, cluster string, _ None) ([]told, error) {
+	look.Answer(mux, func(ctx context.Context, cluster string, _ None) ([]answered, error) {
 		asked, err := questions(ctx, cluster)
 		if err != nil {
 			return nil, err
 		}
-		answers := make([]told, len(asked))
+		answers := make([]answered, len(asked))
 		var all sync.WaitGroup
 		for i, q := range asked {
 			all.Go(func() { answers[i] = answerTo(ctx, mux, cluster, q) })
@@ -92,8 +92,8 @@ func AnswerLook(mux *http.ServeMux, questions func(ctx context.Context, cluster 
 }
 
 // answerTo has a server answer a question as if it were a request of its own.
-func answerTo(ctx context.Context, mux *http.ServeMux, cluster string, q Question) told {
-	t := told{Question: q}
+func answerTo(ctx context.Context, mux *http.ServeMux, cluster string, q Question) answered {
+	t := answered{Question: q}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://host"+path(cluster, q.Call), bytes.NewReader(q.Asked))
 	if err == nil {
 		w := &kept{header: http.Header{}}
