@@ -169,11 +169,11 @@ func (r reading) now(w io.Writer) {
 
 // hook describes the state of a hook, and its deadline.
 func (r reading) hook(call domain.HookCall) string {
-	output := strings.TrimPrefix(call.String(), "hook ")
+	state := strings.TrimPrefix(call.String(), "hook ")
 	if hook := r.policy.Spec.Hooks.At(call.Moment); hook != nil && call.AtWork() {
-		output += fmt.Sprintf("; since %s, until %s at the latest", r.clockOn(call.Called, r.at), r.clockOn(call.Called.Add(hook.Limit()), r.at))
+		state += fmt.Sprintf("; since %s, until %s at the latest", r.clockOn(call.Called, r.at), r.clockOn(call.Called.Add(hook.Limit()), r.at))
 	}
-	return output
+	return state
 }
 
 // clock formats a time as local clocks show it.
