@@ -16,9 +16,9 @@ import (
 func (r *reading) askAgents(q Question, s domain.AgentSource) Answer {
 	over := q.Window.Or(domain.DefaultAgentWindow)
 	type key time.Duration
-	reported := share(r, key(over), nil, func(ctx context.Context) (engine.Usage, error) { return r.meter.usages.get(ctx, r.now, over) })
+	pending := share(r, key(over), nil, func(ctx context.Context) (engine.Usage, error) { return r.meter.usages.get(ctx, r.now, over) })
 	return func() autoscale.Measurement {
-		used, err := reported.wait()
+		used, err := pending.wait()
 		if err != nil {
 			return missing(fmt.Sprintf("querying the hosts' agents: %v", err))
 		}

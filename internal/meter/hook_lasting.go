@@ -62,8 +62,8 @@ func (e *TransientError) Unwrap() error { return e.Err }
 // Tell calls a hook about a change and returns its state. The ID goes into the header Idempotency-Key. Location is the
 // URL for polling from the last reply, or empty for the initial request. A command runs until it has finished. The
 // error is a [TransientError] if a retry makes sense.
-func Tell(ctx context.Context, hook domain.ScalingHook, id, location string, reported any) (Reply, error) {
-	body, err := json.Marshal(reported)
+func Tell(ctx context.Context, hook domain.ScalingHook, id, location string, change any) (Reply, error) {
+	body, err := json.Marshal(change)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -134,12 +134,12 @@ func exchange(request *http.Request) (Reply, error) {
 
 // standing returns the state that an answer reports.
 func standing(response *http.Response, body []byte, now time.Time) (Reply, error) {
-	var printed struct {
+	var answer struct {
 		Progress json.RawMessage `json:"progress"`
 		Title    json.RawMessage `json:"title"`
 		Detail   json.RawMessage `json:"detail"`
 	}
-	_ = json.Unmarshal(body, &printed) // it need not be JSON
+	_ = json.Unmarshal(body, &answer) // it need not be JSON
 	request, after := response.Request, pauseOf(response.Header.Get("Retry-After"), now)
 	looked := request.Method == http.MethodGet
 	switch status := response.StatusCode; {
@@ -148,7 +148,7 @@ func standing(response *http.Response, body []byte, now time.Time) (Reply, error
 		if looked && location == "" {
 			location = request.URL.String()
 		}
-		return Reply{Location: location, Progress: progressOf(printed.Progress), After: after}, err
+		return Reply{Location: location, Progress: progressOf(answer.Progress), After: after}, err
 	case status >= 200 && status <= 299, looked && status == http.StatusSeeOther:
 		return Reply{Done: true}, nil
 	case looked && (status == http.StatusNotFound || status == http.StatusGone):
@@ -157,7 +157,7 @@ func standing(response *http.Response, body []byte, now time.Time) (Reply, error
 		return Reply{}, fmt.Errorf("HTTP %s: redirects are not followed; use %s", line(response.Status), plainAddress(response.Header.Get("Location")))
 	}
 	err := fmt.Errorf("HTTP %s", line(response.Status))
-	for _, why := range []json.RawMessage{printed.Detail, printed.Title} {
+	for _, why := range []json.RawMessage{answer.Detail, answer.Title} {
 		if text := textOf(why); text != "" {
 			err = fmt.Errorf("%w: %s", err, text)
 			break
@@ -184,18 +184,18 @@ func locationOf(asked *url.URL, named string) (string, error) {
 
 // progressOf returns the progress that a hook reports, as one short line: a number is a percentage, a string is used as
 // it is, and anything else is "".
-func progressOf(printed json.RawMessage) string {
+func progressOf(raw json.RawMessage) string {
 	var percent float64
-	if err := json.Unmarshal(printed, &percent); err == nil && string(printed) != "null" {
+	if err := json.Unmarshal(raw, &percent); err == nil && string(raw) != "null" {
 		return autoscale.Number(percent) + " %"
 	}
-	return textOf(printed)
+	return textOf(raw)
 }
 
 // textOf returns a string from a hook as one short line; "" for any other value.
-func textOf(printed json.RawMessage) string {
+func textOf(raw json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(printed, &text) // any other value is ignored
+	_ = json.Unmarshal(raw, &text) // any other value is ignored
 	return line(text)
 }
 

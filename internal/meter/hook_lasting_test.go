@@ -106,11 +106,11 @@ func TestTell(t *testing.T) {
 			if again {
 				got.After = transient.After
 			}
-			output := ""
+			message := ""
 			if err != nil {
-				output = err.Error()
+				message = err.Error()
 			}
-			if got != want || again != test.again || (test.why == "") != (err == nil) || !strings.Contains(output, test.why) || strings.Contains(output, "hunter2") {
+			if got != want || again != test.again || (test.why == "") != (err == nil) || !strings.Contains(message, test.why) || strings.Contains(message, "hunter2") {
 				t.Errorf("it is %+v, %v (again: %v); want %+v, %q (%v)", got, err, again, want, test.why, test.again)
 			}
 		})

@@ -34,8 +34,8 @@ type usage struct {
 	// begun is when they were last asked, and done is closed once they have answered.
 	begun time.Time
 	done  chan struct{}
-	// told is set if they have answered before, with value or err.
-	reported bool
+	// answered is set if they have answered before, with value or err.
+	answered bool
 	value    engine.Usage
 	err      error
 }
@@ -49,7 +49,7 @@ func (u *usages) get(ctx context.Context, now time.Time, window time.Duration) (
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if !asked.reported {
+	if !asked.answered {
 		return engine.Usage{}, context.Cause(ctx)
 	}
 	return asked.value, asked.err
@@ -63,29 +63,29 @@ func (u *usages) asked(ctx context.Context, now time.Time, window time.Duration)
 	if u.of == nil {
 		u.of = map[time.Duration]*usage{}
 	}
-	maps.DeleteFunc(u.of, func(_ time.Duration, reported *usage) bool {
-		return closed(reported.done) && now.Sub(reported.begun) > usageKept
+	maps.DeleteFunc(u.of, func(_ time.Duration, report *usage) bool {
+		return closed(report.done) && now.Sub(report.begun) > usageKept
 	})
-	reported := u.of[window]
-	if reported == nil {
-		reported = &usage{}
-		u.of[window] = reported
+	report := u.of[window]
+	if report == nil {
+		report = &usage{}
+		u.of[window] = report
 	}
-	if reported.done != nil && (!closed(reported.done) || now.Sub(reported.begun).Abs() < usageFresh) {
-		return reported, reported.done
+	if report.done != nil && (!closed(report.done) || now.Sub(report.begun).Abs() < usageFresh) {
+		return report, report.done
 	}
 	done := make(chan struct{})
-	reported.begun, reported.done = now, done
+	report.begun, report.done = now, done
 	asking, cancel := context.WithTimeout(context.WithoutCancel(ctx), usagePatience)
 	go func() {
 		defer cancel()
 		value, err := u.engine.Usage(asking, window)
 		u.mu.Lock()
 		defer u.mu.Unlock()
-		reported.reported, reported.value, reported.err = true, value, err
+		report.answered, report.value, report.err = true, value, err
 		close(done)
 	}()
-	return reported, done
+	return report, done
 }
 
 func closed(c chan struct{}) bool {
