@@ -209,14 +209,14 @@ func shorten(texts []string, separator string) string {
 
 func listBy[T any](separator string, items []T, say func(*T) string) string {
 	const shown = 5
-	var lines []string
+	var parts []string
 	for i := range items[:min(len(items), shown)] {
-		lines = append(lines, say(&items[i]))
+		parts = append(parts, say(&items[i]))
 	}
 	if len(items) > shown {
-		lines = append(lines, fmt.Sprintf("and %d more", len(items)-shown))
+		parts = append(parts, fmt.Sprintf("and %d more", len(items)-shown))
 	}
-	return strings.Join(lines, separator)
+	return strings.Join(parts, separator)
 }
 
 func count(n int, noun string) string {

@@ -140,23 +140,23 @@ type inventory struct {
 // host says how many devices of a site are free, and why the others are not.
 func (v inventory) host(at *int) string {
 	free, devices := 0, v.fleet.suited(v.demand.gpus, *at)
-	var lines []string
+	var reasons []string
 	text := "host " + v.sites[*at].name + ": "
 	for _, i := range devices {
 		why := v.device(i)
 		if why == "" {
 			free++
 		} else {
-			lines = append(lines, v.fleet.name(i)+why)
+			reasons = append(reasons, v.fleet.name(i)+why)
 		}
 	}
 	if v.demand.gpus.pool.exclusive {
 		text += fmt.Sprintf("%d of %s free", free, count(len(devices), "GPU"))
-		if len(lines) > 0 {
+		if len(reasons) > 0 {
 			text += ", "
 		}
 	}
-	return text + shorten(lines, ", ")
+	return text + shorten(reasons, ", ")
 }
 
 // device says why a device is not free, or how much of it is; "" if there is nothing to add.
