@@ -29,17 +29,17 @@ func inBrowser(t *testing.T, page string, args ...string) string {
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--user-data-dir=" + filepath.Join(dir, "profile"), "--dump-dom",
 	}, args...)
 	// Into a file, as processes of the browser may keep a pipe open after its end.
-	printed, err := os.Create(filepath.Join(dir, "document"))
+	dump, err := os.Create(filepath.Join(dir, "document"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer printed.Close()
+	defer dump.Close()
 	command := exec.CommandContext(acctest.Bounded(t), program, append(args, "file://"+file)...)
-	command.Stdout = printed
+	command.Stdout = dump
 	if err := command.Run(); err != nil {
 		t.Fatalf("chromium: %v", err)
 	}
-	document, err := os.ReadFile(printed.Name())
+	document, err := os.ReadFile(dump.Name())
 	if err != nil {
 		t.Fatal(err)
 	}
