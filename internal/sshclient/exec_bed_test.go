@@ -37,8 +37,8 @@ func TestExecOnHost(t *testing.T) {
 			t.Errorf("writing: %v", err)
 		}
 	})
-	if printed, err := io.ReadAll(stream); err != nil || !bytes.Equal(printed, content) {
-		t.Errorf("%d bytes came back (%v)", len(printed), err)
+	if echoed, err := io.ReadAll(stream); err != nil || !bytes.Equal(echoed, content) {
+		t.Errorf("%d bytes came back (%v)", len(echoed), err)
 	}
 	writing.Wait()
 	must(t, stream.Close())

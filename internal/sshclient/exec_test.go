@@ -43,9 +43,9 @@ func TestExec(t *testing.T) {
 				t.Errorf("%d of %d bytes are written: %v", n, len(text), err)
 			}
 		})
-		printed := make([]byte, len(text))
-		if _, err := io.ReadFull(conn, printed); err != nil || string(printed) != text {
-			t.Errorf("%.20q came back (%v)", printed, err)
+		received := make([]byte, len(text))
+		if _, err := io.ReadFull(conn, received); err != nil || string(received) != text {
+			t.Errorf("%.20q came back (%v)", received, err)
 		}
 		writing.Wait()
 	}
@@ -122,9 +122,9 @@ func TestExecEnds(t *testing.T) {
 				return uint32(test.status)
 			})
 			close(started)
-			printed, err := io.ReadAll(stream)
-			if string(printed) != test.output {
-				t.Errorf("it said %q, want %q", printed, test.output)
+			received, err := io.ReadAll(stream)
+			if string(received) != test.output {
+				t.Errorf("it said %q, want %q", received, test.output)
 			}
 			_, written := stream.Write([]byte("more"))
 			if test.parts == nil {
@@ -158,8 +158,8 @@ func TestExecHalf(t *testing.T) {
 		rest <- string(text)
 		return 0
 	})
-	if printed, err := io.ReadAll(stream); err != nil || string(printed) != "that is all" {
-		t.Errorf("it said %q (%v)", printed, err)
+	if received, err := io.ReadAll(stream); err != nil || string(received) != "that is all" {
+		t.Errorf("it said %q (%v)", received, err)
 	}
 	_, err := io.WriteString(stream, "go on")
 	must(t, err)
@@ -232,8 +232,8 @@ func TestExecOutlivesItsContext(t *testing.T) {
 	_, err = io.WriteString(stream, "still here")
 	must(t, err)
 	must(t, stream.CloseWrite())
-	if printed, err := io.ReadAll(stream); err != nil || string(printed) != "still here" {
-		t.Errorf("%q came back (%v)", printed, err)
+	if received, err := io.ReadAll(stream); err != nil || string(received) != "still here" {
+		t.Errorf("%q came back (%v)", received, err)
 	}
 	must(t, stream.Close())
 	<-server.Ended

@@ -75,8 +75,8 @@ func echo(t testing.TB, client *Client, network, address string) error {
 	if half, ok := conn.(interface{ CloseWrite() error }); !ok || half.CloseWrite() != nil {
 		t.Error("the end of the input can't be told")
 	}
-	if printed, err := io.ReadAll(conn); err != nil || string(printed) != "to and fro" {
-		t.Errorf("%q came back (%v)", printed, err)
+	if received, err := io.ReadAll(conn); err != nil || string(received) != "to and fro" {
+		t.Errorf("%q came back (%v)", received, err)
 	}
 	return nil
 }
