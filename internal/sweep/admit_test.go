@@ -28,7 +28,7 @@ type testCase struct {
 func (s testCase) check(t *testing.T) {
 	t.Helper()
 	got := Admit(s.cluster, s.queues, noon)
-	if diff := cmp.Diff(s.starts, told(got.Starts), cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(s.starts, startTexts(got.Starts), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("starts (-want +got):\n%s", diff)
 	}
 	for sweep, parts := range s.waits {
@@ -295,7 +295,7 @@ func TestAdmitSomeAtATime(t *testing.T) {
 	}
 	got = Admit(cluster, []Queue{first.with(started), second}, noon)
 	if len(got.Starts) != 6 || got.Starts[5].Key != "r69" || !got.Next.IsZero() {
-		t.Errorf("then these start, and next is at %s: %v", got.Next, told(got.Starts))
+		t.Errorf("then these start, and next is at %s: %v", got.Next, startTexts(got.Starts))
 	}
 }
 
@@ -469,11 +469,11 @@ func TestAdmitSlots(t *testing.T) {
 		started[start.Key] = running("gpu1 GPU-a", noon)
 	}
 	if got = Admit(cluster, []Queue{q.with(started)}, noon); len(got.Starts) > 0 {
-		t.Errorf("then these start: %v", told(got.Starts))
+		t.Errorf("then these start: %v", startTexts(got.Starts))
 	}
 	started["r03"] = endedRun(domain.RunSucceeded, "gpu1 GPU-a", noon)
 	got = Admit(cluster, []Queue{q.with(started)}, noon)
-	if diff := cmp.Diff([]string{"lr/r37 on gpu1 GPU-a"}, told(got.Starts)); diff != "" {
+	if diff := cmp.Diff([]string{"lr/r37 on gpu1 GPU-a"}, startTexts(got.Starts)); diff != "" {
 		t.Errorf("once one has ended (-want +got):\n%s", diff)
 	}
 }

@@ -146,7 +146,7 @@ func TestAdmitOneASettle(t *testing.T) {
 		cluster.FreeGPUMiB["GPU-a"] = 46_068 - taken
 		got := Admit(cluster, []Queue{q}, now)
 		if len(got.Starts) > 1 {
-			t.Fatalf("at once start %v", told(got.Starts))
+			t.Fatalf("at once start %v", startTexts(got.Starts))
 		}
 		if len(got.Starts) == 0 {
 			// 1,705 MiB are free, of which a run needs 1,199: the reserve keeps it out.

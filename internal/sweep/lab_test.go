@@ -115,8 +115,8 @@ func exclusive(devices map[string][]domain.Device) map[string]domain.GPUPoolDocu
 	return map[string]domain.GPUPoolDocument{"p": {Spec: domain.GPUPool{Cluster: "lab", Name: "p"}, Devices: devices}}
 }
 
-// told formats what is started, such as "a/r0 on gpu1 GPU-a".
-func told(starts []Admitted) []string {
+// startTexts formats what is started, such as "a/r0 on gpu1 GPU-a".
+func startTexts(starts []Admitted) []string {
 	texts := []string{}
 	for _, start := range starts {
 		texts = append(texts, start.Sweep+"/"+start.Key+" on "+start.At.Place())

@@ -77,7 +77,7 @@ func TestNoResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, reported := spec.Env[resultsVariable]; reported || spec.Kept != "" || len(spec.Files) > 0 {
+	if _, found := spec.Env[resultsVariable]; found || spec.Kept != "" || len(spec.Files) > 0 {
 		t.Errorf("it is given %+v", spec)
 	}
 	if folder, kept := Folder("lr", "r0", run); kept {
@@ -133,11 +133,11 @@ func TestConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		var files []domain.File
-		reported := ""
+		path := ""
 		if want.Name != "" {
-			files, reported = []domain.File{want}, "/state/files/lr-"+key+"-0/"+want.Name
+			files, path = []domain.File{want}, "/state/files/lr-"+key+"-0/"+want.Name
 		}
-		if diff := cmp.Diff(files, spec.Files); diff != "" || spec.Env[configVariable] != reported {
+		if diff := cmp.Diff(files, spec.Files); diff != "" || spec.Env[configVariable] != path {
 			t.Errorf("%s is told %q; files (-want +got):\n%s", key, spec.Env[configVariable], diff)
 		}
 	}

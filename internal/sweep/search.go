@@ -41,8 +41,8 @@ type trial struct {
 	// key.
 	attempts map[Attempt]*watched
 	measured map[string]measure
-	// ended counts the attempts that have ended. told is true once any reported progress. trouble says why a log could
-	// not be used.
+	// ended counts the attempts that have ended. reported is true once any reported progress. trouble says why a log
+	// could not be used.
 	ended    int
 	reported bool
 	trouble  string

@@ -282,7 +282,7 @@ func TestAdmitByLevel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := Admit(test.cluster, test.queues, noon)
-			if starts := strings.Join(told(got.Starts), ", "); starts != test.starts {
+			if starts := strings.Join(startTexts(got.Starts), ", "); starts != test.starts {
 				t.Errorf("started are %s\nwant %s", starts, test.starts)
 			}
 			says(t, "it waits", got.Waits["a"], test.waits...)
@@ -303,7 +303,7 @@ func TestAdmitByLevelAndRoom(t *testing.T) {
 	later := queueOf(onGPUs(sweepOf("z", 1), 0))
 	got := Admit(cluster, []Queue{a, taken, later}, noon)
 	if len(got.Starts) > 0 {
-		t.Errorf("started are %v", told(got.Starts))
+		t.Errorf("started are %v", startTexts(got.Starts))
 	}
 	says(t, "it waits", got.Waits["a"], "Not enough GPUs", "GPU-b held by", "t-r0-0")
 	says(t, "the later one waits", got.Waits["z"], `sweep "a" is ahead of it`)

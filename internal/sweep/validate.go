@@ -22,11 +22,11 @@ func Validate(s domain.Sweep) domain.Problems {
 	if common := topology.Validate(GroupOf(s, keys[0])); common.Err() != nil {
 		return append(ps, OfRuns(common)...)
 	}
-	reported := map[string]bool{}
+	seen := map[string]bool{}
 	for some := range slices.Chunk(keys, triedAtOnce) {
 		for _, p := range OfRuns(topology.Validate(GroupOf(s, some...))) {
-			if at := p.Path.String(); !reported[at] {
-				reported[at] = true
+			if at := p.Path.String(); !seen[at] {
+				seen[at] = true
 				ps = append(ps, p)
 			}
 		}

@@ -14,13 +14,13 @@ func TestWished(t *testing.T) {
 	own := s.Run("r0")
 	doc := documentOf(s)
 	doc.Revision, doc.MinRun, doc.MinFailed = 5, 2, 3
-	reported := []domain.RunReport{{Attempt: 1}}
+	reports := []domain.RunReport{{Attempt: 1}}
 	of := func(state domain.RunState) domain.Run {
-		return domain.Run{State: state, Revision: 4, Seal: Seal(own), Attempts: 2, Failures: 1, Reports: reported, NotBefore: new(at(9)), FinishedAt: new(at(-9)), Assignment: new(domain.ParsePlace("a"))}
+		return domain.Run{State: state, Revision: 4, Seal: Seal(own), Attempts: 2, Failures: 1, Reports: reports, NotBefore: new(at(9)), FinishedAt: new(at(-9)), Assignment: new(domain.ParsePlace("a"))}
 	}
 	on := func(state domain.RunState) domain.Run { // active, started under an earlier revision
 		run := running("a", at(-60))
-		run.State, run.Revision, run.Seal, run.Reports = state, 2, Seal(own), reported
+		run.State, run.Revision, run.Seal, run.Reports = state, 2, Seal(own), reports
 		return run
 	}
 	old := of(domain.RunFailed)
