@@ -39,11 +39,11 @@ func (o options) results(ctx context.Context, r reconcile.Reconciler, out io.Wri
 	if err != nil || name == "-" {
 		return err
 	}
-	reported := fmt.Sprintf("%s: results of %d runs\n", name, with)
+	summary := fmt.Sprintf("%s: results of %d runs\n", name, with)
 	if len(without) > 0 {
-		reported += fmt.Sprintf("without results: %s\n", strings.Join(without, ", "))
+		summary += fmt.Sprintf("without results: %s\n", strings.Join(without, ", "))
 	}
-	_, err = io.WriteString(out, printable.Text(reported))
+	_, err = io.WriteString(out, printable.Text(summary))
 	return err
 }
 

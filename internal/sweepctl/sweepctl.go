@@ -68,9 +68,9 @@ func Run(ctx context.Context, args []string, engines engine.Registry, out io.Wri
 	if o.command == resultsCommand {
 		return o.results(ctx, reconcile.Reconciler{Engine: e}, out)
 	}
-	var reported strings.Builder
-	err = o.do(ctx, reconcile.Reconciler{Engine: e}, &reported)
-	_, failed := io.WriteString(out, printable.Text(reported.String()))
+	var text strings.Builder
+	err = o.do(ctx, reconcile.Reconciler{Engine: e}, &text)
+	_, failed := io.WriteString(out, printable.Text(text.String()))
 	return errors.Join(failed, err)
 }
 
