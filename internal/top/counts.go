@@ -43,13 +43,13 @@ func telling(r overview.Reading, policy domain.AutoscalingPolicy) line {
 		if !call.AtWork() {
 			continue
 		}
-		output := ", " + string(call.Moment)
+		description := ", " + string(call.Moment)
 		if progress := []rune(call.Progress); len(progress) > longestProgress {
-			output += ": " + string(progress[:longestProgress-1]) + "…"
+			description += ": " + string(progress[:longestProgress-1]) + "…"
 		} else if len(progress) > 0 {
-			output += ": " + call.Progress
+			description += ": " + call.Progress
 		}
-		l = append(l, span{output, plain})
+		l = append(l, span{description, plain})
 	}
 	return l
 }
