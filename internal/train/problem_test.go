@@ -119,14 +119,14 @@ func TestLearnIsDeterministic(t *testing.T) {
 	texts := map[string]bool{}
 	for _, algorithm := range Algorithms {
 		for _, seed := range []uint64{1, 1, 2} {
-			reported := 0
-			l, err := Learn(t.Context(), waves(100), quick(algorithm, seed), "d1", func(done int, _ Point) { reported = done })
+			updates := 0
+			l, err := Learn(t.Context(), waves(100), quick(algorithm, seed), "d1", func(done int, _ Point) { updates = done })
 			if err != nil {
 				t.Fatal(err)
 			}
 			texts[l.Text] = true
-			if reported != 1000 || len(l.Curve) != points+1 || l.Curve[points].Updates != 1000 || l.Model.Trained.Seed != seed || l.Model.Trained.TraceSHA256 != "d1" {
-				t.Errorf("it told of %d updates last, and made %d points of %+v", reported, len(l.Curve), l.Model.Trained)
+			if updates != 1000 || len(l.Curve) != points+1 || l.Curve[points].Updates != 1000 || l.Model.Trained.Seed != seed || l.Model.Trained.TraceSHA256 != "d1" {
+				t.Errorf("it told of %d updates last, and made %d points of %+v", updates, len(l.Curve), l.Model.Trained)
 			}
 			for _, point := range l.Curve {
 				if point.Cost < l.Best.Cost {
