@@ -20,12 +20,12 @@ func TestPlanErrorsSayHowToDestroy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var output strings.Builder
+		var text strings.Builder
 		for _, d := range diagnostics {
-			output.WriteString(d.Detail + "\n")
+			text.WriteString(d.Detail + "\n")
 		}
-		if strings.Count(output.String(), resourcekit.DestroyRegardless) != 1 {
-			t.Errorf("%s says:\n%s", name, &output)
+		if strings.Count(text.String(), resourcekit.DestroyRegardless) != 1 {
+			t.Errorf("%s says:\n%s", name, &text)
 		}
 	}
 	// Every value in these is wrong, starting with the engine.

@@ -26,13 +26,13 @@ func terraformGone() bool {
 	unix.SetKevent(&exit[0], parent, unix.EVFILT_PROC, unix.EV_ADD)
 	exit[0].Fflags = unix.NOTE_EXIT
 	for {
-		told := make([]unix.Kevent_t, 1)
-		n, err := unix.Kevent(queue, exit, told, nil)
+		events := make([]unix.Kevent_t, 1)
+		n, err := unix.Kevent(queue, exit, events, nil)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if n == 1 && told[0].Flags&unix.EV_ERROR != 0 {
-			err = unix.Errno(told[0].Data) //nolint:gosec // it is an errno
+		if n == 1 && events[0].Flags&unix.EV_ERROR != 0 {
+			err = unix.Errno(events[0].Data) //nolint:gosec // it is an errno
 		}
 		return n == 1 && err == nil || errors.Is(err, unix.ESRCH)
 	}

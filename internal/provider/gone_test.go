@@ -33,8 +33,8 @@ func TestTerraformGone(t *testing.T) {
 		os.Exit(0) // the reader of the test's output is gone
 	}
 	terraform := again(acctest.Bounded(t), "terraform")
-	var output bytes.Buffer
-	terraform.Stderr = &output
+	var stderr bytes.Buffer
+	terraform.Stderr = &stderr
 	out, err := terraform.StdoutPipe()
 	fatalOn(t, err, nil)
 	fatalOn(t, terraform.Start(), nil)
@@ -44,8 +44,8 @@ func TestTerraformGone(t *testing.T) {
 	}
 	fatalOn(t, terraform.Process.Kill(), nil)
 	_ = terraform.Wait() // until the provider, which shares its standard error, has ended as well
-	if !strings.HasPrefix(output.String(), "gone: true") {
-		t.Errorf("the provider says %q", output.String())
+	if !strings.HasPrefix(stderr.String(), "gone: true") {
+		t.Errorf("the provider says %q", stderr.String())
 	}
 }
 

@@ -345,7 +345,7 @@ func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tf := newTerraform(t, providertest.Set(&providertest.Stub{Busy: map[string][]int{"127.0.0.1": {8000}}}, providertest.LabOf("local")))
-			var lines []string
+			var messages []string
 			for i, r := range []role{test.first, test.second} {
 				if r.replicas == 0 {
 					continue
@@ -353,12 +353,12 @@ func TestPlanChecksRoomOfUnknownImages(t *testing.T) {
 				config := tf.group([]string{"first", "second"}[i], r)
 				config["image"] = unknown
 				planned, diagnostics := tf.plan("trainyard_group", config, nil)
-				lines = append(lines, details(diagnostics)...)
+				messages = append(messages, details(diagnostics)...)
 				if planned["members"].IsKnown() {
 					t.Errorf("got members %s", planned["members"])
 				}
 			}
-			if got := strings.Join(lines, "\n"); (test.says == "") != (got == "") || !strings.Contains(got, test.says) {
+			if got := strings.Join(messages, "\n"); (test.says == "") != (got == "") || !strings.Contains(got, test.says) {
 				t.Errorf("got %q, want %q", got, test.says)
 			}
 		})
@@ -400,8 +400,8 @@ func TestPlanOfSpreadBy(t *testing.T) {
 			_, diagnostics := tf.plan("trainyard_group", config, nil)
 			if test.refused == "" {
 				fatalOn(t, nil, diagnostics)
-			} else if output := strings.Join(details(diagnostics), "\n"); !strings.Contains(output, test.refused) {
-				t.Errorf("it says %q, want %q", output, test.refused)
+			} else if message := strings.Join(details(diagnostics), "\n"); !strings.Contains(message, test.refused) {
+				t.Errorf("it says %q, want %q", message, test.refused)
 			}
 		})
 	}

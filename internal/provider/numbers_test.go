@@ -207,8 +207,8 @@ func TestFractionsOfWholeNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	config["roles"] = roles
-	lines := tf.validate("trainyard_group", tftypes.NewValue(tf.schemas["trainyard_group"].ValueType(), config))
-	if len(lines) == 0 || !strings.Contains(lines[0], `roles["worker"].replicas: only whole numbers are allowed here; use floor or ceil`) {
-		t.Errorf("got %q", lines)
+	messages := tf.validate("trainyard_group", tftypes.NewValue(tf.schemas["trainyard_group"].ValueType(), config))
+	if len(messages) == 0 || !strings.Contains(messages[0], `roles["worker"].replicas: only whole numbers are allowed here; use floor or ceil`) {
+		t.Errorf("got %q", messages)
 	}
 }

@@ -251,8 +251,8 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 	} {
 		tf := newTerraform(t, stub) // another run
 		planned, diagnostics := tf.plan(thePolicy, test.config, state)
-		if output := strings.Join(details(diagnostics), "\n"); output != test.says || slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError }) {
-			t.Errorf("%s: the plan says %q, want %q", name, output, test.says)
+		if message := strings.Join(details(diagnostics), "\n"); message != test.says || slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError }) {
+			t.Errorf("%s: the plan says %q, want %q", name, message, test.says)
 		}
 		if test.says != "" && !planned["id"].Equal(state["id"]) {
 			t.Errorf("%s: the plan is not empty", name)

@@ -66,16 +66,16 @@ func TestDiagnosticsArePrintable(t *testing.T) {
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		way := ways[rapid.SampledFrom(slices.Sorted(maps.Keys(ways))).Draw(r, "way")]
-		reported := false
+		mentioned := false
 		for _, d := range way.call(newTerraform(t, way.stub(acctest.Hostile().Draw(r, "text")))) {
-			reported = reported || strings.Contains(d.Summary+d.Detail, acctest.HostileMark)
+			mentioned = mentioned || strings.Contains(d.Summary+d.Detail, acctest.HostileMark)
 			for _, text := range []string{d.Summary, d.Detail} {
 				if text != printable.Text(text) {
 					r.Errorf("%q can't be printed", text)
 				}
 			}
 		}
-		if !reported {
+		if !mentioned {
 			r.Errorf("no diagnostic tells of it")
 		}
 	})

@@ -35,14 +35,14 @@ func (tf terraform) validate(name string, config tftypes.Value) []string {
 	if err != nil {
 		tf.t.Fatal(err)
 	}
-	var lines []string
+	var messages []string
 	for _, d := range resp.Diagnostics {
 		// The framework itself reports missing required attributes within an unknown element.
 		if d.Summary != "Missing Configuration for Required Attribute" {
-			lines = append(lines, d.Summary+": "+d.Detail)
+			messages = append(messages, d.Summary+": "+d.Detail)
 		}
 	}
-	return lines
+	return messages
 }
 
 // configurationOf returns a model as a configuration, without computed attributes.
@@ -276,13 +276,13 @@ func TestUnknownValuesAreNoProblem(t *testing.T) {
 	for resource, configurations := range validConfigurations(t) {
 		for name, config := range configurations {
 			t.Run(resource+"/"+name, func(t *testing.T) {
-				if lines := tf.validate(resource, config); len(lines) > 0 {
-					t.Fatalf("the configuration is not valid:\n%s", strings.Join(lines, "\n"))
+				if messages := tf.validate(resource, config); len(messages) > 0 {
+					t.Fatalf("the configuration is not valid:\n%s", strings.Join(messages, "\n"))
 				}
 				all := places(t, config)
 				for _, at := range all {
-					if lines := tf.validate(resource, without(t, config, at)); len(lines) > 0 {
-						t.Errorf("without %s:\n%s", at, strings.Join(lines, "\n"))
+					if messages := tf.validate(resource, without(t, config, at)); len(messages) > 0 {
+						t.Errorf("without %s:\n%s", at, strings.Join(messages, "\n"))
 					}
 				}
 				if t.Failed() {
@@ -290,8 +290,8 @@ func TestUnknownValuesAreNoProblem(t *testing.T) {
 				}
 				rapid.Check(t, func(t *rapid.T) {
 					unknown := rapid.SliceOfNDistinct(rapid.SampledFrom(all), 2, min(6, len(all)), rapid.ID[string]).Draw(t, "unknown")
-					if lines := tf.validate(resource, without(t, config, unknown...)); len(lines) > 0 {
-						t.Fatalf("without %s:\n%s", strings.Join(unknown, ", "), strings.Join(lines, "\n"))
+					if messages := tf.validate(resource, without(t, config, unknown...)); len(messages) > 0 {
+						t.Fatalf("without %s:\n%s", strings.Join(unknown, ", "), strings.Join(messages, "\n"))
 					}
 				})
 			})
@@ -362,9 +362,9 @@ func TestKnownValuesAreChecked(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			output := strings.Join(tf.validate(test.resource, without(t, test.config, test.unknown...)), "\n")
-			if !strings.Contains(output, test.says) {
-				t.Errorf("without %v it says %q, not %q", test.unknown, output, test.says)
+			message := strings.Join(tf.validate(test.resource, without(t, test.config, test.unknown...)), "\n")
+			if !strings.Contains(message, test.says) {
+				t.Errorf("without %v it says %q, not %q", test.unknown, message, test.says)
 			}
 		})
 	}

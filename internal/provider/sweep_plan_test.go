@@ -98,10 +98,10 @@ func TestPlanOfNewSweep(t *testing.T) {
 				"devices": named(t, map[string][]int{"b": {0}})["devices"], "sharing": providertest.Text("slots"), "memory_mib_per_slot": tftypes.NewValue(tftypes.Number, 1199),
 			}), nil)
 			planned, diagnostics := tf.plan(theSweep, tf.sweep(test.change), nil)
-			output := strings.Join(details(diagnostics), "\n")
+			message := strings.Join(details(diagnostics), "\n")
 			for _, part := range test.refused {
-				if !strings.Contains(output, part) {
-					t.Errorf("it says %q, not %q", output, part)
+				if !strings.Contains(message, part) {
+					t.Errorf("it says %q, not %q", message, part)
 				}
 			}
 			if len(test.refused) > 0 {
@@ -253,10 +253,10 @@ func TestPlanOfSweepTellsReruns(t *testing.T) {
 			ran(stub, map[string]domain.Run{"a": {State: domain.RunSucceeded}, "b": {State: domain.RunFailed}, "c": {State: domain.RunRunning}})
 			tf = newTerraform(t, stub)
 			_, diagnostics := tf.plan(theSweep, tf.sweep(changed...), state)
-			output := strings.Join(details(diagnostics), "\n")
+			message := strings.Join(details(diagnostics), "\n")
 			for _, part := range test.says {
-				if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(output, part) {
-					t.Errorf("got %q, want a warning that says %q", output, part)
+				if len(diagnostics) != 1 || diagnostics[0].Severity != tfprotov6.DiagnosticSeverityWarning || !strings.Contains(message, part) {
+					t.Errorf("got %q, want a warning that says %q", message, part)
 				}
 			}
 			if test.says == nil {
@@ -294,8 +294,8 @@ func TestPlanOfGroupBesideSweep(t *testing.T) {
 			_, diagnostics := tf.plan(theSweep, test.becomes(tf), state)
 			fatalOn(t, nil, diagnostics)
 			_, diagnostics = tf.plan("trainyard_group", workers(tf, test.group), nil)
-			if output := strings.Join(details(diagnostics), "\n"); (output == "") != (test.refused == "") || !strings.Contains(output, test.refused) {
-				t.Errorf("got %q, want %q", output, test.refused)
+			if message := strings.Join(details(diagnostics), "\n"); (message == "") != (test.refused == "") || !strings.Contains(message, test.refused) {
+				t.Errorf("got %q, want %q", message, test.refused)
 			}
 		})
 	}
@@ -365,10 +365,10 @@ func TestValidateSweep(t *testing.T) {
 		"free memory that is not declared": {func(m *sweep.Model) { m.Admission = &sweep.AdmissionModel{FreeMemory: new(true)} }, []string{"resources.memory_mib: ", "declare it"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			output := strings.Join(tf.validate(theSweep, tftypes.NewValue(tf.schemas[theSweep].ValueType(), tf.sweep(test.change))), "\n")
+			message := strings.Join(tf.validate(theSweep, tftypes.NewValue(tf.schemas[theSweep].ValueType(), tf.sweep(test.change))), "\n")
 			for _, part := range test.says {
-				if !strings.Contains(output, part) {
-					t.Errorf("it says %q, not %q", output, part)
+				if !strings.Contains(message, part) {
+					t.Errorf("it says %q, not %q", message, part)
 				}
 			}
 		})

@@ -109,13 +109,13 @@ func warnUnhealthy(diags *diag.Diagnostics, pool domain.GPUPoolDocument) {
 	if len(unhealthy) == 0 {
 		return
 	}
-	var lines []string
+	var troubles []string
 	for _, uuid := range slices.Sorted(maps.Keys(unhealthy)) {
-		lines = append(lines, uuid+" of "+unhealthy[uuid])
+		troubles = append(troubles, uuid+" of "+unhealthy[uuid])
 	}
 	diags.AddAttributeWarning(path.Root("unhealthy"), "GPUs in trouble", fmt.Sprintf(
 		"GPU pool %q declares GPUs that can't be used: %s. No member gets them, and an apply moves members that have them to other GPUs of the pool, if there are any. "+
-			"Repair them, or remove them from the pool.", pool.Spec.Name, strings.Join(lines, "; ")))
+			"Repair them, or remove them from the pool.", pool.Spec.Name, strings.Join(troubles, "; ")))
 }
 
 // warnWithoutAgents warns of hosts of a pool whose agents don't run, as nobody watches their GPUs.

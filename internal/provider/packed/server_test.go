@@ -242,16 +242,16 @@ func TestNullValuesAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		output := ""
+		got := ""
 		for _, d := range resp.Diagnostics {
-			output += d.Detail
+			got += d.Detail
 		}
 		want := ""
 		if steps := test.at.Steps(); len(steps) > 0 {
 			want = test.at.String() + " is null: leave it out, or give it a value"
 		}
-		if output != want {
-			t.Errorf("%s: got %q, want %q", name, output, want)
+		if got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
 		}
 	}
 }

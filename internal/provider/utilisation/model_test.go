@@ -66,11 +66,11 @@ func TestFlattenUsageWithoutMembers(t *testing.T) {
 		Members: map[string]engine.MemberUsage{"job-ps-0": {Group: "job", Role: "ps", Reason: "no agent"}},
 		Roles:   map[string][]string{"job": {"ps", "worker"}, "farm": {"worker"}},
 	}, time.Now())
-	printed := map[string]string{}
+	reasons := map[string]string{}
 	for name, group := range got.Groups {
-		printed[name] = resourcekit.Value(group.Reason)
+		reasons[name] = resourcekit.Value(group.Reason)
 		for role, u := range group.Roles {
-			printed[name+"/"+role] = resourcekit.Value(u.Reason)
+			reasons[name+"/"+role] = resourcekit.Value(u.Reason)
 			if !u.CPUsUsed.IsNull() || !u.Mean.CPUsUsed.IsNull() || !u.AgeSeconds.IsNull() {
 				t.Errorf("%s/%s uses %+v", name, role, u)
 			}
@@ -79,7 +79,7 @@ func TestFlattenUsageWithoutMembers(t *testing.T) {
 	want := map[string]string{
 		"job": "no member is running", "job/ps": "no member is running", "job/worker": "it has no members", "farm": "it has no members", "farm/worker": "it has no members",
 	}
-	if diff := cmp.Diff(want, printed); diff != "" {
+	if diff := cmp.Diff(want, reasons); diff != "" {
 		t.Errorf("reasons (-want +got):\n%s", diff)
 	}
 }
