@@ -115,7 +115,7 @@ func (r Reconciler) bring(ctx context.Context, d Decision, observed []domain.Obs
 
 // allocateNow is allocate for a group that does not wait for room.
 func (r Reconciler) allocateNow(ctx context.Context, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
-	err = r.asking(ctx, spec, func(by *told) error {
+	err = r.asking(ctx, spec, func(by *gpuReport) error {
 		decision, observed, err = r.allocateBy(ctx, by, spec, back)
 		return err
 	})
@@ -124,7 +124,7 @@ func (r Reconciler) allocateNow(ctx context.Context, spec domain.Group, back *do
 
 // allocateBy is allocateNow with the GPUs that the hosts reported. It returns [errUnreportedGPUs] if
 // they have to be asked first.
-func (r Reconciler) allocateBy(ctx context.Context, by *told, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
+func (r Reconciler) allocateBy(ctx context.Context, by *gpuReport, spec domain.Group, back *domain.GroupDocument) (decision Decision, observed []domain.Observed, err error) {
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+spec.Name)
 	if err != nil {
 		return Decision{}, nil, err

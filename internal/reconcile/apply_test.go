@@ -218,12 +218,12 @@ func TestPreflightAsksOnEachHost(t *testing.T) {
 	view.Inventory.Hosts["b"] = domain.Host{Address: "10.0.0.2", Capacity: domain.Capacity{CPUs: 8, MemoryMiB: 1024}}
 	problems, err := reconcile.Reconciler{Engine: f}.Preflight(t.Context(), decide(t, view, group(0, 4)), nil)
 	must(t, err)
-	var lines []string
+	var details []string
 	for _, p := range problems {
-		lines = append(lines, p.Detail)
+		details = append(details, p.Detail)
 	}
 	want := []string{"nothing keeps mnist-worker-0 from using more", `"train" is not there`, "nothing keeps mnist-worker-1 from using more"}
-	if diff := cmp.Diff(want, lines); diff != "" {
+	if diff := cmp.Diff(want, details); diff != "" {
 		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }

@@ -371,8 +371,8 @@ func TestSelectionWaitsForHosts(t *testing.T) {
 				changed.Select = &test.selector
 				warnings, err := reconcile.Reconciler{Engine: f}.PutPool(t.Context(), changed, false, test.shown)
 				must(t, err)
-				if output := warnings.Error(); (output != "") != (test.warned != "") || !strings.Contains(output, test.warned) {
-					t.Errorf("warned of %q, want %q", output, test.warned)
+				if got := warnings.Error(); (got != "") != (test.warned != "") || !strings.Contains(got, test.warned) {
+					t.Errorf("warned of %q, want %q", got, test.warned)
 				}
 				if took := time.Since(start); (took > 0) != test.waits || took > time.Minute {
 					t.Errorf("it took %s", took)

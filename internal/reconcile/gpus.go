@@ -103,8 +103,8 @@ func processText(p domain.GPUProcess) string {
 	return fmt.Sprintf("%s (process %d)", p.Command, p.PID)
 }
 
-// told is what the hosts of a cluster reported about their GPUs.
-type told struct {
+// gpuReport is what the hosts of a cluster reported about their GPUs.
+type gpuReport struct {
 	hosts map[string]domain.HostGPUs
 	// groups are the documents at the time of the report: memory in use on a device belongs to the
 	// member that held it then.
@@ -121,7 +121,7 @@ const asks = 3
 // so it happens without that lock: beforehand for a group that can't hold any devices yet, and otherwise once do
 // returns [errUnreportedGPUs], whereupon do runs again. Foreign use of a device may thus be some seconds old; do reads
 // itself who holds which device.
-func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *told) error) error {
+func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *gpuReport) error) error {
 	var missing error
 	if usesGPUs(group) {
 		_, missing = engine.Get[domain.GroupDocument](ctx, r.Engine, group.Name)
@@ -132,7 +132,7 @@ func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *
 	}
 	for i := 0; i < asks && errors.Is(err, errUnreportedGPUs); i++ {
 		now := r.Engine.Snapshot()
-		var by told
+		var by gpuReport
 		if by.groups, err = engine.List[domain.GroupDocument](ctx, now); err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (r Reconciler) asking(ctx context.Context, group domain.Group, do func(by *
 }
 
 // of returns t if it covers all of these hosts, or else nil: some have joined since.
-func (t *told) of(hosts map[string]domain.Host) *told {
+func (t *gpuReport) of(hosts map[string]domain.Host) *gpuReport {
 	for name := range hosts {
 		if t == nil {
 			return nil
@@ -174,11 +174,11 @@ func (r Reconciler) Decide(ctx context.Context, view View, spec domain.Group) (D
 	if err != nil {
 		return Decision{}, nil, err
 	}
-	return r.decide(view, spec, &told{hosts: found, groups: view.Stored})
+	return r.decide(view, spec, &gpuReport{hosts: found, groups: view.Stored})
 }
 
 // decide is [Reconciler.Decide] with what the hosts reported, or [errUnreportedGPUs] if they have to be asked first.
-func (r Reconciler) decide(view View, spec domain.Group, by *told) (decision Decision, problems domain.Problems, err error) {
+func (r Reconciler) decide(view View, spec domain.Group, by *gpuReport) (decision Decision, problems domain.Problems, err error) {
 	stored := view.Groups[spec.Name]
 	if len(r.Planned) > 0 {
 		view.Groups = maps.Clone(view.Groups)

@@ -115,7 +115,7 @@ func TestExamineCondemned(t *testing.T) {
 		gpu.Trouble, gpu.Condemned, gpu.RecoveryNeeded, gpu.GoneAt = says.Trouble, says.Condemned, says.RecoveryNeeded, says.GoneAt
 		return here
 	}
-	reported := look(boot, domain.GPU{Trouble: ecc, Condemned: &domain.Condemnation{XID: 48, At: epoch}})
+	condemned := look(boot, domain.GPU{Trouble: ecc, Condemned: &domain.Condemnation{XID: 48, At: epoch}})
 	asked := look(boot, domain.GPU{Trouble: ecc + "; " + reset, RecoveryNeeded: new(true), Condemned: &domain.Condemnation{XID: 48, At: epoch, Asked: true}})
 	forgot := look(boot, domain.GPU{})
 	absent := forgot
@@ -124,25 +124,25 @@ func TestExamineCondemned(t *testing.T) {
 		looks []domain.HostGPUs
 		want  string
 	}{
-		"once the agent has told":                     {[]domain.HostGPUs{reported}, ecc},
-		"after the agent was restarted":               {[]domain.HostGPUs{reported, forgot, forgot}, ecc},
-		"of a host that does not tell its starts":     {[]domain.HostGPUs{reported, look("", domain.GPU{})}, ecc},
-		"while the agent is away":                     {[]domain.HostGPUs{reported, {Unknown: "no agent"}}, ecc},
-		"after the agent was away":                    {[]domain.HostGPUs{reported, {Unknown: "no agent"}, forgot}, ecc},
-		"while the driver can't be used":              {[]domain.HostGPUs{reported, unreadFor(time.Minute)}, noDriver},
-		"after the driver could not be used":          {[]domain.HostGPUs{reported, unreadFor(time.Minute), forgot}, ecc},
-		"in another trouble":                          {[]domain.HostGPUs{reported, look(boot, domain.GPU{Trouble: "the driver does not answer"})}, ecc + "; the driver does not answer"},
-		"gone":                                        {[]domain.HostGPUs{reported, absent}, "no longer found"},
-		"gone, and back":                              {[]domain.HostGPUs{reported, absent, forgot}, ""},
-		"lost":                                        {[]domain.HostGPUs{reported, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)})}, offTheBus},
-		"lost, and back with another agent":           {[]domain.HostGPUs{reported, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)}), forgot}, ""},
-		"lost, and back before anybody looked":        {[]domain.HostGPUs{reported, look(boot, domain.GPU{GoneAt: epoch.Add(time.Second)}), forgot}, ""},
-		"lost before":                                 {[]domain.HostGPUs{reported, look(boot, domain.GPU{GoneAt: epoch.Add(-time.Second)})}, ecc},
-		"after the host was restarted":                {[]domain.HostGPUs{reported, forgot, look(another, domain.GPU{})}, ""},
+		"once the agent has told":                     {[]domain.HostGPUs{condemned}, ecc},
+		"after the agent was restarted":               {[]domain.HostGPUs{condemned, forgot, forgot}, ecc},
+		"of a host that does not tell its starts":     {[]domain.HostGPUs{condemned, look("", domain.GPU{})}, ecc},
+		"while the agent is away":                     {[]domain.HostGPUs{condemned, {Unknown: "no agent"}}, ecc},
+		"after the agent was away":                    {[]domain.HostGPUs{condemned, {Unknown: "no agent"}, forgot}, ecc},
+		"while the driver can't be used":              {[]domain.HostGPUs{condemned, unreadFor(time.Minute)}, noDriver},
+		"after the driver could not be used":          {[]domain.HostGPUs{condemned, unreadFor(time.Minute), forgot}, ecc},
+		"in another trouble":                          {[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: "the driver does not answer"})}, ecc + "; the driver does not answer"},
+		"gone":                                        {[]domain.HostGPUs{condemned, absent}, "no longer found"},
+		"gone, and back":                              {[]domain.HostGPUs{condemned, absent, forgot}, ""},
+		"lost":                                        {[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)})}, offTheBus},
+		"lost, and back with another agent":           {[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: offTheBus, GoneAt: epoch.Add(time.Second)}), forgot}, ""},
+		"lost, and back before anybody looked":        {[]domain.HostGPUs{condemned, look(boot, domain.GPU{GoneAt: epoch.Add(time.Second)}), forgot}, ""},
+		"lost before":                                 {[]domain.HostGPUs{condemned, look(boot, domain.GPU{GoneAt: epoch.Add(-time.Second)})}, ecc},
+		"after the host was restarted":                {[]domain.HostGPUs{condemned, forgot, look(another, domain.GPU{})}, ""},
 		"with a driver that asks for a reset":         {[]domain.HostGPUs{asked, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)})}, ecc + "; " + reset},
 		"with a driver that no longer asks for one":   {[]domain.HostGPUs{asked, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ""},
-		"with a driver that was heard by another one": {[]domain.HostGPUs{reported, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)}), look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ""},
-		"with a driver that never asked for one":      {[]domain.HostGPUs{reported, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ecc},
+		"with a driver that was heard by another one": {[]domain.HostGPUs{condemned, look(boot, domain.GPU{Trouble: reset, RecoveryNeeded: new(true)}), look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ""},
+		"with a driver that never asked for one":      {[]domain.HostGPUs{condemned, look(boot, domain.GPU{RecoveryNeeded: new(false)})}, ecc},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pool := domain.GPUPoolDocument{Devices: map[string][]domain.Device{"a": {{UUID: "GPU-a1"}}}}

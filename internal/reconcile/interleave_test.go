@@ -43,7 +43,7 @@ func interleave(t *testing.T, seed uint64) {
 	p := &theatre{random: rand.New(rand.NewPCG(seed, 0)), fake: newFake()}
 	defer func() {
 		if t.Failed() {
-			t.Logf("seed %d:\n%s\nthe document: %s\nthe members: %s", seed, strings.Join(p.report, "\n"), p.raw(t, "mnist"), p.states())
+			t.Logf("seed %d:\n%s\nthe document: %s\nthe members: %s", seed, strings.Join(p.transcript, "\n"), p.raw(t, "mnist"), p.states())
 		}
 	}()
 	withPool("GPU-a1", "GPU-a2", "GPU-a3", "GPU-a4", "GPU-a5")(p.fake)
@@ -114,7 +114,7 @@ type theatre struct {
 	// scaled are the scalings of the workers as stored, and reported those that were reported as carried out.
 	scaled, reported []domain.Scaled
 	scalings         int
-	report           []string
+	transcript       []string
 }
 
 // turnOf is a call that waits for its turn.
@@ -177,7 +177,7 @@ func isPeaceful(err error) bool {
 func (p *theatre) tell(format string, args ...any) {
 	p.turns.Lock()
 	defer p.turns.Unlock()
-	p.report = append(p.report, fmt.Sprintf(format, args...))
+	p.transcript = append(p.transcript, fmt.Sprintf(format, args...))
 }
 
 // play lets waiting callers make one call at a time, until all have ended.

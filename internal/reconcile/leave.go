@@ -41,13 +41,13 @@ func lostDevices(trouble map[string]string) map[string]placement.DeviceState {
 
 // gpuTrouble describes which of a member's devices can't be used, and why, or returns "".
 func gpuTrouble(at domain.Assignment, trouble map[string]string) string {
-	var lines []string
+	var troubles []string
 	for _, uuid := range at.GPUs.UUIDs() {
 		if why := trouble[uuid]; why != "" {
-			lines = append(lines, fmt.Sprintf("%s of host %s (%s)", uuid, at.Host, why))
+			troubles = append(troubles, fmt.Sprintf("%s of host %s (%s)", uuid, at.Host, why))
 		}
 	}
-	return strings.Join(lines, ", ")
+	return strings.Join(troubles, ", ")
 }
 
 // withGPUTrouble returns the observed members with GPUTrouble set.
@@ -150,12 +150,12 @@ type stuck struct {
 }
 
 func (s stuck) warning() domain.Problem {
-	var lines []string
+	var parts []string
 	for _, trouble := range slices.Sorted(maps.Keys(s.members)) {
-		lines = append(lines, trouble+": "+domain.Enumerate(s.members[trouble]))
+		parts = append(parts, trouble+": "+domain.Enumerate(s.members[trouble]))
 	}
 	return domain.Problem{
 		Path: domain.Path{"roles", domain.Key(s.role), "gpus"}, Summary: "GPU can't be used", Warning: true,
-		Detail: fmt.Sprintf("members of role %q stay on GPUs that can't be used, as no others are available: %s; %v", s.role, strings.Join(lines, "; "), s.cause),
+		Detail: fmt.Sprintf("members of role %q stay on GPUs that can't be used, as no others are available: %s; %v", s.role, strings.Join(parts, "; "), s.cause),
 	}
 }

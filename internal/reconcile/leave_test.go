@@ -97,11 +97,11 @@ func TestMembersLeaveLostGPUs(t *testing.T) {
 			decision, problems, err := r.Decide(ctx, view, spec)
 			must(t, err)
 			must(t, problems.Err())
-			output := ""
+			details := ""
 			for _, p := range problems {
-				output += p.Detail
+				details += p.Detail
 			}
-			if len(problems) > 1 || (len(problems) == 1) != (test.warns != nil) || slices.ContainsFunc(test.warns, func(part string) bool { return !strings.Contains(output, part) }) {
+			if len(problems) > 1 || (len(problems) == 1) != (test.warns != nil) || slices.ContainsFunc(test.warns, func(part string) bool { return !strings.Contains(details, part) }) {
 				t.Errorf("the warnings %v do not say %q", problems, test.warns)
 			}
 			if diff := cmp.Diff(test.want, devicesOf(decision.Document)); diff != "" {

@@ -84,7 +84,7 @@ func TestLineForALock(t *testing.T) {
 		holder   func(since time.Duration) int // by its number
 		silent   bool
 		served   bool
-		reported string
+		who      string
 		notUntil time.Duration
 	}{
 		"a line":           {func(since time.Duration) int { return int(since / each) }, false, true, "", before * each},
@@ -111,7 +111,7 @@ func TestLineForALock(t *testing.T) {
 				})
 				err := reconcile.Reconciler{Engine: e}.Update(t.Context(), group(1, 1))
 				locked, is := errors.AsType[*engine.LockedError](err)
-				if took := time.Since(start); test.served != (err == nil) || is && locked.Holder.Who != test.reported || err != nil && !is || took < test.notUntil {
+				if took := time.Since(start); test.served != (err == nil) || is && locked.Holder.Who != test.who || err != nil && !is || took < test.notUntil {
 					t.Errorf("after %s: %v", took, err)
 				}
 			})

@@ -13,8 +13,8 @@ import (
 // TestLog: the log names members, and holds nothing of their specifications.
 func TestLog(t *testing.T) {
 	f := newFake()
-	var reported bytes.Buffer
-	r := reconcile.Reconciler{Engine: f, Logger: slog.New(slog.NewTextHandler(&reported, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	var logged bytes.Buffer
+	r := reconcile.Reconciler{Engine: f, Logger: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
 	secret := func(g *domain.Group) { g.Env = map[string]string{"TOKEN": "hunter2"} }
 	_, err := r.Create(within(t), group(1, 2, secret))
 	must(t, err)
@@ -22,11 +22,11 @@ func TestLog(t *testing.T) {
 	for _, want := range []string{
 		`msg="changing members" group=mnist revision=1 start="[mnist-ps-0 mnist-worker-0 mnist-worker-1]"`, "remove=[mnist-worker-1]",
 	} {
-		if !strings.Contains(reported.String(), want) {
-			t.Errorf("the log lacks %s:\n%s", want, reported.String())
+		if !strings.Contains(logged.String(), want) {
+			t.Errorf("the log lacks %s:\n%s", want, logged.String())
 		}
 	}
-	if strings.Contains(reported.String(), "hunter2") {
-		t.Errorf("the log has a value of the environment:\n%s", reported.String())
+	if strings.Contains(logged.String(), "hunter2") {
+		t.Errorf("the log has a value of the environment:\n%s", logged.String())
 	}
 }

@@ -108,7 +108,7 @@ func onLostHosts(d Decision, observed []domain.Observed, lost map[string]string)
 // move places members of lost hosts on other hosts, and returns the stored decision. A group that restarts as a whole
 // does so within its present attempt, as losing a host is not its failure.
 func (r Reconciler) move(ctx context.Context, group Group, members []string, lost map[string]string) (d Decision, err error) {
-	err = r.asking(ctx, group.Document.Spec, func(by *told) error {
+	err = r.asking(ctx, group.Document.Spec, func(by *gpuReport) error {
 		d, err = r.moveBy(ctx, by, group, members, lost)
 		return err
 	})
@@ -116,7 +116,7 @@ func (r Reconciler) move(ctx context.Context, group Group, members []string, los
 }
 
 // moveBy is move with the GPUs that the hosts reported. It returns [errUnreportedGPUs] if they have to be asked first.
-func (r Reconciler) moveBy(ctx context.Context, by *told, group Group, members []string, lost map[string]string) (d Decision, err error) {
+func (r Reconciler) moveBy(ctx context.Context, by *gpuReport, group Group, members []string, lost map[string]string) (d Decision, err error) {
 	previous := group.Document
 	name := previous.Spec.Name
 	release, err := r.lock(ctx, allocationLock, "allocation for group "+name)

@@ -128,8 +128,8 @@ func TestOutageOfTenMinutes(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), test.timeout)
 				defer cancel()
 				err := reconcile.Reconciler{Engine: e}.Update(ctx, group(1, 1))
-				switch output := fmt.Sprint(err); {
-				case test.want == "" && err != nil, !strings.HasPrefix(output, test.want) && test.want != "":
+				switch message := fmt.Sprint(err); {
+				case test.want == "" && err != nil, !strings.HasPrefix(message, test.want) && test.want != "":
 					t.Errorf("the error is %v, want %s", err, test.want)
 				case test.want == "":
 					f.expectStates(t, "mnist-ps-0 (running)", "mnist-worker-0 (running)")

@@ -189,7 +189,7 @@ func TestCheckPolicy(t *testing.T) {
 	}
 	external := metric(domain.ScalingMetric{Algorithm: domain.ScalingAlgorithm{External: &domain.ExternalAlgorithm{ScalingHook: domain.ScalingHook{Command: []string{"decide"}}}}})
 	queue := metric(domain.ScalingMetric{Source: domain.ScalingSource{Queue: &domain.QueueSource{Command: []string{"length"}}}})
-	reported := func(hook domain.ScalingHook, moment domain.HookMoment) func(p *domain.AutoscalingPolicy) {
+	hooked := func(hook domain.ScalingHook, moment domain.HookMoment) func(p *domain.AutoscalingPolicy) {
 		return func(p *domain.AutoscalingPolicy) {
 			if p.Hooks.AfterAddition = &hook; moment == domain.BeforeRemoval {
 				p.Hooks = domain.ScalingHooks{BeforeRemoval: &hook}
@@ -278,13 +278,13 @@ func TestCheckPolicy(t *testing.T) {
 		},
 		"a program on Swarm that counts": {traits: swarm, group: spark(), change: queue, says: `metrics["m"].source.queue.command: Commands not supported: on engine "swarm", the controller`},
 		"a hook on Swarm before a removal": {
-			traits: swarm, group: spark(), change: reported(broker, domain.BeforeRemoval),
+			traits: swarm, group: spark(), change: hooked(broker, domain.BeforeRemoval),
 			says: `hooks.before_removal: Hook not possible: engine "swarm" distributes the members of role "worker" itself and chooses which to remove, so no hook can be called before that; leave it out: guards.busy keeps all of them`,
 		},
-		"a hook on Swarm before a removal of members with GPUs": {traits: swarm, group: spark(gpus), change: reported(broker, domain.BeforeRemoval)},
-		"a hook on Swarm after an addition":                     {traits: swarm, group: spark(), change: reported(broker, domain.AfterAddition)},
-		"a program on Swarm before a removal":                   {traits: swarm, group: spark(gpus), change: reported(program, domain.BeforeRemoval), says: `hooks.before_removal.command: Commands not supported: on engine "swarm", the controller`},
-		"a program on Swarm after an addition":                  {traits: swarm, group: spark(), change: reported(program, domain.AfterAddition), says: `hooks.after_addition.command: Commands not supported: on engine "swarm", the controller`},
+		"a hook on Swarm before a removal of members with GPUs": {traits: swarm, group: spark(gpus), change: hooked(broker, domain.BeforeRemoval)},
+		"a hook on Swarm after an addition":                     {traits: swarm, group: spark(), change: hooked(broker, domain.AfterAddition)},
+		"a program on Swarm before a removal":                   {traits: swarm, group: spark(gpus), change: hooked(program, domain.BeforeRemoval), says: `hooks.before_removal.command: Commands not supported: on engine "swarm", the controller`},
+		"a program on Swarm after an addition":                  {traits: swarm, group: spark(), change: hooked(program, domain.AfterAddition), says: `hooks.after_addition.command: Commands not supported: on engine "swarm", the controller`},
 	} {
 		p := policy(func(p *domain.AutoscalingPolicy) { p.Group = test.group.Name })
 		if test.change != nil {

@@ -175,7 +175,7 @@ func (v View) Hint(request domain.RoomRequest, y Yielders) string {
 		return ""
 	}
 	enough := spec.Priority
-	var lines []string
+	var hints []string
 	for _, r := range roles {
 		policy := y.Policies[r.Key].Spec
 		has := fmt.Sprintf("role %q of group %q has %s, and its policy needs %d", policy.Role, r.group, counted(len(r.Members)), policy.Min)
@@ -183,12 +183,12 @@ func (v View) Hint(request domain.RoomRequest, y Yielders) string {
 		case !slices.ContainsFunc(r.Members, func(member string) bool { return gone[member] }):
 		case r.Priority >= spec.Priority:
 			enough = max(enough, r.Priority+1)
-			lines = append(lines, has)
+			hints = append(hints, has)
 		case r.stay.Why != "":
-			lines = append(lines, fmt.Sprintf("%s, but it keeps %d: %s", has, r.Least, r.stay.Why))
+			hints = append(hints, fmt.Sprintf("%s, but it keeps %d: %s", has, r.Least, r.stay.Why))
 		}
 	}
-	hint := strings.Join(lines, "; ")
+	hint := strings.Join(hints, "; ")
 	if enough > spec.Priority {
 		hint += fmt.Sprintf(". Roles under a policy give way to groups and sweeps with a higher priority: this one has %d, and would have room with %d", spec.Priority, enough)
 	}
@@ -230,13 +230,13 @@ func counted(n int) string {
 
 // Yields describes which roles yield for a claim, such as role "worker" of group "low" (4 to 2 members).
 func (c Claim) Yields(view View) string {
-	var lines []string
+	var roles []string
 	for _, key := range slices.Sorted(maps.Keys(c.Gone)) {
 		group, role, _ := strings.Cut(key, "/")
 		count := view.Groups[group].Counts[role]
-		lines = append(lines, fmt.Sprintf("role %q of group %q (%d to %s)", role, group, count, counted(count-len(c.Gone[key]))))
+		roles = append(roles, fmt.Sprintf("role %q of group %q (%d to %s)", role, group, count, counted(count-len(c.Gone[key]))))
 	}
-	return strings.Join(lines, ", ")
+	return strings.Join(roles, ", ")
 }
 
 // Share decides which roles yield to the requests for room. It returns what each request gets, and the counts
@@ -339,11 +339,11 @@ func (r Reconciler) claimsOf(ctx context.Context, view View, turn []domain.RoomR
 
 // claimants names who has claims, such as group "urgent", with priority 10.
 func claimants(claims []Claim) string {
-	var lines []string
+	var names []string
 	for _, c := range claims {
-		lines = append(lines, fmt.Sprintf("%s, with priority %d", c.Request.What(), c.Request.Spec.Priority))
+		names = append(names, fmt.Sprintf("%s, with priority %d", c.Request.What(), c.Request.Spec.Priority))
 	}
-	return strings.Join(lines, "; ")
+	return strings.Join(names, "; ")
 }
 
 // claimed adds to the reason for a lack of room that others wait for it and come first.

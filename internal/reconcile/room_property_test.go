@@ -27,7 +27,7 @@ type market struct {
 	// waiting are the requests for room, and served names those that have it.
 	waiting map[string]domain.RoomRequest
 	served  map[string]bool
-	lines   []string
+	history []string
 }
 
 type marketRole struct{ priority, least int }
@@ -41,7 +41,7 @@ func newMarket(t *testing.T, seed uint64) *market {
 	}
 	m := &market{
 		T: t, fake: crowded(hosts...), rnd: rnd, now: epoch, roles: map[string]marketRole{}, waiting: map[string]domain.RoomRequest{}, served: map[string]bool{},
-		lines: []string{fmt.Sprintf("hosts with %v", hosts)},
+		history: []string{fmt.Sprintf("hosts with %v", hosts)},
 	}
 	for i := range 2 + rnd.IntN(2) {
 		name, role := fmt.Sprintf("low%d", i), marketRole{priority: rnd.IntN(3) - 1, least: rnd.IntN(2)}
@@ -53,13 +53,13 @@ func newMarket(t *testing.T, seed uint64) *market {
 }
 
 func (m *market) say(format string, args ...any) {
-	m.lines = append(m.lines, fmt.Sprintf(format, args...))
+	m.history = append(m.history, fmt.Sprintf(format, args...))
 }
 
 // wrong fails the test with everything that was done.
 func (m *market) wrong(format string, args ...any) {
 	m.Helper()
-	m.Fatalf("%s after\n%s", fmt.Sprintf(format, args...), strings.Join(m.lines, "\n"))
+	m.Fatalf("%s after\n%s", fmt.Sprintf(format, args...), strings.Join(m.history, "\n"))
 }
 
 func (m *market) count(name string) int {

@@ -80,7 +80,7 @@ func (f *fake) share(t *testing.T, requests ...domain.RoomRequest) []string {
 	}
 	claims, _, err := reconcile.Reconciler{Engine: f}.Share(within(t), waiting, nil)
 	must(t, err)
-	var lines []string
+	var answers []string
 	for _, c := range claims {
 		var gone []string
 		for _, key := range slices.Sorted(maps.Keys(c.Gone)) {
@@ -90,9 +90,9 @@ func (f *fake) share(t *testing.T, requests ...domain.RoomRequest) []string {
 		if c.Refusal != nil {
 			what = c.Answer
 		}
-		lines = append(lines, c.Request.Spec.Name+": "+what)
+		answers = append(answers, c.Request.Spec.Name+": "+what)
 	}
-	return lines
+	return answers
 }
 
 func asks(name string, priority, members int) domain.RoomRequest {

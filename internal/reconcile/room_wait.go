@@ -219,7 +219,7 @@ func (w *roomWait) keep(ctx context.Context) error {
 
 // behindClaims decides again about a group with new members, so that they take nothing that earlier requests are to
 // get. If existing members move as well, the decision stays: they need a place before anybody else.
-func (r Reconciler) behindClaims(ctx context.Context, view View, decision Decision, by *told) (Decision, error) {
+func (r Reconciler) behindClaims(ctx context.Context, view View, decision Decision, by *gpuReport) (Decision, error) {
 	before, stored := view.Groups[decision.Document.Spec.Name], decision.Document
 	added := false
 	for member, at := range stored.Assignments {

@@ -156,12 +156,12 @@ func (g Group) heldBack(hosts map[string]domain.Host, lost map[string]string) er
 			troubled[why] = append(troubled[why], m.Name)
 		}
 	}
-	var lines []string
+	var reasons []string
 	for _, why := range slices.Sorted(maps.Keys(troubled)) {
-		lines = append(lines, why+": "+domain.Enumerate(troubled[why]))
+		reasons = append(reasons, why+": "+domain.Enumerate(troubled[why]))
 	}
-	if len(lines) > 0 {
-		return &HeldError{strings.Join(lines, "; ")}
+	if len(reasons) > 0 {
+		return &HeldError{strings.Join(reasons, "; ")}
 	}
 	return nil
 }

@@ -124,9 +124,9 @@ func reasonOf(err error) string {
 	if !is {
 		return err.Error()
 	}
-	var lines []string
+	var details []string
 	for _, p := range problems {
-		lines = append(lines, p.Detail)
+		details = append(details, p.Detail)
 	}
-	return strings.Join(lines, "; ")
+	return strings.Join(details, "; ")
 }
