@@ -50,8 +50,8 @@ func final(err error) bool {
 	if _, shape := errors.AsType[*shapeError](err); shape {
 		return true
 	}
-	_, printed := errors.AsType[*kerr.Error](err)
-	return printed && !kerr.IsRetriable(err) && !errors.Is(err, kerr.InvalidReplicationFactor)
+	_, fromKafka := errors.AsType[*kerr.Error](err)
+	return fromKafka && !kerr.IsRetriable(err) && !errors.Is(err, kerr.InvalidReplicationFactor)
 }
 
 func (t topic) try(ctx context.Context, admin *kadm.Client) (map[int32]int64, error) {

@@ -244,7 +244,7 @@ func (b *bed) reassign(ask *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response
 		b.t.Error("a reassignment may change how many replicas there are")
 	}
 	for _, topic := range ask.Topics {
-		printed := kmsg.AlterPartitionAssignmentsResponseTopic{Topic: topic.Topic}
+		result := kmsg.AlterPartitionAssignmentsResponseTopic{Topic: topic.Topic}
 		for _, to := range topic.Partitions {
 			p, code := partition{topic.Topic, to.Partition}, int16(0)
 			switch h, ok := b.partitions[p]; {
@@ -261,9 +261,9 @@ func (b *bed) reassign(ask *kmsg.AlterPartitionAssignmentsRequest) kmsg.Response
 				h.replicas = to.Replicas
 				b.partitions[p] = h
 			}
-			printed.Partitions = append(printed.Partitions, kmsg.AlterPartitionAssignmentsResponseTopicPartition{Partition: to.Partition, ErrorCode: code})
+			result.Partitions = append(result.Partitions, kmsg.AlterPartitionAssignmentsResponseTopicPartition{Partition: to.Partition, ErrorCode: code})
 		}
-		answer.Topics = append(answer.Topics, printed)
+		answer.Topics = append(answer.Topics, result)
 	}
 	return answer
 }
@@ -314,15 +314,15 @@ func (b *bed) alter(ask *kmsg.IncrementalAlterConfigsRequest) kmsg.Response {
 func (b *bed) describe(ask *kmsg.DescribeConfigsRequest) kmsg.Response {
 	answer := ask.ResponseKind().(*kmsg.DescribeConfigsResponse) //nolint:forcetypeassert // its kind
 	for _, of := range ask.Resources {
-		printed := kmsg.DescribeConfigsResponseResource{ResourceType: of.ResourceType, ResourceName: of.ResourceName}
+		result := kmsg.DescribeConfigsResponseResource{ResourceType: of.ResourceType, ResourceName: of.ResourceName}
 		source := kmsg.ConfigSourceDynamicBrokerConfig
 		if of.ResourceType == kmsg.ConfigResourceTypeTopic {
 			source = kmsg.ConfigSourceDynamicTopicConfig
 		}
 		for name, value := range b.configs[configured(of.ResourceType, of.ResourceName)] {
-			printed.Configs = append(printed.Configs, kmsg.DescribeConfigsResponseResourceConfig{Name: name, Value: &value, Source: source})
+			result.Configs = append(result.Configs, kmsg.DescribeConfigsResponseResourceConfig{Name: name, Value: &value, Source: source})
 		}
-		answer.Resources = append(answer.Resources, printed)
+		answer.Resources = append(answer.Resources, result)
 	}
 	return answer
 }

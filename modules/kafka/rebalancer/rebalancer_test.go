@@ -33,8 +33,8 @@ func someFactors() map[partition]int {
 	return factors
 }
 
-// told is the call of a hook of the group kafka.
-func told(name, id string, from, to int, brokers ...int) hook {
+// hookCall is the call of a hook of the group kafka.
+func hookCall(name, id string, from, to int, brokers ...int) hook {
 	h := hook{ID: id, Hook: name, Group: "kafka", Role: "broker", From: from, To: to, Members: []string{}}
 	for _, b := range brokers {
 		h.Members = append(h.Members, fmt.Sprintf("kafka-broker-%d", b))
@@ -105,7 +105,7 @@ func (b *bed) balanced(brokers ...int32) {
 func TestUpAndDown(t *testing.T) {
 	b := newBed(t, someFactors())
 	address, _ := b.start()
-	up := told(afterAddition, "up", 3, 4, 3)
+	up := hookCall(afterAddition, "up", 3, 4, 3)
 	reply, err := tell(t, address, "", up)
 	if err != nil || reply.Done || reply.Location != address+"/changes/up" {
 		t.Fatalf("it is %+v, %v", reply, err)
@@ -118,7 +118,7 @@ func TestUpAndDown(t *testing.T) {
 	follow(t, address, up)
 	b.balanced(0, 1, 2, 3)
 
-	follow(t, address, told(beforeRemoval, "down", 4, 3, 3))
+	follow(t, address, hookCall(beforeRemoval, "down", 4, 3, 3))
 	b.balanced(0, 1, 2)
 	b.set(func() {
 		if len(b.unregistered) > 0 {
@@ -153,7 +153,7 @@ func TestKilled(t *testing.T) {
 	b := newBed(t, someFactors())
 	b.brokers[3], b.stuck = true, true
 	address, kill := b.start()
-	up := told(afterAddition, "up", 3, 4, 3)
+	up := hookCall(afterAddition, "up", 3, 4, 3)
 	if _, err := tell(t, address, "", up); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestKilled(t *testing.T) {
 	// If it is killed, and its successor is not called, no throttle remains.
 	b.set(func() { b.stuck = true })
 	before := begun()
-	if _, err := tell(t, address, "", told(beforeRemoval, "down", 4, 3, 3)); err != nil {
+	if _, err := tell(t, address, "", hookCall(beforeRemoval, "down", 4, 3, 3)); err != nil {
 		t.Fatal(err)
 	}
 	acctest.Eventually(t, "a reassignment", func() bool { return begun() > before })
@@ -208,7 +208,7 @@ func TestCalledOff(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		"by what is told next": {func(t *testing.T, address string) { follow(t, address, told(afterAddition, "up", 2, 3)) }},
+		"by what is told next": {func(t *testing.T, address string) { follow(t, address, hookCall(afterAddition, "up", 2, 3)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			factors := someFactors()
@@ -219,7 +219,7 @@ func TestCalledOff(t *testing.T) {
 			}
 			b := newBed(t, factors)
 			address, _ := b.start()
-			down := told(beforeRemoval, "down", 3, 2, 2)
+			down := hookCall(beforeRemoval, "down", 3, 2, 2)
 			follow(t, address, down)
 			if got := statusFrom(t, address).Skew; got == 0 {
 				t.Error("there is no skew while a broker has nothing")
@@ -238,7 +238,7 @@ func TestBrokerDown(t *testing.T) {
 	b := newBed(t, someFactors())
 	b.brokers[3], b.stuck = true, true
 	address, _ := b.start()
-	up := told(afterAddition, "up", 3, 4, 3)
+	up := hookCall(afterAddition, "up", 3, 4, 3)
 	if _, err := tell(t, address, "", up); err != nil {
 		t.Fatal(err)
 	}
@@ -261,23 +261,23 @@ func TestRefused(t *testing.T) {
 	b := newBed(t, someFactors())
 	b.doubt = 0
 	address, _ := b.start()
-	worker := told(afterAddition, "1", 1, 2, 1)
+	worker := hookCall(afterAddition, "1", 1, 2, 1)
 	worker.Role = "worker"
-	stranger := told(beforeRemoval, "1", 3, 2, 2)
+	stranger := hookCall(beforeRemoval, "1", 3, 2, 2)
 	stranger.Members = []string{"other-broker-2"}
 	for name, test := range map[string]struct {
-		reported hook
-		want     string
+		call hook
+		want string
 	}{
-		"too few are left": {told(beforeRemoval, "1", 3, 2, 2), "HTTP 409 Conflict: 2 brokers would be left, and topic orders has 3 replicas of each partition"},
-		"no ID":            {told(afterAddition, "", 3, 4, 3), `HTTP 400 Bad Request: id must have`},
+		"too few are left": {hookCall(beforeRemoval, "1", 3, 2, 2), "HTTP 409 Conflict: 2 brokers would be left, and topic orders has 3 replicas of each partition"},
+		"no ID":            {hookCall(afterAddition, "", 3, 4, 3), `HTTP 400 Bad Request: id must have`},
 		"another role":     {worker, `role is "worker": brokers are the members of role broker`},
 		"another group":    {stranger, `member "other-broker-2" must have a name like kafka-broker-0`},
-		"no names":         {told(beforeRemoval, "1", 3, 2), "it must name the brokers to remove"},
-		"negative":         {told(afterAddition, "1", -1, 2, 1), "from and to must be 0 to 10000, got -1 and 2"},
+		"no names":         {hookCall(beforeRemoval, "1", 3, 2), "it must name the brokers to remove"},
+		"negative":         {hookCall(afterAddition, "1", -1, 2, 1), "from and to must be 0 to 10000, got -1 and 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if reply, err := tell(t, address, "", test.reported); err == nil || !strings.Contains(err.Error(), test.want) {
+			if reply, err := tell(t, address, "", test.call); err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("it is %+v, %v", reply, err)
 			}
 		})
@@ -304,7 +304,7 @@ func TestUnreachable(t *testing.T) {
 	b := newBed(t, someFactors())
 	address, _ := b.start()
 	b.cluster.Close()
-	_, err := tell(t, address, "", told(beforeRemoval, "1", 4, 3, 3))
+	_, err := tell(t, address, "", hookCall(beforeRemoval, "1", 4, 3, 3))
 	if _, transient := err.(*meter.TransientError); !transient { //nolint:errorlint // exactly this type
 		t.Errorf("the error is %v", err)
 	}

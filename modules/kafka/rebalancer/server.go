@@ -75,8 +75,8 @@ func (h hook) brokers(role, want string) ([]int32, error) {
 // handler serves the hooks and the cluster's status.
 func (r *rebalancer) handler(role string) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /leaving", func(w http.ResponseWriter, q *http.Request) { r.told(w, q, role, beforeRemoval) })
-	mux.HandleFunc("POST /joined", func(w http.ResponseWriter, q *http.Request) { r.told(w, q, role, afterAddition) })
+	mux.HandleFunc("POST /leaving", func(w http.ResponseWriter, q *http.Request) { r.handle(w, q, role, beforeRemoval) })
+	mux.HandleFunc("POST /joined", func(w http.ResponseWriter, q *http.Request) { r.handle(w, q, role, afterAddition) })
 	mux.HandleFunc("GET /changes/{id}", func(w http.ResponseWriter, q *http.Request) {
 		c, known := r.look(q.PathValue("id"))
 		switch {
@@ -111,8 +111,8 @@ func (r *rebalancer) handler(role string) http.Handler {
 	return mux
 }
 
-// told handles a hook's request.
-func (r *rebalancer) told(w http.ResponseWriter, q *http.Request, role, want string) {
+// handle answers a hook's request.
+func (r *rebalancer) handle(w http.ResponseWriter, q *http.Request, role, want string) {
 	body, err := bounded.ReadAll(q.Body, bounded.Answer)
 	if _, tooMuch := errors.AsType[*bounded.Error](err); tooMuch {
 		serve.Fail(w, serve.Problemf(http.StatusRequestEntityTooLarge, "the request has %v", err))
