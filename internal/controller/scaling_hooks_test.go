@@ -278,7 +278,9 @@ func TestHookFails(t *testing.T) {
 			w.until("the hook to be at work", func() bool { return len(r.ids()) > 0 })
 			r.answers(test.status, test.body)
 			want := "2 → 1 held hook before_removal failed for job-worker-1, so no member is removed: "
-			w.until("the failure to be told", func() bool { return strings.Contains(w.historyText(), want) && strings.Contains(w.historyText(), test.says) })
+			w.until("the failure to be told", func() bool {
+				return strings.Contains(w.historyText(), want) && strings.Contains(w.historyText(), test.says)
+			})
 			r.answers(http.StatusOK, "")
 			w.until("the member to be gone", func() bool { return l.count() == 1 })
 			if len(r.ids()) != 1 {
