@@ -60,7 +60,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"hosts": schema.MapNestedAttribute{
 				MarkdownDescription: "Hosts by name: lower-case host names. For `swarm`, the name is the node's host name or, with an `address`, any name. Hosts that are not yet part of the Swarm join it via their `address`; " +
 					"if there is no Swarm yet, the hosts form one. Defaults to all nodes of the existing Swarm. " +
-					"For `systemd`, hosts are required, with any names: each needs an `address`, and exactly one the role `manager`. When a host is removed, so is everything that Trainyard installed on it. For `process`, defaults to one host, `local`: this machine with all its capacity. " +
+					"For `systemd`, hosts are required, with any names: each needs an `address`, and exactly one the role `manager`. When a host is removed, so is everything that Trainyard created on it, except its programs. For `process`, defaults to one host, `local`: this machine with all its capacity. " +
 					"Declare more to try out placement: they share the machine, each with its own capacity. " +
 					"Members on a removed host move when their group is next applied: in the same apply for groups that refer to this resource.",
 				Optional:   true,
