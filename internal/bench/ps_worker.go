@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// The processors of a worker and of a parameter server: two parameter servers and four workers use two.
-	workerCPUs, psCPUs = 0.4, 0.2
+	// The processors of a worker and of a parameter server: two parameter servers and four workers use two. Where
+	// there are more parameter servers, workers have only leanCPUs, so that everything still fits into two.
+	workerCPUs, psCPUs, leanCPUs = 0.4, 0.2, 0.3
 	// psBatch is the number of examples per step, large enough that most of the work is the workers'. With the
 	// paper's 20, two parameter servers of today would be as busy as the first worker.
 	psBatch = 800
@@ -36,7 +37,8 @@ const (
 // formation is the composition of a training.
 type formation struct {
 	workers, ps int
-	hosts       int // 0 for this machine, with the engine process
+	hosts       int     // 0 for this machine, with the engine process
+	cpus        float64 // processors of a worker
 }
 
 // psWorker trains with the module ps-worker and a real TensorFlow: the curves of B. Krasuski's paper, and the
@@ -181,7 +183,7 @@ module "mnist" {
   ps      = { replicas = %d, port = 18200, %s }
   worker  = { %sport = 19200, %s }
 %s}
-`, cluster, p.python, psBatch, f.ps, limits(psCPUs), replicas, limits(workerCPUs), attributes)
+`, cluster, p.python, psBatch, f.ps, limits(psCPUs), replicas, limits(f.cpus), attributes)
 	return os.WriteFile(filepath.Join(w.dir, "main.tf"), []byte(config), 0o600)
 }
 

@@ -33,18 +33,21 @@ type psCurve struct {
 func psCurves() []psCurve {
 	workers := psCurve{title: "Workers, with 2 parameter servers", what: "workers", published: publishedWorkers}
 	for n := range mostPSWorkers {
-		workers.points = append(workers.points, formation{workers: n + 1, ps: 2})
+		workers.points = append(workers.points, formation{workers: n + 1, ps: 2, cpus: workerCPUs})
 	}
-	ps := psCurve{title: "Parameter servers, with 4 workers", what: "parameter servers", published: publishedPS}
+	ps := psCurve{
+		title: fmt.Sprintf("Parameter servers, with 4 workers of %g processors", leanCPUs), what: "parameter servers",
+		published: publishedPS,
+	}
 	for n := range mostPS {
-		ps.points = append(ps.points, formation{workers: 4, ps: n + 1})
+		ps.points = append(ps.points, formation{workers: 4, ps: n + 1, cpus: leanCPUs})
 	}
 	hosts := psCurve{
 		title: fmt.Sprintf("Bare hosts of %g processors, with 4 workers and 2 parameter servers", hostCPUs), what: "hosts",
 		published: publishedHosts,
 	}
 	for n := range mostPSHosts {
-		hosts.points = append(hosts.points, formation{workers: 4, ps: 2, hosts: n + 1})
+		hosts.points = append(hosts.points, formation{workers: 4, ps: 2, hosts: n + 1, cpus: workerCPUs})
 	}
 	return []psCurve{workers, ps, hosts}
 }
@@ -64,8 +67,8 @@ func (p *psWorkerBench) formations() []formation {
 
 // tables are the curves and the results of the policy.
 func (p *psWorkerBench) tables() []fmt.Stringer {
-	how := fmt.Sprintf("Members are capped at %g processors a worker, %g a parameter server; a step has %d examples. "+
-		"Each training is measured\n  for %s from the first step of its last worker on. "+
+	how := fmt.Sprintf("Members are capped at %g processors a worker, if the title gives no other number, and %g a parameter server; "+
+		"a step has %d\n  examples. Each training is measured for %s from the first step of its last worker on. "+
 		"Ratios are within a run, of which there are %d: median (least – most).\n",
 		workerCPUs, psCPUs, psBatch, p.training, p.runs)
 	sections := []fmt.Stringer{note(how)}
@@ -115,12 +118,13 @@ func (p *psWorkerBench) policyTable() []fmt.Stringer {
 		near = near && max(found.last()-knee, knee-found.last()) <= 1
 		ended, empty = ended && found.ended, empty && found.unchanged
 	}
-	for n := 2; n <= mostPS; n++ {
-		ratio := p.ratios(formation{workers: 4, ps: n}, formation{workers: 4, ps: 1})
-		ps = ps && middle(ratio) <= noWorse
+	curves := psCurves()
+	byWorkers, byPS := curves[0].points, curves[1].points
+	for _, f := range byPS[1:] {
+		ps = ps && middle(p.ratios(f, byPS[0])) <= noWorse
 	}
-	knee := formation{workers: kneeOf(p.medians(), psThreshold), ps: 2}
-	falls := knee.workers > 1 && middle(p.ratios(knee, formation{workers: 1, ps: 2})) < 1
+	knee := kneeOf(p.medians(), psThreshold)
+	falls := knee > 1 && middle(p.ratios(byWorkers[knee-1], byWorkers[0])) < 1
 	return []fmt.Stringer{
 		m,
 		note("Bars: time falls to a knee: " + verdict(falls) +
