@@ -222,8 +222,8 @@ func TestPlanOfAutoscalingPolicyWithoutChange(t *testing.T) {
 	}
 }
 
-// A plan warns of guards that have never had a value, but not of those that the policy no longer has,
-// or that the plan changes.
+// Refresh and plan warn, once, of guards that have never had a value. A plan doesn't warn of those that the policy no
+// longer has, or that it changes.
 func TestPlanWarnsOfSilentGuards(t *testing.T) {
 	asking := func(path string) func(*policy.Model) {
 		return func(m *policy.Model) {
@@ -239,28 +239,55 @@ func TestPlanWarnsOfSilentGuards(t *testing.T) {
 	}}
 	providertest.Set(stub, silent) // of an earlier policy
 	state := tf.applyPolicy(config)
+	const says = `Guard of autoscaling policy "g/worker" has never had a value: guards.busy.http: ` +
+		"queried since 2026-11-20T12:00:00Z, it has never had a value, so no members are removed: HTTP 404. " +
+		"Check its URL and path\n\nSee https://registry.terraform.io/providers/trainyard/trainyard/latest" +
+		"/docs/guides/troubleshooting#guard-of-autoscaling-policy--has-never-had-a-value"
+	expect := func(what string, diagnostics []*tfprotov6.Diagnostic, says string) {
+		t.Helper()
+		fails := slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool {
+			return d.Severity == tfprotov6.DiagnosticSeverityError
+		})
+		if message := strings.Join(details(diagnostics), "\n"); message != says || fails {
+			t.Errorf("%s: got %q, want %q", what, message, says)
+		}
+	}
 	for name, test := range map[string]struct {
 		config map[string]tftypes.Value
 		says   string
 	}{
-		"as it is": {config, `Guard of autoscaling policy "g/worker" has never had a value: guards.busy.http: queried since 2026-11-20T12:00:00Z, it has never had a value, so no members are removed: HTTP 404. ` +
-			"Check its URL and path\n\nSee https://registry.terraform.io/providers/trainyard/trainyard/latest/docs/guides/troubleshooting#guard-of-autoscaling-policy--has-never-had-a-value"},
+		"as it is":       {config, says},
 		"another path":   {config: tf.policy(asking("apps.#"))},
 		"without guards": {config: tf.policy()},
 		"destroyed":      {},
 	} {
 		tf := newTerraform(t, stub) // another run
 		planned, diagnostics := tf.plan(thePolicy, test.config, state)
-		if message := strings.Join(details(diagnostics), "\n"); message != test.says || slices.ContainsFunc(diagnostics, func(d *tfprotov6.Diagnostic) bool { return d.Severity == tfprotov6.DiagnosticSeverityError }) {
-			t.Errorf("%s: the plan says %q, want %q", name, message, test.says)
-		}
+		expect("a plan of the policy "+name, diagnostics, test.says)
 		if test.says != "" && !planned["id"].Equal(state["id"]) {
 			t.Errorf("%s: the plan is not empty", name)
 		}
 	}
+
+	// A refresh warns as well; the plan that follows doesn't repeat that, and makes no further call.
+	tf = newTerraform(t, stub)
+	stub.Calls = nil
+	_, diagnostics := tf.read(thePolicy, state)
+	expect("a refresh", diagnostics, says)
+	_, diagnostics = tf.plan(thePolicy, config, state)
+	expect("the plan after it", diagnostics, "")
+	reads := slices.DeleteFunc(slices.Clone(stub.Calls), func(call string) bool {
+		return !strings.Contains(call, "untold-guards")
+	})
+	if len(reads) != 1 {
+		t.Errorf("refresh and plan read the silent guards by %q", reads)
+	}
+
 	stub.Fails = providertest.Failures{"Get untold-guards": errors.New("disk full"), "List untold-guards": errors.New("disk full")}
-	_, diagnostics := newTerraform(t, stub).plan(thePolicy, config, state)
-	refuses(t, "what can't be read", diagnostics, "disk full")
+	_, diagnostics = newTerraform(t, stub).plan(thePolicy, config, state)
+	refuses(t, "a plan of what can't be read", diagnostics, "disk full")
+	_, diagnostics = newTerraform(t, stub).read(thePolicy, state)
+	refuses(t, "a refresh of what can't be read", diagnostics, "disk full")
 }
 
 // An update stores what is missing or unfinished: a policy whose removal was interrupted, a deleted one, and one whose

@@ -71,13 +71,26 @@ func TestAccScalingGuards(t *testing.T) {
 	if output := program("top", "--once"); !strings.Contains(output, "autoscaled, no value for busy.http") {
 		t.Errorf("top shows\n%s", output)
 	}
-	// The plan fails if it has changes.
-	plan := func() string {
-		return strings.Join(strings.Fields(strings.ReplaceAll(l.workspace.Must("plan", "-detailed-exitcode"), "│", "")), " ")
+	plan := func(options ...string) string {
+		output := l.workspace.Must(append([]string{"plan"}, options...)...)
+		return strings.Join(strings.Fields(strings.ReplaceAll(output, "│", "")), " ")
 	}
 	const warning = `Warning: Guard of autoscaling policy "job/worker" has never had a value`
-	if output := plan(); !strings.Contains(output, warning) || !strings.Contains(output, "guards.busy.http: queried since") || !strings.Contains(output, "HTTP 503") {
-		t.Errorf("the plan says %s", output)
+	// With -detailed-exitcode, a plan with changes fails; a refresh also reports the count that the policy has set.
+	for _, options := range [][]string{
+		{"-detailed-exitcode"},
+		{"-detailed-exitcode", "-refresh=false"},
+		{"-refresh-only"},
+	} {
+		output := plan(options...)
+		for _, says := range []string{warning, "guards.busy.http: queried since", "HTTP 503"} {
+			if !strings.Contains(output, says) {
+				t.Errorf("a plan %v does not say %q: %s", options, says, output)
+			}
+		}
+		if strings.Contains(output, "similar warning") {
+			t.Errorf("a plan %v warns twice: %s", options, output)
+		}
 	}
 
 	applications.Store(1)
@@ -114,8 +127,10 @@ func TestAccScalingGuards(t *testing.T) {
 	needed.value.Store(1)
 	l.awaitWorkers(1)
 	l.awaitHistory("a count that can't be told", says("1 wanted, but it is unknown how many are needed"))
-	if output := plan(); strings.Contains(output, warning) {
-		t.Errorf("after all of it, the plan says %s", output)
+	for _, options := range [][]string{{"-detailed-exitcode"}, {"-refresh-only"}} {
+		if output := plan(options...); strings.Contains(output, warning) {
+			t.Errorf("after all of it, a plan %v says %s", options, output)
+		}
 	}
 	l.expectCounts(1, 3, 4, 2, 5, 1)
 	if e := l.history(); *e[len(e)-1].Metrics[1].Value != 812 || e[len(e)-1].Metrics[1].Count != nil {

@@ -98,29 +98,12 @@ func (r *autoscalingPolicyResource) ModifyPlan(ctx context.Context, req resource
 		Consequence: fmt.Sprintf("Until the controller runs, role %q of group %q keeps its current size.", spec.Role, spec.Group),
 	}, &resp.Diagnostics)
 	if !created {
-		r.warnOfSilent(ctx, plan, spec, &resp.Diagnostics)
+		r.warnOfSilent(ctx, "plan", plan, spec, &resp.Diagnostics)
 	}
 	if !created && !found {
 		// An update stores it.
 		resp.Diagnostics.Append(resp.Plan.SetAttribute(ctx, path.Root("id"), types.StringUnknown())...)
 	}
-}
-
-// warnOfSilent warns of guards that the controller reports as never having had a value.
-func (r *autoscalingPolicyResource) warnOfSilent(ctx context.Context, plan Model, spec domain.AutoscalingPolicy, diags *diag.Diagnostics) {
-	if len(spec.Guards.Questions()) == 0 {
-		return
-	}
-	reconciler, err := r.Session.Plan(plan.Cluster.Key())
-	var silent domain.SilentGuardsDocument
-	if err == nil {
-		silent, err = engine.Get[domain.SilentGuardsDocument](ctx, reconciler.Engine, spec.Key())
-	}
-	if err != nil && !notThereYet(err) {
-		resourcekit.AddError(diags, resourcekit.Unable("plan", plan), err)
-		return
-	}
-	resourcekit.AddProblems(diags, silent.Warnings(spec))
 }
 
 // plannedKey is the key in a policy's private state for the address that it was last planned for.

@@ -53,6 +53,8 @@ type PlannedSpec struct {
 type PlannedPolicy struct {
 	Spec                  domain.AutoscalingPolicy
 	Had, Planned, Leaving bool
+	// warned are the warnings that this run has shown.
+	warned map[string]bool
 }
 
 // PlannedSweep is what this run knows of a sweep: leaving if it will be destroyed, and anew if it keeps
@@ -153,6 +155,22 @@ func (p *Plans) PutPolicy(at PolicyAddress, spec domain.AutoscalingPolicy) (firs
 		known.Planned, known.Spec = true, spec
 	})
 	return first
+}
+
+// NewWarnings returns those of the warnings about a policy that this run has not shown yet, and records them as shown.
+func (p *Plans) NewWarnings(at PolicyAddress, warnings domain.Problems) (fresh domain.Problems) {
+	p.changePolicy(at, func(known *PlannedPolicy) {
+		for _, w := range warnings {
+			if text := w.Error(); !known.warned[text] {
+				fresh = append(fresh, w)
+				if known.warned == nil {
+					known.warned = map[string]bool{}
+				}
+				known.warned[text] = true
+			}
+		}
+	})
+	return fresh
 }
 
 func (p *Plans) changePolicy(at PolicyAddress, change func(known *PlannedPolicy)) {
