@@ -7,16 +7,15 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 	"testing"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
-	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/reconcile"
-	"github.com/trainyard/terraform-provider-trainyard/internal/sweep"
 )
 
 // fourProcessors is this machine as a cluster with four processors for members.
@@ -38,10 +37,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	l := newFollowLab(t)
 	busy := newDial(t, 0)
 	low := takesProcessors("job", "priority = -1", "")
-	fills := follows(fmt.Sprintf(`min = 1
-  max     = 10
-  metrics = { room = { algorithm = { idle_room = {} } } }
-  guards  = { busy = { http = { url = %q, path = "length" } } }`, busy.URL))
+	fills := acceptance.FillsRoom(fmt.Sprintf(`guards = { busy = { http = { url = %q, path = "length" } } }`, busy.URL))
 	urgent := func(attributes string, members int) string {
 		return takesProcessors("urgent", attributes, fmt.Sprintf("replicas = %d", members))
 	}
@@ -72,21 +68,19 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	l.configure(fourProcessors, low, fills, urgent("", 4))
 	expect("a plan for more than min leaves", fails("plan"), "Not enough CPUs")
 
-	l.configure(fourProcessors, low, fills, urgent("", 2))
-	expect("an apply", l.workspace.Must("apply", "-auto-approve"), "Waits for room", `role "worker" of group "job" (4 to 2 members)`)
-	l.awaitWorkers(2)
-	l.workspace.ExpectNoChange("with the group that is more important")
-	if waiting := l.requests(); len(waiting) > 0 {
-		t.Errorf("requests are left: %+v", waiting)
+	shared := acceptance.SharedRoom{
+		T: t, Engine: l.engine, AwaitWorkers: l.awaitWorkers,
+		Apply: func(parts ...string) string {
+			l.configure(slices.Concat([]string{fourProcessors, low, fills}, parts)...)
+			output := l.workspace.Must("apply", "-auto-approve")
+			l.workspace.ExpectNoChange("after an apply")
+			return output
+		},
 	}
-	l.awaitHistory("the room that it gives", func(e autoscale.Entry) bool { return e.From == 4 && e.To == 2 && e.Scaled() })
+	shared.YieldsTo(urgent("", 2))
 	explained, err := exec.CommandContext(t.Context(), l.program().File, "autoscale", "explain", "-n", "0", "job/worker", "--endpoint", l.workspace.StateDir).CombinedOutput()
 	l.must(err)
 	expect("explain", string(explained), `gives way to group "urgent", with priority 0, down to 2 members`)
-
-	l.apply(fourProcessors, low, fills)
-	l.awaitWorkers(4)
-	l.awaitHistory("the room that it has again", func(e autoscale.Entry) bool { return e.From == 2 && e.To == 4 && e.Scaled() })
 
 	// A guard keeps the members. When the apply times out, it says so, and nothing of the group exists.
 	busy.value.Store(1)
@@ -107,7 +101,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	l.configure(fourProcessors, low, fills, urgent("", 2))
 	command := l.workspace.Command(t.Context(), nil, "apply", "-auto-approve")
 	l.must(command.Start())
-	acctest.Eventually(t, "the apply to wait", func() bool { return len(l.requests()) == 1 })
+	acctest.Eventually(t, "the apply to wait", func() bool { return len(shared.Requests()) == 1 })
 	release, err := l.engine().Lock(t.Context(), reconcile.GroupLock("urgent"), engine.Holder{Who: "a test", Process: os.Getpid()})
 	locked, is := errors.AsType[*engine.LockedError](err)
 	if !is {
@@ -117,7 +111,7 @@ func TestAccScalingSharesRoom(t *testing.T) {
 	if err := command.Wait(); err == nil {
 		t.Error("the apply succeeds without its provider")
 	}
-	acctest.Eventually(t, "its request to be removed", func() bool { return len(l.requests()) == 0 })
+	acctest.Eventually(t, "its request to be removed", func() bool { return len(shared.Requests()) == 0 })
 	busy.value.Store(0)
 	busy.awaitAsked(t)
 	l.awaitWorkers(4)
@@ -127,16 +121,6 @@ func TestAccScalingSharesRoom(t *testing.T) {
 
 	// A sweep gets room for as many runs as may run at a time.
 	runs := acceptance.Runs(map[string]string{"a": "wait", "b": "wait", "c": "wait"}, "max_parallel = 1\n  resources = { cpus = 1 }")
-	l.apply(fourProcessors, low, fills, urgent("", 2), runs)
-	l.swept("its first run to be on", func(_ reconcile.Sweep, s sweep.Summary) bool { return s.Counts[domain.RunRunning] == 1 })
-	l.awaitWorkers(1)
+	shared.YieldsToRun(1, urgent("", 2), runs)
 	l.expectCounts(1, 4, 2, 4, 2, 1)
-}
-
-// requests are the requests for room.
-func (l *followLab) requests() map[string]domain.RoomRequest {
-	l.Helper()
-	requests, err := engine.List[domain.RoomRequest](l.Context(), l.engine())
-	l.must(err)
-	return requests
 }
