@@ -76,9 +76,13 @@ func dockerAttribute() schema.Attribute {
 				}},
 			},
 			"controller_image": schema.StringAttribute{
-				MarkdownDescription: "Image for the clusters' controllers and the agents on their hosts. Its entrypoint must be the `trainyard-agent` of this version, which is also the controller, and all hosts must be able to pull it. Defaults to none: the provider builds an image of itself and loads it onto the hosts that it reaches, without a registry. Required to start controllers if Terraform runs on macOS or Windows. A tag is pinned to its digest when an apply starts the controller.",
-				Optional:            true,
-				Validators:          []validator.String{stringvalidator.LengthAtLeast(1)},
+				MarkdownDescription: "Image for the clusters' controllers and the agents on their hosts. Its " +
+					"entrypoint must be the `trainyard-agent` of this version, and all hosts must be able to pull " +
+					"it. Defaults to none: the provider loads an image of itself onto the hosts that it reaches. " +
+					"Required to start controllers if Terraform runs on macOS or Windows. An apply pins a tag to its " +
+					"digest. See the guide \"The swarm engine\".",
+				Optional:   true,
+				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 		},
 	}

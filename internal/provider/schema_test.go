@@ -1,12 +1,17 @@
 package provider
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov6"
 
+	"github.com/trainyard/terraform-provider-trainyard/internal/autoscale"
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/backtest"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/group"
 	"github.com/trainyard/terraform-provider-trainyard/internal/topology"
 )
@@ -109,6 +114,42 @@ func checkDescribed(t *testing.T, at, description string, attributes []*tfprotov
 	}
 }
 
+// An attribute's description says what one needs while writing the attribute; background has room on the page.
+func TestAttributeDescriptionsAreShort(t *testing.T) {
+	const limit = 400 // Two or three sentences.
+	server := NewServer("test", engine.Registry{"process": {}})
+	schemas, err := server.GetProviderSchema(t.Context(), &tfprotov6.GetProviderSchemaRequest{})
+	fatalOn(t, err, schemas.Diagnostics)
+
+	attributes := map[string]*tfprotov6.SchemaAttribute{}
+	collect(attributes, "provider", schemas.Provider.Block.Attributes)
+	for name, s := range schemas.ResourceSchemas {
+		collect(attributes, name, s.Block.Attributes)
+	}
+	for name, s := range schemas.DataSourceSchemas {
+		collect(attributes, "data."+name, s.Block.Attributes)
+	}
+	for name, s := range schemas.EphemeralResourceSchemas {
+		collect(attributes, "ephemeral."+name, s.Block.Attributes)
+	}
+	descriptions := map[string]string{}
+	for name, a := range attributes {
+		descriptions[name] = a.Description
+	}
+	for name, f := range schemas.Functions {
+		for _, p := range f.Parameters {
+			descriptions["function."+name+"."+p.Name] = p.Description
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(descriptions)) {
+		if length := utf8.RuneCountInString(descriptions[name]); length > limit {
+			t.Errorf("%s: the description has %d characters, at most %d are allowed: keep meaning, allowed values, "+
+				"default and effect; move the rest to resource.md or data_source.md beside the schema, or to a guide",
+				name, length, limit)
+		}
+	}
+}
+
 func TestDescriptionsNameAllFrameworks(t *testing.T) {
 	attribute := group.Schema(t.Context(), nil).Attributes["framework"].GetMarkdownDescription()
 	for _, name := range topology.Names() {
@@ -117,6 +158,14 @@ func TestDescriptionsNameAllFrameworks(t *testing.T) {
 		}
 		if !strings.Contains(attribute, "`"+name+"`") {
 			t.Errorf("the attribute's description does not name the framework %q", name)
+		}
+	}
+}
+
+func TestDescriptionNamesAllSignals(t *testing.T) {
+	for _, signal := range autoscale.Signals {
+		if !strings.Contains(backtest.Schema().MarkdownDescription, "| `"+string(signal)+"` |") {
+			t.Errorf("the description of trainyard_policy_backtest has no row for the signal %q", signal)
 		}
 	}
 }

@@ -37,12 +37,10 @@ func Schema() schema.Schema {
 				Required:            true,
 				Attributes: policy.ReadAttributes(policy.ScalingAttributes(map[string]resource.Attribute{
 					"signal": resource.StringAttribute{
-						MarkdownDescription: fmt.Sprintf("What the metric shows of the load: the percentage of the ready members' capacity in use, at most 100 (`%s`), the load itself (`%s`), "+
-							"the backlog, in units of the load times seconds (`%s`), how long new work waits in the backlog, in seconds (`%s`), 1 while members start or data moves between them, otherwise 0 (`%s`), "+
-							"or by what share a ready member carries more than the mean of all members (`%s`). "+
-							"Defaults to what suits the algorithm: `%[3]s` for `queue`; `%[2]s` for `target`, `risk` or `learned` with `per = \"total\"`; the signal of its feature for a metric that `learned` observes; "+
-							"and `%[1]s` for all others.",
-							autoscale.SignalUtilisation, autoscale.SignalLoad, autoscale.SignalQueue, autoscale.SignalLatency, autoscale.SignalChanging, autoscale.SignalSkew),
+						MarkdownDescription: fmt.Sprintf("What the metric shows of the load: `%s`, `%s`, `%s`, `%s`, "+
+							"`%s` or `%s`, see above. Defaults to what suits the algorithm.",
+							autoscale.SignalUtilisation, autoscale.SignalLoad, autoscale.SignalQueue,
+							autoscale.SignalLatency, autoscale.SignalChanging, autoscale.SignalSkew),
 						Optional: true,
 					},
 				})),

@@ -49,20 +49,20 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 				PlanModifiers: []planmodifier.String{stringplanmodifier.RequiresReplace()},
 			},
 			"endpoint": schema.StringAttribute{
-				MarkdownDescription: "For `swarm`, the address of a manager: `unix:///var/run/docker.sock`, `tcp://host:2376` (TLS) or `ssh://user@host`; credentials are set in the provider's `ssh` and `docker`. " +
-					"If it does not answer, the other managers are tried at their `address`. Defaults to the `address` of the first manager in `hosts`, by name, that has one; " +
-					"otherwise it stays null, and the Docker Engine is the one that the `docker` command uses (`DOCKER_HOST`, the current context, the local socket). For `systemd`, the address of one of the hosts, `ssh://user@host[:port]`; " +
-					"defaults to the manager's. Not for `process`. A change only affects how the cluster is reached.",
+				MarkdownDescription: "Address at which the cluster is reached. For `swarm`, a manager's: " +
+					"`unix:///var/run/docker.sock`, `tcp://host:2376` (TLS) or `ssh://user@host`. For `systemd`, a " +
+					"host's: `ssh://user@host[:port]`. Not for `process`. Defaults to the `address` of the first " +
+					"manager in `hosts` that has one; without any, `swarm` uses what the `docker` command uses. A " +
+					"change only affects how the cluster is reached.",
 				Optional:   true,
 				Computed:   true,
 				Validators: []validator.String{stringvalidator.LengthAtLeast(1)},
 			},
 			"hosts": schema.MapNestedAttribute{
-				MarkdownDescription: "Hosts by name: lower-case host names. For `swarm`, the name is the node's host name or, with an `address`, any name. Hosts that are not yet part of the Swarm join it via their `address`; " +
-					"if there is no Swarm yet, the hosts form one. Defaults to all nodes of the existing Swarm. " +
-					"For `systemd`, hosts are required, with any names: each needs an `address`, and exactly one the role `manager`. When a host is removed, so is everything that Trainyard created on it, except its programs. For `process`, defaults to one host, `local`: this machine with all its capacity. " +
-					"Declare more to try out placement: they share the machine, each with its own capacity. " +
-					"Members on a removed host move when their group is next applied: in the same apply for groups that refer to this resource.",
+				MarkdownDescription: "Hosts by name: lower-case host names, see above. For `swarm`, hosts that are " +
+					"not yet part of the Swarm join or form it; defaults to all nodes of the existing Swarm. For " +
+					"`systemd`, required. For `process`, defaults to one host, `local`: this machine with all its " +
+					"capacity. Members on a removed host move when their group is next applied.",
 				Optional:   true,
 				Computed:   true,
 				Validators: []validator.Map{mapvalidator.SizeAtLeast(1), mapvalidator.NoNullValues()},
@@ -102,9 +102,12 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 						Optional:            true,
 					},
 					"metrics_port": schema.Int64Attribute{
-						MarkdownDescription: fmt.Sprintf("Port on which each host's agent serves Prometheus metrics, for `systemd` and `process`: %d to %d, such as `9465`. See the guide \"Monitoring\". The controller uses the next port on its host. "+
-							"Both listen on the address at which the hosts reach each other (`advertise_address`, or else the one in `address`), and anyone who can reach it can read the metrics. Defaults to none: no metrics are served. "+
-							"Not allowed for `swarm`, where metrics are always served, on the cluster's network only.", domain.LowestMetricsPort, domain.HighestMetricsPort),
+						MarkdownDescription: fmt.Sprintf("Port on which each host's agent serves Prometheus metrics, "+
+							"for `systemd` and `process`: %d to %d, such as `9465`. The controller uses the next port "+
+							"on its host. Anyone who can reach these ports can read the metrics. Defaults to none: no "+
+							"metrics are served. Not allowed for `swarm`, where metrics are always served, on the "+
+							"cluster's network only. See the guide \"Monitoring\".",
+							domain.LowestMetricsPort, domain.HighestMetricsPort),
 						Optional:   true,
 						Validators: []validator.Int64{int64validator.AtLeast(1)},
 					},
@@ -123,9 +126,11 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 func hostAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"address": schema.StringAttribute{
-			MarkdownDescription: "For `process`, the address at which other members reach the members on this host: an address of this machine, without a port. Defaults to `127.0.0.1`. " +
-				"For `swarm`, the address of its Docker Engine, such as `ssh://ops@gpu1`: required for a host to join or leave the Swarm, optional for one that is already part of it. " +
-				"For `systemd`, the address of its SSH server: `ssh://[user@]host[:port]`, as root or as a user with passwordless sudo.",
+			MarkdownDescription: "For `process`, an address of this machine, without a port, at which other members " +
+				"reach those on this host. Defaults to `127.0.0.1`. For `swarm`, the address of its Docker Engine, " +
+				"such as `ssh://ops@gpu1`: required for a host to join or leave the Swarm, otherwise optional. For " +
+				"`systemd`, the address of its SSH server: `ssh://[user@]host[:port]`, as root or as a user with " +
+				"passwordless sudo.",
 			Optional:   true,
 			Computed:   true,
 			Validators: []validator.String{stringvalidator.LengthAtLeast(1)},

@@ -70,8 +70,10 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Validators:          []validator.Map{mapvalidator.NoNullValues()},
 		},
 		"priority": schema.Int64Attribute{
-			MarkdownDescription: "Priority of the group, any integer; higher is more important, as in Kubernetes. If there is no room for the group, roles under an autoscaling policy in groups of lower priority give way: they scale in, down to the policy's `min`, lowest priority first, and by no more members than necessary. " +
-				"The plan warns which roles will, and the apply waits for them, within `timeouts`. No member is restarted for it. Defaults to 0. See the guide \"Autoscaling\".",
+			MarkdownDescription: "Priority of the group, any integer; higher is more important, as in Kubernetes. If " +
+				"there is no room for the group, roles under an autoscaling policy in groups of lower priority give " +
+				"way, see above: they scale in, down to the policy's `min`. The plan warns which roles will, and the " +
+				"apply waits for them, within `timeouts`. Defaults to 0.",
 			Optional: true,
 		},
 		"members": schema.MapAttribute{
@@ -81,10 +83,10 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			Computed:    true,
 		},
 		"placements": schema.MapAttribute{
-			MarkdownDescription: "Host of each member, by the member's name. With `gpus`, the host is followed by a space and the GPUs' UUIDs, separated by commas: `gpu1 GPU-4fa6a2a8-…,GPU-b5a3c1d2-…`. " +
-				"A plan shows GPUs only where there is no choice left: for members that keep theirs, and for a group that takes a whole pool, see the guide \"GPU pools\". Members get exactly those GPUs, or the apply fails before it changes anything in the group. " +
-				"If a role that can have more than one member omits `replicas`, placements are known only after apply. " +
-				"Interchangeable members (workers of `spark` and `ray`) that the engine itself places, as `swarm` does, are left out: for their hosts, see the data source `trainyard_group`.",
+			MarkdownDescription: "Host of each member, by the member's name. With `gpus`, the host is followed by a " +
+				"space and the GPUs' UUIDs, separated by commas: `gpu1 GPU-4fa6a2a8-…,GPU-b5a3c1d2-…`. A plan shows " +
+				"GPUs only where there is no choice left, see above. Interchangeable members (workers of `spark` and " +
+				"`ray`) that the engine itself places, as `swarm` does, are left out.",
 			ElementType: types.StringType,
 			Computed:    true,
 		},
@@ -122,8 +124,12 @@ func TemplateAttributes(precedence Precedence) map[string]schema.Attribute {
 	own := func(description string) string { return strings.TrimSpace(description + " " + precedence.Own) }
 	return map[string]schema.Attribute{
 		"image": schema.StringAttribute{
-			MarkdownDescription: own("Container image: a name with a tag or digest, such as `registry.example.com/trainer:1.2`; the ID of an image that the hosts have (`sha256:` and 64 hex digits); or, on `swarm`, the `image_id` of a `trainyard_image`. Required on `swarm`. On `systemd`, members with an image run as containers in their host's Docker Engine, and members without one as programs on the host. Has no effect on `process`."),
-			Optional:            true,
+			MarkdownDescription: own("Container image: a name with a tag or digest, such as " +
+				"`registry.example.com/trainer:1.2`; the ID of an image that the hosts have (`sha256:` and 64 hex " +
+				"digits); or, on `swarm`, the `image_id` of a `trainyard_image`. Required on `swarm`. On `systemd`, " +
+				"members with an image run as containers in the host's Docker Engine, others as programs. No effect " +
+				"on `process`."),
+			Optional: true,
 		},
 		"command": schema.ListAttribute{
 			MarkdownDescription: own("Program and its first arguments, run without a shell: an absolute path, or a name that is looked up in `PATH`. Strings can be templates. " +
@@ -205,9 +211,11 @@ func roleAttributes() map[string]schema.Attribute {
 			Optional: true,
 		},
 		"on_scale": schema.StringAttribute{
-			MarkdownDescription: "What happens to the other members of the group when the number of members of this role changes: `restart` (all of them restart, with the addresses of the current members) or `none` (they keep running with the addresses they know; " +
-				"members that start get all addresses). Use `none` for services, and for frameworks whose members join and leave by themselves; `jax` doesn't allow it. Applies to changes by `replicas` and by a policy. No member knows the addresses of interchangeable members (workers of `spark` and `ray`), so scaling these restarts no other members. " +
-				"Changing this attribute itself restarts all members once. Defaults to `restart`.",
+			MarkdownDescription: "What happens to the group's other members when the number of this role's members " +
+				"changes, by `replicas` or a policy: `restart` (all of them restart, with the addresses of the " +
+				"current members) or `none` (they keep running with the addresses they know; members that start get " +
+				"all addresses). `jax` doesn't allow `none`. Changing this attribute itself restarts all members " +
+				"once. Defaults to `restart`.",
 			Optional: true,
 		},
 		"port": schema.Int64Attribute{

@@ -81,8 +81,11 @@ func measuredAttributes() map[string]schema.Attribute {
 func sourceAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"agent": optionalObject("What the hosts' agents measure of the role's members.", map[string]schema.Attribute{
-			"measure": neededText("What to measure: CPUs in use (`cpus`), the same in percent of what the role requests (`cpu_percent`), resident memory in MiB (`memory_mib`), the same in percent of what the role requests (`memory_percent`), " +
-				"the percentage of time in which a member's GPUs were busy (`gpu_percent`), the GPU memory that it uses in MiB (`gpu_memory_mib`), or the percentage of its GPUs' memory in use by any process (`gpu_memory_percent`)."),
+			"measure": neededText("What to measure: CPUs in use (`cpus`), resident memory in MiB (`memory_mib`), " +
+				"either of these in percent of what the role requests (`cpu_percent`, `memory_percent`), the " +
+				"percentage of time in which a member's GPUs were busy (`gpu_percent`), the GPU memory that it uses " +
+				"in MiB (`gpu_memory_mib`), or the percentage of its GPUs' memory in use by any process " +
+				"(`gpu_memory_percent`)."),
 			"of":     scalingText("The mean over the members (`member`) or the sum of all (`total`). Defaults to `member`."),
 			"window": misplaced("window"),
 		}),

@@ -65,9 +65,8 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		"admission":    object("Memory that must be measured as free before a run starts. Without it, only the requests of runs and members count.", admissionAttributes()),
 		"retry":        object("How failed runs are retried.", retryAttributes()),
 		"on_failure":   object("What happens to the other runs once some have failed. Defaults to none: they go on.", failureAttributes()),
-		"on_finish": object("Hook that is called when an attempt of a run has ended, at least once: a failed call is retried. It receives JSON with the fields `cluster`, `sweep`, `run`, `attempt`, "+
-			"`state` (of the run afterwards: `queued` if it is tried again), `exit_code` (null if cancelled), `reason`, `value`, `results` (their location), `host`, `gpus`, `started_at` and `finished_at`. Together, sweep, run, attempt and `started_at` are unique.",
-			policy.HookAttributes()),
+		"on_finish": object("Hook that is called when an attempt of a run has ended, at least once: a failed call is "+
+			"retried. It receives JSON about the attempt, see above.", policy.HookAttributes()),
 		"results": object("Where runs write result files. The data source `trainyard_sweep` has each run's location, and `terraform-provider-trainyard sweep results` fetches the files. "+
 			"Missing results are drift: the plan adds their runs to `runs` again, and an apply reruns them. Defaults to none: no files are kept.",
 			resultsAttributes()),
@@ -76,8 +75,11 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 			"`max_parallel` still limits the total. Changing `progress` restarts the search. The guide \"Sweeps\" describes the search.", progressAttributes()),
 		"wait_for": choice("What an apply waits for: `accepted` (the sweep is stored, and its runs start as there is room) or `completed` (all runs have ended; the apply warns of those that did not succeed). `timeouts` limits the wait.",
 			string(domain.WaitAccepted)),
-		"rerun": choice("Which runs start again when the sweep changes: `changed` (all, if what they run changed, such as `image` or `env`), `failed` (those that did not succeed, if what they run, `resources`, `gpus` or `triggers` changed) "+
-			"or `all` (all, if what they run or `triggers` changed). A run whose own variables changed always starts again, and a waiting run starts with the latest specification.", string(domain.RerunChanged)),
+		"rerun": choice("Which runs start again when the sweep changes: `changed` (all, if what they run changed, "+
+			"such as `image` or `env`), `failed` (those that did not succeed, if what they run, `resources`, `gpus` "+
+			"or `triggers` changed) or `all` (all, if what they run or `triggers` changed). A run whose own variables "+
+			"changed always starts again. A waiting run starts with the latest specification.",
+			string(domain.RerunChanged)),
 		"triggers": schema.MapAttribute{
 			MarkdownDescription: "Arbitrary map of strings. A change reruns runs if `rerun` is `failed` or `all`; with `changed`, it has no effect. Defaults to none.",
 			ElementType:         types.StringType,
@@ -136,10 +138,10 @@ func failureAttributes() map[string]schema.Attribute {
 func resultsAttributes() map[string]schema.Attribute {
 	return map[string]schema.Attribute{
 		"path": schema.StringAttribute{
-			MarkdownDescription: "Folder for the results, which outlives the attempts of a run. Each run finds its own in `TRAINYARD_RESULTS`. " +
-				"On `process` and `systemd`, a relative path such as `results` is below the run's own folder. An absolute path gives each run a folder on the host, `<path>/<sweep>/<key>`, at the same path inside a container. " +
-				"On `swarm` it is an absolute path in the container: each run gets a named volume there, on the host where it runs. Inside a mount from `mounts`, of a named volume or of a folder that all hosts share, " +
-				"it is `<path>/<sweep>/<key>`, which the program must create. A change reruns the same runs as a change to `env`.",
+			MarkdownDescription: "Folder for the results, which outlives the attempts of a run: each run finds its " +
+				"own in `TRAINYARD_RESULTS`, see above. On `process` and `systemd`, a relative path such as " +
+				"`results`, below the run's own folder, or an absolute one on the host. On `swarm`, an absolute path " +
+				"in the container. A change reruns the same runs as a change to `env`.",
 			Required: true,
 		},
 		"on_destroy": schema.StringAttribute{
