@@ -149,6 +149,9 @@ type Traits struct {
 	// Contained reports whether the controller runs in a container without any programs but its own, so that it can't
 	// run the user's commands.
 	Contained bool
+	// Restarts reports whether the engine restarts failed members even while no controller runs. Those of
+	// [domain.RestartByGroup] it leaves to the controller.
+	Restarts bool
 	// HandsOver reports whether a specification with the same run and hash is updated without restarting its member,
 	// which sees it from its next start.
 	HandsOver bool

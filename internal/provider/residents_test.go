@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/gpupool"
 	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
@@ -49,6 +50,17 @@ func TestPlanWithoutResidents(t *testing.T) {
 				return diagnostics
 			},
 			at: "completion", says: []string{`No controller for group "g"`, controller, "failed members are not restarted, and completion goes undetected."},
+		},
+		"a group that the engine restarts": {
+			stub: func() *providertest.Stub {
+				stub := &providertest.Stub{Particular: engine.Traits{Restarts: true}}
+				return providertest.Set(stub, providertest.LabOf("a", "b"))
+			}, found: down,
+			plan: func(tf terraform, _ *providertest.Stub) []*tfprotov6.Diagnostic {
+				_, diagnostics := tf.plan("trainyard_group", tf.group("g", role{replicas: 2}), nil)
+				return diagnostics
+			},
+			at: "completion", says: []string{"Until the controller runs, completion goes undetected."},
 		},
 		"a policy": {
 			stub: func() *providertest.Stub { return scaledStub(t, 2) }, found: down,

@@ -95,7 +95,14 @@ func rootOf(endpoint string, settings engine.Settings) (string, error) {
 
 // Traits returns the properties of this engine: members share the addresses of this machine.
 func (e *Engine) Traits() engine.Traits {
-	return engine.Traits{Name: Name, Supports: engine.Features{Pause: true}, HandsOver: true, FilesDir: e.dir.FilesDir, WorkDir: e.dir.WorkDir, FolderPlace: domain.KeptFolder.OnHost}
+	return engine.Traits{
+		Name:      Name,
+		Supports:  engine.Features{Pause: true},
+		Restarts:  true,
+		HandsOver: true,
+		FilesDir:  e.dir.FilesDir, WorkDir: e.dir.WorkDir,
+		FolderPlace: domain.KeptFolder.OnHost,
+	}
 }
 
 // Snapshot returns the engine with GPUs and files read at most once. Documents are quick to read again.

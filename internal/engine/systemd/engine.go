@@ -82,8 +82,9 @@ func (e *Engine) dir() statedir.Dir { return statedir.Dir{Root: layout.Clusters,
 // Traits returns the properties of this engine: members share the addresses of their hosts.
 func (e *Engine) Traits() engine.Traits {
 	return engine.Traits{
-		HandsOver: true,
 		Name:      Name,
+		Restarts:  true,
+		HandsOver: true,
 		Supports: engine.Features{
 			Endpoint: true, Roles: true, AdvertiseAddress: true, Pause: true, UnitSettings: true, Images: true,
 		},
