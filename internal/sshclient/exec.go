@@ -57,9 +57,12 @@ type Stream struct {
 	close  func()
 }
 
-// settling is how long an end waits for what usually follows shortly: the exit status after the end of the output, and
-// on Close the host's receipt of the written data.
-const settling = time.Second
+const (
+	// settling is how long an end waits for what usually follows shortly, such as the exit status after the output.
+	settling = time.Second
+	// inputPatience is how long a command may take nothing of the last input before it counts as stuck.
+	inputPatience = 15 * time.Second
+)
 
 func newStream(running *started, address string, release func()) *Stream {
 	s := &Stream{
@@ -80,26 +83,29 @@ func newStream(running *started, address string, release func()) *Stream {
 		_ = running.stdin.Close()
 		close(s.fed)
 		if err != nil {
-			settle(s.ended)
+			within(settling, s.ended)
 		}
 		_ = stdin.Close()
 	}()
 	go func() {
 		_, _ = io.Copy(stdout, running.stdout)
+		_, _ = io.Copy(io.Discard, running.stdout) // after Close: a command that can't write may not read, either
 		// The wait is bounded, as a command may close its output and keep running.
-		settle(s.ended)
+		within(settling, s.ended)
 		_ = stdout.Close()
 	}()
 	return s
 }
 
-// settle waits for something that is about to happen.
-func settle(done <-chan struct{}) {
-	timer := time.NewTimer(settling)
+// within waits for something, and reports whether it happened in time.
+func within(limit time.Duration, done <-chan struct{}) bool {
+	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
 	case <-done:
+		return true
 	case <-timer.C:
+		return false
 	}
 }
 
@@ -146,8 +152,8 @@ func (s *Stream) CloseWrite() error {
 	return s.stdin.Close()
 }
 
-// Close ends the session: the command sees the end of its input, and can write no more. If it keeps running all the
-// same, it is left alone.
+// Close ends the session: the command sees the end of its input, and can write no more. Close waits until the host has
+// what was written, unless the command is stuck. If the command keeps running all the same, it is left alone.
 func (s *Stream) Close() error {
 	s.close()
 	return nil
@@ -158,15 +164,18 @@ func (s *Stream) end() {
 	// Closing a pipe never fails.
 	_ = s.stdin.Close()
 	_ = s.stdout.Close()
+	taken := within(inputPatience, s.fed)
 	over := make(chan struct{})
 	go func() { // this waits for a connection that may be stuck
 		defer close(over)
-		settle(s.fed)
 		_ = s.session.Close()
-		settle(s.ended) // written data is lost if the connection breaks before the host has it
+		if taken {
+			// What the host has, but the command has not read yet, is lost if the connection ends now.
+			within(inputPatience, s.ended)
+		}
 		s.release()
 	}()
-	settle(over)
+	within(settling, over)
 }
 
 // SetDeadline sets both deadlines.

@@ -16,7 +16,8 @@ import (
 func TestExecOnHost(t *testing.T) {
 	bed := testbed.NewHosts(t, testbed.HostOptions{Hosts: 1})
 	host := bed.Hosts[0]
-	client := clientOf(t, "ops@"+host.SSH, Credentials{IdentityFiles: []string{bed.KeyFile}, KnownHosts: []string{bed.KnownHosts}})
+	credentials := Credentials{IdentityFiles: []string{bed.KeyFile}, KnownHosts: []string{bed.KnownHosts}}
+	client := clientOf(t, "ops@"+host.SSH, credentials)
 	release, err := client.Hold(t.Context())
 	must(t, err)
 	defer release()
@@ -59,6 +60,20 @@ func TestExecOnHost(t *testing.T) {
 	must(t, err)
 	if got := strings.TrimSpace(string(received)); got != "5242885" {
 		t.Errorf("%s bytes arrived", got)
+	}
+
+	// So it does if the command only starts to read when nothing else needs the connection any more.
+	stream, err = clientOf(t, "ops@"+host.SSH, credentials).Exec(t.Context(), "sleep 4; cat >late; echo done >>late")
+	must(t, err)
+	_, err = stream.Write(content[:1<<20])
+	must(t, err)
+	must(t, stream.Close())
+	_, err = client.Run(t.Context(), "while ! tail -n 1 late | grep -q done; do sleep 0.1; done")
+	must(t, err)
+	received, err = client.Run(t.Context(), "wc -c <late")
+	must(t, err)
+	if got := strings.TrimSpace(string(received)); got != "1048581" {
+		t.Errorf("%s bytes arrived late", got)
 	}
 
 	counted, err := client.RunInput(t.Context(), "sudo -n wc -c", bytes.NewReader(content))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -167,35 +166,6 @@ func TestExecHalf(t *testing.T) {
 	if got := <-rest; got != "go on" {
 		t.Errorf("what was written last arrived as %q", got)
 	}
-}
-
-// TestExecFull: a command that reads nothing blocks neither deadlines nor Close.
-func TestExecFull(t *testing.T) {
-	sshd.Isolate(t)
-	done := make(chan struct{})
-	defer close(done)
-	stream, _ := execute(t, func(ssh.Channel) uint32 {
-		<-done
-		return 0
-	})
-	must(t, stream.SetWriteDeadline(time.Now().Add(50*time.Millisecond)))
-	for err := error(nil); !errors.Is(err, os.ErrDeadlineExceeded); _, err = stream.Write(make([]byte, 1<<20)) {
-		must(t, err)
-	}
-	must(t, stream.SetDeadline(time.Time{}))
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		if _, err := stream.Write(make([]byte, 8<<20)); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("writing to what is closed says %v", err)
-		}
-	})
-	waiting.Go(func() {
-		if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("reading from what is closed says %v", err)
-		}
-	})
-	must(t, stream.Close())
-	waiting.Wait()
 }
 
 // TestExecFails: an error about something that a server refuses doesn't quote the command.
