@@ -54,6 +54,8 @@ type containerInstance struct {
 	log    *logCopy
 	// starved reports at the end whether memory ran out; nil if that is not watched.
 	starved *starvation
+	// begun is set if this supervisor started the container.
+	begun bool
 }
 
 func (i *containerInstance) process() proctree.Process { return proctree.Process{} }
@@ -147,6 +149,7 @@ func (i *containerInstance) begin() error {
 	if isClosed(i.asked) {
 		return errNeverStarted
 	}
+	i.begun = true
 	if err := engine.Start(i.launcher.done, i.name); err != nil && !errors.Is(err, containers.ErrAway) {
 		return refusedAsFault(err)
 	}
@@ -299,7 +302,7 @@ func (i *containerInstance) end(found containers.Container, now session) result 
 		r.note = "its health check failed: " + i.sick
 	case i.endedWithEngine(found, now):
 		r.interrupted = "the Docker Engine was restarted"
-	case !found.OutOfMemory && !i.starved.happened():
+	case !found.OutOfMemory && !i.starved.happened() && !i.killedUnwatched(found):
 	case i.spec.Resources.Limits.MemoryMiB > 0:
 		r.outOf = i.spec.Resources.Limits.MemoryMiB
 		r.note = outOfMemory(r.outOf)
@@ -307,6 +310,13 @@ func (i *containerInstance) end(found containers.Container, now session) result 
 		r.note = "out of memory: the host had no memory left"
 	}
 	return r
+}
+
+// killedUnwatched reports whether only its memory limit can have killed a container: it was killed before its memory
+// was watched, and nobody asked for its end. Engines miss some of the kernel's kills.
+func (i *containerInstance) killedUnwatched(found containers.Container) bool {
+	killed := found.ExitCode == lostExitCode && !isClosed(i.asked) && !isClosed(i.forced)
+	return killed && i.begun && i.starved == nil && i.spec.Resources.Limits.MemoryMiB > 0
 }
 
 // endedWithEngine reports whether a container ended because its Engine did: one that exits cleanly when it is told to

@@ -31,7 +31,11 @@ type starvation struct {
 
 // watchMemory watches the memory of the container with this first process. It returns nil if that is not possible.
 func watchMemory(done context.Context, pid int) *starvation {
-	s := &starvation{counter: memoryCounter(pid), outcome: make(chan bool, 1)}
+	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return nil
+	}
+	s := &starvation{counter: memoryCounter(string(groups)), outcome: make(chan bool, 1)}
 	process, err := proctree.Lookup(pid)
 	if err != nil || s.counter == "" {
 		return nil
@@ -103,19 +107,19 @@ func countEvents(counter string) *os.File {
 	return events
 }
 
-// memoryCounter returns the file with the counter of a process's cgroup.
-func memoryCounter(pid int) string {
-	groups, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cgroup"))
-	if err != nil {
-		return ""
-	}
+// memoryCounter returns the file with the counter of a process's cgroup, given its cgroups as the kernel lists them;
+// empty if the process is exiting, whose version 1 cgroup reads as the root.
+func memoryCounter(groups string) string {
 	unified := ""
-	for line := range strings.Lines(string(groups)) {
+	for line := range strings.Lines(groups) {
 		controllers, path, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":/")
-		switch _, names, _ := strings.Cut(controllers, ":"); names {
-		case "memory":
+		_, names, _ := strings.Cut(controllers, ":")
+		switch known := path != "" && !strings.HasSuffix(path, " (deleted)"); {
+		case names == "memory" && known:
 			return filepath.Join("/sys/fs/cgroup/memory", path, memoryV1)
-		case "":
+		case names == "memory":
+			return ""
+		case names == "" && known:
 			unified = filepath.Join("/sys/fs/cgroup", path, "memory.events")
 		}
 	}

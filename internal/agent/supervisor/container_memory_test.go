@@ -1,0 +1,60 @@
+//go:build linux
+
+package supervisor
+
+import (
+	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/containers"
+	"github.com/trainyard/terraform-provider-trainyard/internal/domain"
+)
+
+// TestContainerMemoryUnseen: a container with a limit that was killed before its memory was watched ran out of it,
+// unless somebody asked for its end.
+func TestContainerMemoryUnseen(t *testing.T) {
+	asked := make(chan struct{})
+	close(asked)
+	for name, c := range map[string]struct {
+		begun, watched bool
+		asked          chan struct{}
+		limit          int64
+		code           int
+		want           int64
+	}{
+		"killed at once":                  {begun: true, limit: 32, code: 137, want: 32},
+		"killed while watched":            {begun: true, watched: true, limit: 32, code: 137},
+		"killed without a supervisor":     {limit: 32, code: 137},
+		"killed at once, without a limit": {begun: true, code: 137},
+		"killed at once, as requested":    {begun: true, asked: asked, limit: 32, code: 137},
+		"failed at once":                  {begun: true, limit: 32, code: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := &containerInstance{folder: t.TempDir(), asked: c.asked, forced: make(chan struct{}), begun: c.begun}
+			if c.watched {
+				i.starved = &starvation{outcome: make(chan bool, 1)}
+				i.starved.outcome <- false
+			}
+			i.spec.Resources.Limits = domain.Resources{MemoryMiB: c.limit}
+			now := session{facts: containers.Facts{Survive: true}}
+			r := i.end(containers.Container{Ended: true, ExitCode: c.code}, now)
+			if r.outOf != c.want || (r.note == "") != (c.want == 0) {
+				t.Errorf("it ran out of %d MiB (%q), want %d", r.outOf, r.note, c.want)
+			}
+		})
+	}
+}
+
+// TestMemoryCounter: the kernel shows an exiting process in the root of version 1 cgroups, whose counter is another's.
+func TestMemoryCounter(t *testing.T) {
+	for groups, want := range map[string]string{
+		"9:memory:/d/a\n4:cpu,cpuacct:/d/a\n0::/d/a\n": "/sys/fs/cgroup/memory/d/a/memory.oom_control",
+		"0::/s.slice/d-a.scope\n":                      "/sys/fs/cgroup/s.slice/d-a.scope/memory.events",
+		"9:memory:/\n4:cpu,cpuacct:/\n0::/d/a\n":       "",
+		"0::/d/a (deleted)\n":                          "",
+		"4:cpu,cpuacct:/d/a\n":                         "",
+	} {
+		if got := memoryCounter(groups); got != want {
+			t.Errorf("the counter of %q is %q, want %q", groups, got, want)
+		}
+	}
+}
