@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import pathlib
+import uuid
 import zlib
 
 import numpy as np
@@ -43,12 +44,15 @@ def begin():
 
 def save(file, epoch, state):
     """Replaces the last checkpoint atomically: if the program dies meanwhile, one of the two is complete."""
-    part = file.with_suffix(".part")
-    with part.open("wb") as out:
-        np.savez(out, epoch=epoch, **state)
-        out.flush()
-        os.fsync(out.fileno())
-    part.replace(file)
+    part = file.with_name(f".{file.name}.{uuid.uuid4().hex}")  # its own: an earlier run may still be saving
+    try:
+        with part.open("xb") as out:
+            np.savez(out, epoch=epoch, **state)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(part, file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def restore(file):

@@ -7,7 +7,9 @@ as included in scikit-learn.
 
 import argparse
 import json
+import os
 import pathlib
+import uuid
 
 import torch
 import torch.distributed as dist
@@ -31,9 +33,12 @@ def load():
 
 def save(file, **state):
     """Replaces the last checkpoint atomically: if the program dies meanwhile, one of the two is complete."""
-    part = file.with_suffix(".part")
-    torch.save(state, part)
-    part.replace(file)
+    part = file.with_name(f".{file.name}.{uuid.uuid4().hex}")  # its own: an earlier run may still be saving
+    try:
+        torch.save(state, part)
+        os.replace(part, file)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def main():
