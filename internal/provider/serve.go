@@ -42,7 +42,10 @@ func Serve(version string, engines engine.Registry, keep bool) error {
 // NewServer returns a server for a provider of this version with these engines.
 func NewServer(version string, engines engine.Registry) tfprotov6.ProviderServer {
 	p := New(version, engines)()
-	return printableServer{warningServer{packed.NewServer(context.Background(), p, providerserver.NewProtocol6(p)())}}
+	return printableServer{
+		next:  warningServer{packed.NewServer(context.Background(), p, providerserver.NewProtocol6(p)())},
+		guide: troubleshooting(version),
+	}
 }
 
 // quietUnlessAsked turns off the framework's log unless Terraform was asked for a log. It writes several lines for each

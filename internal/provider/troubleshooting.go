@@ -8,8 +8,16 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/docs"
 )
 
-// troubleshooting is the address of the guide in the registry.
-const troubleshooting = "https://registry.terraform.io/providers/trainyard/trainyard/latest/docs/guides/troubleshooting"
+// released matches the version of a release, as opposed to that of a development build.
+var released = regexp.MustCompile(`^[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?$`)
+
+// troubleshooting returns the address of the guide in the registry, for a provider of this version.
+func troubleshooting(version string) string {
+	if !released.MatchString(version) {
+		version = "latest"
+	}
+	return "https://registry.terraform.io/providers/trainyard/trainyard/" + version + "/docs/guides/troubleshooting"
+}
 
 // entry is a section of the troubleshooting guide: the parts of the message that its heading quotes, in order, and its
 // anchor.
@@ -48,9 +56,9 @@ func (e entry) matched(message string) (length int) {
 	return length
 }
 
-// linked returns the detail of a diagnostic with a link to the section of the guide that quotes most of it, if any
-// does.
-func linked(summary, detail string) string {
+// linked returns the detail of a diagnostic with a link to the section of the guide at this address that quotes most of
+// it, if any does.
+func linked(guide, summary, detail string) string {
 	best, most := "", 0
 	for _, e := range entries() {
 		if length := e.matched(summary + "\n" + detail); length > most {
@@ -60,7 +68,7 @@ func linked(summary, detail string) string {
 	if best == "" {
 		return detail
 	}
-	return strings.TrimSpace(detail + "\n\nSee " + troubleshooting + "#" + best)
+	return strings.TrimSpace(detail + "\n\nSee " + guide + "#" + best)
 }
 
 // anchor returns the anchor that the registry gives a heading.

@@ -3,6 +3,8 @@ package provider
 import (
 	"strings"
 	"testing"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/provider/providertest"
 )
 
 func TestLinked(t *testing.T) {
@@ -14,11 +16,11 @@ func TestLinked(t *testing.T) {
 		"none":                    {"Invalid name", "got X", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := linked(c.summary, c.detail)
+			got := linked("guide", c.summary, c.detail)
 			if c.want == "" && got != c.detail {
 				t.Errorf("it links to %q", got)
 			}
-			if c.want != "" && got != c.detail+"\n\nSee "+troubleshooting+c.want {
+			if c.want != "" && got != c.detail+"\n\nSee guide"+c.want {
 				t.Errorf("it says %q, want a link to %s", got, c.want)
 			}
 		})
@@ -36,5 +38,22 @@ func TestEntries(t *testing.T) {
 	}
 	if len(known) < 100 {
 		t.Errorf("messages link to %d sections", len(known))
+	}
+}
+
+// TestTroubleshootingOfVersion: a release links to the guide as it was then, and a development build to the latest.
+func TestTroubleshootingOfVersion(t *testing.T) {
+	const registry = "https://registry.terraform.io/providers/trainyard/trainyard/"
+	for version, want := range map[string]string{
+		"0.1.0": "0.1.0", "1.20.3-rc.1": "1.20.3-rc.1",
+		"dev": "latest", "": "latest", "0.1": "latest", "0.1.0/x": "latest",
+	} {
+		server, is := NewServer(version, (&providertest.Stub{}).Registry()).(printableServer)
+		if !is {
+			t.Fatal("the server links to nothing")
+		}
+		if want = registry + want + "/docs/guides/troubleshooting"; server.guide != want {
+			t.Errorf("version %q links to %s, want %s", version, server.guide, want)
+		}
 	}
 }

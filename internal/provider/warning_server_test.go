@@ -21,7 +21,8 @@ func (applying) ApplyResourceChange(
 
 // TestApplyWarns: an engine's warning is a diagnostic of the apply, and safe to print.
 func TestApplyWarns(t *testing.T) {
-	answer, err := printableServer{warningServer{applying{}}}.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{})
+	server := printableServer{next: warningServer{applying{}}}
+	answer, err := server.ApplyResourceChange(t.Context(), &tfprotov6.ApplyResourceChangeRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
