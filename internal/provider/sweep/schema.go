@@ -89,6 +89,7 @@ func Schema(ctx context.Context, engines []string) schema.Schema {
 		"timeouts": resourcekit.TimeoutsAttribute(ctx, defaultTimeout,
 			"If `wait_for` is `completed`, it must cover all runs, and defaults to `168h` (a week).", "It must cover the runs' grace period."),
 	}
+	// Secrets are refused by the domain, not missing here: Terraform silently drops what an object's schema lacks.
 	maps.Copy(attributes, group.TemplateAttributes(group.Precedence{
 		Env:       "A run's own variables are added and take precedence.",
 		Container: "`secrets` are not allowed: they are only available during an apply, and runs start later. Mount a file from the hosts instead.",

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/supervisor"
@@ -46,10 +47,12 @@ func New() *Node {
 
 // Serve answers over standard input and output until they end, or ctx is done.
 func Serve(ctx context.Context) error {
+	n := New()
+	_ = markUsed(layout.Programs, n.program, time.Now()) // a host that is read-only can still be read
 	if _, err := fmt.Fprint(os.Stdout, relay.Greeting); err != nil {
 		return err
 	}
-	return relay.Serve(ctx, relay.Stdio{}, New().Handler())
+	return relay.Serve(ctx, relay.Stdio{}, n.Handler())
 }
 
 // Dial returns a connection to this host's node within this process.

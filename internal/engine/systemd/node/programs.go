@@ -13,9 +13,19 @@ import (
 	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
-// unusedFor is how long ago a program was installed that nobody uses and is removed. A younger one may belong to an
-// apply that starts it next.
+// unusedFor is how long ago a program was installed or last run by a relay that nobody uses and is removed. A younger
+// one may belong to an apply that starts it next.
 const unusedFor = time.Hour
+
+// markUsed keeps the folder of an installed program from being removed as unused: whoever goes back to an earlier
+// version finds it installed, but no link or unit leads to it until its residents are started.
+func markUsed(programs, file string, now time.Time) error {
+	folder := filepath.Dir(file)
+	if filepath.Dir(folder) != programs {
+		return nil // not an installed one
+	}
+	return os.Chtimes(folder, now, now)
+}
 
 // removeUnused removes the programs that no cluster on this host uses, such as those of earlier versions, and the rest
 // of uploads that broke off. Programs that run are not affected.

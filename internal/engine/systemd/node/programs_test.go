@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// TestRemoveUnused: old programs go unless a cluster's link or unit has them; young ones may be about to be started.
+// TestRemoveUnused: old programs go unless a cluster's link or unit has them; those installed or run lately may be
+// about to be started.
 func TestRemoveUnused(t *testing.T) {
 	root := t.TempDir()
 	programs, clusters, units := filepath.Join(root, "bin"), filepath.Join(root, "clusters"), filepath.Join(root, "units")
@@ -26,7 +27,7 @@ func TestRemoveUnused(t *testing.T) {
 	}
 	for name, age := range map[string]time.Duration{
 		"of-link": 48 * time.Hour, "of-agent": 48 * time.Hour, "of-unit": 48 * time.Hour,
-		"earlier": 48 * time.Hour, "just-installed": time.Minute,
+		"earlier": 48 * time.Hour, "just-installed": time.Minute, "of-relay": 48 * time.Hour,
 	} {
 		folder := filepath.Join(programs, name)
 		must(os.MkdirAll(folder, 0o755))
@@ -44,6 +45,9 @@ func TestRemoveUnused(t *testing.T) {
 	must(os.WriteFile(filepath.Join(units, "trainyard@other.service"),
 		[]byte("[Service]\nExecStart="+programs+"/of-unit/trainyard supervise --cluster other\n"), 0o600))
 
+	must(markUsed(programs, filepath.Join(programs, "of-relay", "trainyard"), now))
+	must(markUsed(programs, filepath.Join(root, "elsewhere", "terraform-provider-trainyard"), now))
+
 	must(removeUnused(programs, clusters, units, now))
 	entries, err := os.ReadDir(programs)
 	must(err)
@@ -51,7 +55,8 @@ func TestRemoveUnused(t *testing.T) {
 	for _, entry := range entries {
 		left = append(left, entry.Name())
 	}
-	if want := []string{".upload.goes-on", "just-installed", "of-agent", "of-link", "of-unit"}; !slices.Equal(left, want) {
+	want := []string{".upload.goes-on", "just-installed", "of-agent", "of-link", "of-relay", "of-unit"}
+	if !slices.Equal(left, want) {
 		t.Errorf("there are %q, want %q", left, want)
 	}
 }
