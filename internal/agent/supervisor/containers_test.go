@@ -80,6 +80,27 @@ func TestContainerMemory(t *testing.T) {
 	l.sh("rm /srv/of-c-memory")
 }
 
+// TestContainerMemoryAtOnce: so are many that exceed it as soon as they start, of which the Engine misses some, and
+// most end before anybody has looked at them.
+func TestContainerMemoryAtOnce(t *testing.T) {
+	t.Parallel()
+	l := newContainerLab(t, "c-at-once")
+	var specs []domain.MemberSpec
+	for n := range 32 {
+		spec := l.contained(fmt.Sprintf("worker%d", n), "exec tail /dev/zero")
+		spec.Resources.Limits.MemoryMiB = 8
+		specs = append(specs, spec)
+		l.start(spec)
+	}
+	const want = "exit code 137 (signal 9); restart condition is never: out of memory: its limit is 8 MiB"
+	for _, spec := range specs {
+		state := l.await(spec, domain.StateFailed)
+		if !strings.HasPrefix(state.LastError, want) || state.OutOfMemory == nil {
+			t.Errorf("%s ended with code %d: %s", spec.Name, *state.ExitCode, state.LastError)
+		}
+	}
+}
+
 // unserved is an export of NFS that nobody serves. Most kernels that tests run on don't even know NFS.
 var unserved = domain.Mount{Type: domain.MountVolume, Target: "/data", Driver: &domain.VolumeDriver{
 	Name: "local", Options: map[string]string{"type": "nfs", "o": "addr=127.0.0.1,rw,soft,timeo=1", "device": ":/export/data"},
