@@ -12,10 +12,13 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
+	dockerswarm "github.com/docker/docker/api/types/swarm"
 	"github.com/docker/docker/pkg/stdcopy"
 
 	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/testbed"
+	"github.com/trainyard/terraform-provider-trainyard/internal/agent/statedir"
 	"github.com/trainyard/terraform-provider-trainyard/internal/agent/units"
+	"github.com/trainyard/terraform-provider-trainyard/internal/engine/systemd/layout"
 )
 
 // errNowhere says that no machine runs a member, such as during a restart.
@@ -50,6 +53,15 @@ func (s *site) reachHosts(t *testing.T, bed *testbed.Hosts) {
 		return err
 	}
 	s.killController = func() error { return s.kill("trainyard-controller", "KILL") }
+	s.lose = func(role string, count int) error {
+		member := fmt.Sprintf("%s-%d", role, count-1)
+		host, _, err := find(member)
+		if err == nil {
+			files := statedir.Dir{Root: layout.Clusters, Cluster: "lab"}
+			_, err = host.Run(t.Context(), "rm "+files.Document(statedir.Specs, member))
+		}
+		return err
+	}
 }
 
 // reachNodes lets the site reach the members of a Swarm, which are containers on its nodes.
@@ -84,6 +96,26 @@ func (s *site) reachNodes(t *testing.T, bed *testbed.Bed) {
 	}
 	s.kill = signal
 	s.killController = func() error { return signal("trainyard-lab-controller", "KILL") }
+	s.lose = func(role string, count int) error {
+		docker, left := bed.Nodes[0].Client(), uint64(count-1) //nolint:gosec // it is small
+		service, _, err := docker.ServiceInspectWithRaw(t.Context(), role, dockerswarm.ServiceInspectOptions{})
+		if err == nil {
+			spec := service.Spec
+			spec.Mode.Replicated.Replicas = &left
+			_, err = docker.ServiceUpdate(t.Context(), service.ID, service.Version, spec, dockerswarm.ServiceUpdateOptions{})
+		}
+		return err
+	}
+}
+
+// get returns the content of a URL as a member reaches it; "" if nobody answers.
+func (s *site) get(member, url string) string {
+	const program = "import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())"
+	content, err := s.shell(member, fmt.Sprintf("python3 -c '%s' '%s'", program, url))
+	if err != nil {
+		return ""
+	}
+	return content
 }
 
 // execIn runs a command in a container, and returns its output.

@@ -36,6 +36,9 @@ type site struct {
 	kill  func(member, signal string) error
 	// killController kills the controller of the cluster.
 	killController func() error
+	// lose removes the last of the members of an interchangeable role, such as "spark-worker", of which there are this
+	// many, behind Terraform's back.
+	lose func(role string, count int) error
 	// left describes what is left of the cluster, by machine.
 	left func() string
 }

@@ -222,9 +222,8 @@ type rebalancing struct {
 // status returns the rebalancer's status; empty if it doesn't answer, such as during a restart.
 func (l *kafkaBed) status() (now rebalancing) {
 	l.t.Helper()
-	const ask = `python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1]).read().decode())' %s/status`
-	output, err := l.site.shell("demand-endpoint-0", fmt.Sprintf(ask, strings.TrimSpace(l.Must("output", "-raw", "rebalancer"))))
-	if err != nil || json.Unmarshal([]byte(output), &now) != nil {
+	address := strings.TrimSpace(l.Must("output", "-raw", "rebalancer"))
+	if json.Unmarshal([]byte(l.site.get("demand-endpoint-0", address+"/status")), &now) != nil {
 		return rebalancing{}
 	}
 	return now

@@ -74,11 +74,17 @@ type sparkStatus struct {
 	Completed []sparkApplication `json:"completedapps"`
 }
 
-// look returns what the master reports; empty while it does not answer. Workers that are gone are omitted.
+// look returns what the master reports; empty while it does not answer.
 func (l *sparkLab) look() sparkStatus {
 	l.Helper()
+	return sparkStatusOf(l.get(l.endpoint))
+}
+
+// sparkStatusOf returns what the master reports at its JSON endpoint; empty while it does not answer. Workers that are
+// gone are omitted.
+func sparkStatusOf(content []byte) sparkStatus {
 	var status sparkStatus
-	if json.Unmarshal(l.get(l.endpoint), &status) != nil {
+	if json.Unmarshal(content, &status) != nil {
 		return sparkStatus{} // it is ending or starting
 	}
 	alive := status.Workers[:0]

@@ -1,0 +1,175 @@
+//go:build linux
+
+package systems_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trainyard/terraform-provider-trainyard/internal/acceptance"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest"
+	"github.com/trainyard/terraform-provider-trainyard/internal/acctest/pythonenv"
+)
+
+// An application trains on bare hosts as on this machine.
+func TestSystemSparkBareHosts(t *testing.T) { trainSpark(t, onHosts) }
+
+// An application trains on a Swarm as on this machine, with the module's own program in an image that doesn't contain
+// it.
+func TestSystemSparkSwarm(t *testing.T) { trainSpark(t, onSwarm) }
+
+// trainSpark trains with two workers on different machines. A worker that is lost shows in the plan and is restored,
+// and the application is not submitted again.
+func trainSpark(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) {
+	t.Helper()
+	l := newSparkBed(t, start)
+	begin := time.Now()
+	l.Must("apply", "-auto-approve")
+	applied := time.Since(begin)
+	l.awaitWorkers(2)
+	t.Logf("%s, applied in %.1f s", l.expectTrained(), applied.Seconds())
+	l.ExpectNoChange("after the training")
+
+	if err := l.site.lose("spark-worker", 2); err != nil {
+		t.Fatal(err)
+	}
+	l.awaitWorkers(1)
+	plan, err := l.Run("plan", "-detailed-exitcode")
+	updates := acceptance.Says("module.spark.trainyard_group.this will be updated in-place",
+		"0 to add, 1 to change, 0 to destroy")
+	if err == nil || !updates.MatchString(plan) {
+		t.Errorf("the plan does not show that a worker is missing, and nothing else: %v\n%s", err, plan)
+	}
+	l.Must("apply", "-auto-approve")
+	l.awaitWorkers(2)
+	l.ExpectNoChange("after the drift was mended")
+
+	l.Must("destroy", "-auto-approve")
+	l.site.expectNothing(t)
+}
+
+// sparkBed is a Spark on several machines, and an application.
+type sparkBed struct {
+	*acctest.Workspace
+	site *site
+}
+
+// sparkOutputs are the outputs of its configuration.
+type sparkOutputs struct {
+	Web     struct{ Value string }
+	Workers struct{ Value map[string]string }
+	Log     struct{ Value []string }
+}
+
+func newSparkBed(t *testing.T, start func(*testing.T, pythonenv.Environment, int) *site) *sparkBed {
+	t.Helper()
+	e := newEnvironment(t, "spark")
+	java, folders := javaOf(t)
+	e.Folders = append(e.Folders, folders...)
+	l := &sparkBed{Workspace: acctest.NewWorkspace(t, acctest.Build(t, acctest.Provider))}
+	acceptance.WithModules(l.Workspace)
+	l.site = start(t, e, 2)
+	options := "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+	var users []string
+	if l.site.image != "" {
+		// Spark looks up its user's name, and loads libraries from its temporary folder, which /tmp doesn't allow here.
+		users = append(users, `{ source = "/etc/passwd", target = "/etc/passwd", read_only = true }`)
+		options += " -Djava.io.tmpdir=/"
+	}
+	configured(l.Workspace, l.site.cluster, fmt.Sprintf(`
+module "spark" {
+  source  = "./modules/spark"
+  cluster = trainyard_cluster.lab
+  bin     = %q
+  env     = { JAVA_HOME = %q, JDK_JAVA_OPTIONS = %q }
+  master  = { daemon_memory_mib = 256, resources = { limits = { cpus = 0.5 } } }
+  worker = {
+    memory_mib        = 512
+    daemon_memory_mib = 256
+    placement         = { strategy = "one_per_host" }
+    resources         = { limits = { cpus = 0.8 } }
+  }
+%s}
+
+module "fares" {
+  source  = "./modules/spark/submit"
+  spark   = module.spark
+  name    = "fares"
+  program = "regression.py"
+  env     = { ROWS = "20000", ROUNDS = "20" }
+  conf    = { "spark.ui.enabled" = "false" }
+  driver  = { memory_mib = 512, resources = { limits = { cpus = 0.8 } } }
+}
+
+data "trainyard_group" "spark" {
+  cluster    = trainyard_cluster.lab
+  name       = module.spark.name
+  depends_on = [module.spark]
+}
+
+data "trainyard_logs" "fares" {
+  cluster    = trainyard_cluster.lab
+  member     = module.fares.driver
+  depends_on = [module.fares]
+}
+
+output "web" { value = module.spark.web }
+output "workers" {
+  value = { for name, member in data.trainyard_group.spark.members : name => member.host if member.role == "worker" }
+}
+output "log" { value = data.trainyard_logs.fares.lines }
+`, filepath.Dir(e.Python), filepath.Dir(filepath.Dir(java)), options, l.site.members(users...)))
+	return l
+}
+
+func (l *sparkBed) outputs() (outputs sparkOutputs) {
+	l.Helper()
+	if err := json.Unmarshal([]byte(l.Must("output", "-json")), &outputs); err != nil {
+		l.Fatal(err)
+	}
+	return outputs
+}
+
+// expectTrained fails unless the workers are on two machines, and the driver reports a good model. It returns both.
+func (l *sparkBed) expectTrained() string {
+	l.Helper()
+	outputs := l.outputs()
+	hosts := slices.Sorted(maps.Values(outputs.Workers.Value))
+	if !slices.Equal(hosts, slices.Sorted(slices.Values(l.site.hosts))) {
+		l.Errorf("the workers are on %v, want one on each of %v", outputs.Workers.Value, l.site.hosts)
+	}
+	var trained sparkTrained
+	for _, line := range outputs.Log.Value {
+		if strings.HasPrefix(line, `{"event": "evaluated",`) {
+			if err := json.Unmarshal([]byte(line), &trained); err != nil {
+				l.Fatal(err)
+			}
+		}
+	}
+	if trained.Workers != 2 || trained.RMSE <= 0 || trained.RMSE > trained.Deviation/4 {
+		l.Errorf("the driver says %+v, want an error below a quarter of the deviation, of two workers", trained)
+	}
+	return fmt.Sprintf("%+v on %v", trained, outputs.Workers.Value)
+}
+
+// awaitWorkers waits until the master knows this many workers. It fails unless the master knows one application, which
+// has finished on two cores.
+func (l *sparkBed) awaitWorkers(workers int) {
+	l.Helper()
+	web := l.outputs().Web.Value + "/json/"
+	var status sparkStatus
+	acctest.Eventually(l, fmt.Sprintf("%d workers", workers), func() bool {
+		status = sparkStatusOf([]byte(l.site.get("spark-master-0", web)))
+		return len(status.Workers) == workers
+	})
+	ended := status.Completed
+	if len(status.Active) > 0 || len(ended) != 1 || ended[0].State != "FINISHED" || ended[0].Cores != 2 {
+		l.Errorf("the master reports %+v, want one application, which has finished on two cores", status)
+	}
+}
