@@ -81,9 +81,10 @@ resource "trainyard_cluster" "lab" {
 	s.left = func() (left string) {
 		for _, host := range bed.Hosts {
 			found, err := host.Run(context.WithoutCancel(t.Context()), fmt.Sprintf("ls -d %s/lab 2>/dev/null; "+
+				"find %s -type f 2>/dev/null; "+
 				"systemctl list-units --all --plain --no-legend 'trainyard@lab.service' 'trainyard-lab-*' | "+
 				"grep -v ' inactive *dead '; :",
-				layout.Clusters))
+				layout.Clusters, resultsOnHosts))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -132,7 +132,7 @@ func TestSystemExperiments(t *testing.T) {
 			t.Errorf("%s is %s after %d attempts, want it succeeded after one", key, run.State, run.Attempts)
 		}
 	}
-	expectLogs(e)
+	expectLogs(e.Workspace, 4)
 	keys := []string{"dqn-seed-0", "dqn-seed-1", "q-learning-seed-0", "q-learning-seed-1"}
 	expectLearnt(t, acceptance.Fetched(t, "pricing", "--endpoint", e.StateDir), 3, keys...)
 	expectTensorBoard(e.Workspace, "http://127.0.0.1:18206", results)
@@ -167,19 +167,19 @@ func TestSystemExperiments(t *testing.T) {
 	}
 }
 
-// expectLogs fails unless the data source of logs has the complete logs of four runs.
-func expectLogs(e *experiments) {
-	e.Helper()
+// expectLogs fails unless the data source of logs has the complete logs of this many runs.
+func expectLogs(w *acctest.Workspace, count int) {
+	w.Helper()
 	var logs map[string][]string
-	if err := json.Unmarshal([]byte(e.Must("output", "-json", "logs")), &logs); err != nil {
-		e.Fatal(err)
+	if err := json.Unmarshal([]byte(w.Must("output", "-json", "logs")), &logs); err != nil {
+		w.Fatal(err)
 	}
-	if len(logs) != 4 {
-		e.Errorf("there are logs of %d runs, want 4", len(logs))
+	if len(logs) != count {
+		w.Errorf("there are logs of %d runs, want %d", len(logs), count)
 	}
 	for key, lines := range logs {
 		if len(lines) == 0 || !strings.Contains(lines[len(lines)-1], `"final_reward"`) {
-			e.Errorf("the log of %s is %q", key, lines)
+			w.Errorf("the log of %s is %q", key, lines)
 		}
 	}
 }
@@ -302,6 +302,7 @@ resource "trainyard_gpu_pool" "a40" {
 // learnt is what a run leaves in run.json.
 type learnt struct {
 	Experiments, Run, Attempt, State string
+	Host                             string
 	StartedBy                        string `json:"started_by"`
 	StartedAt                        string `json:"started_at"`
 	EndedAt                          string `json:"ended_at"`
